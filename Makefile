@@ -1,0 +1,85 @@
+# The developer's loop. CI, pre-commit and people run the same targets with the same pinned tools.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+# Test processes at once.
+WORKERS ?= 2
+# Further arguments for pytest, such as ARGS="-k journal".
+ARGS ?=
+
+.PHONY: help
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ── set up ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+.PHONY: setup
+setup: $(STAMP)  ## Make .venv with everything pinned (once; again when the pins change)
+
+$(STAMP): pyproject.toml scripts/setup.sh $(wildcard requirements/*.txt)
+	@PYTHON="$(PYTHON)" scripts/setup.sh
+	@touch $@
+
+.PHONY: pins
+pins: $(STAMP)  ## Recompile requirements/ from pyproject.toml (ARGS=--upgrade takes the newest)
+	scripts/pins.sh $(ARGS)
+
+# ── use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+.PHONY: demo
+demo: $(STAMP)  ## Run the math example with a small chat model inside the process: no key, no server
+	$(BIN)/reward-kit run --config-path examples/math_example/conf --config-name run_math_eval
+
+.PHONY: bench
+bench: $(STAMP)  ## Measure against the baselines (docs/performance.md)
+	$(BIN)/python -m benchmarks
+
+# ── check ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+.PHONY: test
+test: check unit  ## Check everything, then run the tests: what CI runs
+
+.PHONY: check
+check: lint types layers  ## Format, lint, types and layers, changing nothing
+
+.PHONY: lint
+lint: $(STAMP)  ## Check format and lint rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+.PHONY: types
+types: $(STAMP)  ## Check types, strictly, tests and examples too
+	$(BIN)/mypy
+
+.PHONY: layers
+layers: $(STAMP)  ## Check who imports whom
+	$(BIN)/lint-imports
+
+.PHONY: unit
+unit: $(STAMP)  ## Run the tests only
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+.PHONY: fix
+fix: $(STAMP)  ## Format, and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# ── make ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+.PHONY: docs
+docs: $(STAMP)  ## Regenerate the reference pages from the program
+	$(BIN)/python scripts/generate_docs.py
+
+.PHONY: dist
+dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	scripts/smoke.sh dist/*.whl
+
+.PHONY: clean
+clean:  ## Remove .venv, caches and build output
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

