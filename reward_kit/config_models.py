@@ -1,0 +1,285 @@
+"""What a run is told: `PipelineConfig` and its parts.
+
+Frozen, and strict: an unknown key is refused with the nearest known one named. The comment string under each field is
+its documentation; `docs/reference/config.md` is generated from these.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from reward_kit.errors import ConfigError
+
+__all__ = [
+    "ApiParamsConfig",
+    "CacheConfig",
+    "DatasetConfig",
+    "EvaluationParamsConfig",
+    "GenerationConfig",
+    "MockConfig",
+    "MockRule",
+    "OutputConfig",
+    "PipelineConfig",
+    "Price",
+    "RewardConfig",
+    "Sampling",
+    "load_config",
+]
+
+
+class _Part(BaseModel):
+    """A frozen part of the configuration that refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
+
+
+class DatasetConfig(_Part):
+    """Where the samples come from, and how a row becomes one."""
+
+    source_type: Literal["jsonl", "csv", "parquet", "huggingface"] | None = None
+    """How to read the source. Left out, it is taken from the file's suffix; a name without one is a Hugging Face dataset."""
+    path_or_name: str | None = None
+    """A file, a glob of files (plain or .gz), or the name of a Hugging Face dataset."""
+    base_dataset: DatasetConfig | None = None
+    """Derive from another dataset: its rows come first through its own settings, then through these."""
+    split: str | None = None
+    """The split to load (Hugging Face), and the split every sample is labelled with."""
+    config_name: str | None = None
+    """The configuration (subset) of a Hugging Face dataset."""
+    data_files: dict[str, Any] | str | list[str] | None = None
+    """Passed to Hugging Face `load_dataset`."""
+    streaming: bool = True
+    """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
+    max_samples: int | None = Field(default=None, ge=0)
+    """Stop after this many samples."""
+    column_mapping: dict[str, str] = Field(default_factory=dict)
+    """New column name: old column name. A dotted old name reaches into nested objects."""
+    preprocess: list[str] = Field(default_factory=list)
+    """Import paths of functions that take a row (a dict) and return a row, a list of rows, or None to drop it."""
+    system_prompt: str | None = None
+    """The system prompt of every sample whose row has none of its own."""
+    prompt_template: str | None = None
+    """A Jinja template over the row's columns that makes the user turn, e.g. "Solve: {{ question }}"."""
+    id_column: str = "id"
+    """The column that names a row. A row without one gets the hash of its content."""
+    response_column: str = "assistant_response"
+    """With generation disabled: the column that holds the answer."""
+    on_bad_row: Literal["error", "skip"] = "error"
+    """Stop at a row that cannot be read, naming file, line and reason; or skip it and count it."""
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if self.path_or_name is None and self.base_dataset is None:
+            raise ValueError("a dataset needs `path_or_name` (a file or a Hugging Face name) or a `base_dataset`")
+        return self
+
+
+class ApiParamsConfig(_Part):
+    """How hard the endpoint may be pressed."""
+
+    max_retries: int = Field(default=5, ge=0)
+    """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
+    max_concurrent_requests: int = Field(default=64, ge=1)
+    """The most requests in flight. Fewer are used while the endpoint complains of load."""
+    rate_limit_qps: float | None = Field(default=None, gt=0)
+    """The most requests a second."""
+    rate_limit_tpm: float | None = Field(default=None, gt=0)
+    """The most tokens (prompt and answer, estimated) a minute."""
+    timeout: float = Field(default=300.0, gt=0)
+    """Seconds one request may take."""
+
+
+class CacheConfig(_Part):
+    """The response cache: an answer that was paid for is never paid for again."""
+
+    enabled: bool = True
+    cache_dir: str = ".reward_kit_cache"
+    """Shared by every run that names it; safe with several processes at once."""
+
+
+class Price(_Part):
+    """Money for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+    """For prompt tokens the provider had cached; `input` when left out."""
+
+
+class MockRule(_Part):
+    """Answer with `response` when `pattern` (a regular expression) is found in the last user turn."""
+
+    pattern: str
+    response: str | list[str]
+    """One answer, or one a draw (taken in turn). `\\1` and `\\g<name>` stand for what the pattern captured."""
+
+
+class MockConfig(_Part):
+    """What the built-in `mock` model says. Deterministic: the same prompt and draw give the same answer."""
+
+    responses: list[str] | None = None
+    """Scripted answers: draw i of a sample gets responses[i % len]."""
+    rules: list[MockRule] = Field(default_factory=list)
+    """Tried first, in order."""
+    function_path: str | None = None
+    """Import path of `f(messages, draw) -> str | Message`; used when no rule matches."""
+    latency_ms: float = Field(default=0.0, ge=0)
+    """Pretend to think this long."""
+    fail_every: int | None = Field(default=None, ge=1)
+    """Fail every k-th call with a retryable error, to rehearse failures."""
+
+
+class Sampling(_Part):
+    """Everything about how an answer is drawn that the endpoint is told."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = None
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    reasoning_effort: str | None = None
+    stop: list[str] | None = None
+    seed: int | None = None
+    """The run's seed. Each draw of each sample gets one of its own, derived from it."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request body, sent as they are."""
+
+    def given(self) -> dict[str, Any]:
+        """The settings that were made, without those left to the endpoint."""
+        return {name: value for name, value in self.__dict__.items() if value is not None and value != {}}
+
+
+class GenerationConfig(Sampling):
+    """Which model answers, how many times, and how it is called."""
+
+    enabled: bool = True
+    """False: score answers that are already in the data."""
+    model_name: str | None = None
+    """A model the endpoint knows; `mock`; or `local` / `local:FILE.gguf` for a model inside this process."""
+    n: int = Field(default=1, ge=1)
+    """Answers a sample. Raising it later pays only for the new ones."""
+    temperature: float | None = Field(default=0.7, ge=0)
+    max_tokens: int | None = Field(default=1024, ge=1)
+    api_base: str | None = None
+    """An OpenAI-compatible endpoint, such as `http://localhost:8000/v1`. Left out: Fireworks for `accounts/…` models, else OpenAI."""
+    api_key: SecretStr | None = None
+    """Rarely needed: a key belongs into the environment. Never written to a file or a log."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key."""
+    n_mode: Literal["auto", "native", "fanout"] = "auto"
+    """Ask for n answers in one request (`native`), in n requests (`fanout`), or find out which works (`auto`)."""
+    api_params: ApiParamsConfig = ApiParamsConfig()
+    cache: CacheConfig = CacheConfig()
+    mock: MockConfig = MockConfig()
+    price: Price | None = None
+    """The model's price, where the built-in table does not know it."""
+
+    def sampling(self) -> Sampling:
+        """The part of this that the endpoint is told."""
+        return Sampling(**{name: self.__dict__[name] for name in Sampling.model_fields})
+
+
+class RewardConfig(_Part):
+    """Which reward judges, with what parameters, and within which bounds."""
+
+    function_path: str
+    """`pkg.mod:fn`, `pkg.mod.fn` or `file.py:fn`."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """Handed to the reward by name."""
+    timeout: float | None = Field(default=None, gt=0)
+    """Seconds one call may take; past it the call is killed and recorded as failed. Default: the reward's own, else 60."""
+    workers: int | None = Field(default=None, ge=1)
+    """Processes that run a synchronous reward. Default: the reward's own `concurrency`, else one a core."""
+    concurrency: int | None = Field(default=None, ge=1)
+    """Calls of an asynchronous reward at a time. Default: the reward's own, else 256."""
+    memory_mb: int | None = Field(default=4096, ge=64)
+    """Memory one worker process may allocate. None: unlimited."""
+    pass_threshold: float = 1.0
+    """A score of at least this counts as passed, for pass@k."""
+
+
+class EvaluationParamsConfig(_Part):
+    """Bounds on how much is evaluated."""
+
+    limit_samples: int | None = Field(default=None, ge=0)
+    """Evaluate at most this many samples."""
+
+
+class OutputConfig(_Part):
+    """Where the run's files go."""
+
+    output_dir: str = "outputs/run"
+    """The run directory. Entering it again resumes the run in it."""
+    results_file: str | None = None
+    """A further copy of the results, where one is wanted outside the run directory."""
+    preview_pairs_file: str | None = None
+    """Also write `{messages, ground_truth, id}` lines, for `reward-kit preview`."""
+
+
+class PipelineConfig(_Part):
+    """A whole run."""
+
+    dataset: DatasetConfig | None = None
+    generation: GenerationConfig = GenerationConfig()
+    reward: RewardConfig
+    system_prompt: str | None = None
+    """The system prompt of every sample whose row has none of its own."""
+    evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()
+    output: OutputConfig = OutputConfig()
+    rollouts_file: str | None = None
+    """Score the rollouts in this file, without a dataset or a model."""
+    max_cost: float | None = Field(default=None, ge=0)
+    """Stop, cleanly and resumably, before the run has cost more than this."""
+
+    @property
+    def sample_limit(self) -> int | None:
+        """The smaller of the two limits that were set, if any was."""
+        limits = [self.evaluation_params.limit_samples, self.dataset.max_samples if self.dataset else None]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+
+def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
+    """Validate a plain mapping; problems become one `ConfigError` that names each key and what to do."""
+    try:
+        return PipelineConfig.model_validate(dict(raw))
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from None
+
+
+def _explain(error: ValidationError) -> str:
+    problems = [_problem(detail["type"], detail["loc"], detail["msg"], detail.get("input")) for detail in error.errors()]
+    return "The configuration has " + ("a problem: " if len(problems) == 1 else "problems: ") + "; ".join(problems)
+
+
+def _problem(kind: str, location: tuple[int | str, ...], message: str, given: object) -> str:
+    path = ".".join(map(str, location))
+    if kind == "extra_forbidden":
+        nearest = difflib.get_close_matches(path, _known_paths(PipelineConfig), n=1, cutoff=0.5)
+        known = _known_paths(PipelineConfig)
+        siblings = [name for name in known if name.rpartition(".")[0] == path.rpartition(".")[0]]
+        nearest = difflib.get_close_matches(path, siblings, n=1, cutoff=0.6) or nearest
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known here: {', '.join(sorted(siblings))}."
+        return f"unknown key {path!r}; {hint}"
+    if kind == "missing":
+        return f"{path!r} is missing; set it in the config or as {path}=… on the command line."
+    reason = message.removeprefix("Value error, ")
+    return f"{path!r} is {given!r}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
+
+
+def _known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> list[str]:
+    paths: list[str] = []
+    for name, field in model.model_fields.items():
+        paths.append(prefix + name)
+        for part in _parts_of(field.annotation):
+            if depth < 4:
+                paths.extend(_known_paths(part, f"{prefix}{name}.", depth + 1))
+    return paths
+
+
+def _parts_of(annotation: object) -> Iterable[type[BaseModel]]:
+    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    return [part for part in candidates if isinstance(part, type) and issubclass(part, _Part)]

@@ -1,0 +1,164 @@
+"""Every exception reward-kit raises, by consequence: stop the run, or record the item.
+
+    RewardKitError
+    ├── ConfigError (ValueError)         the run cannot start: fix the config
+    ├── DatasetError (ValueError)        the run cannot start: fix the data
+    ├── AuthError                        the run cannot go on: fix the credentials
+    ├── EndpointError                    the run cannot go on: the endpoint has no such model, or does not answer at all
+    ├── StorageError                     the run cannot go on: its files cannot be trusted or written
+    ├── DeployError
+    ├── MissingExtraError (ImportError)  an optional package is not installed
+    └── ItemError  .retryable            one item failed; recorded, the run goes on
+        ├── GenerationError
+        │   ├── RateLimitError           429
+        │   ├── ProviderError            5xx, overload, broken or empty answers, time-outs, lost connections
+        │   ├── BadRequestError          the endpoint refuses this request
+        │   └── ContextLengthError       the prompt does not fit the model
+        ├── SandboxError                 the sandbox failed (a failing command is an ExecResult)
+        └── RewardError                  the reward raised, timed out, or returned something else
+            └── RewardTimeoutError
+
+Every message names the thing with ``!r``, says what was expected, and ends with what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = [
+    "AuthError",
+    "BadRequestError",
+    "ConfigError",
+    "ContextLengthError",
+    "DatasetError",
+    "DeployError",
+    "EndpointError",
+    "GenerationError",
+    "ItemError",
+    "MissingExtraError",
+    "ProviderError",
+    "RateLimitError",
+    "RewardError",
+    "RewardKitError",
+    "RewardTimeoutError",
+    "SandboxError",
+    "StorageError",
+    "boundary",
+]
+
+
+class RewardKitError(Exception):
+    """The root of everything reward-kit raises on purpose."""
+
+
+class ConfigError(RewardKitError, ValueError):
+    """The run cannot start until its configuration is fixed."""
+
+
+class DatasetError(RewardKitError, ValueError):
+    """The run cannot start until its data is fixed."""
+
+
+class AuthError(RewardKitError):
+    """The credentials are missing or refused."""
+
+
+class EndpointError(RewardKitError):
+    """The endpoint cannot serve this run at all: no such model or route, or nobody answers."""
+
+
+class StorageError(RewardKitError):
+    """A run's files cannot be trusted, entered or written."""
+
+
+class DeployError(RewardKitError):
+    """A deployment could not be made."""
+
+
+class MissingExtraError(RewardKitError, ImportError):
+    """An optional package is needed here and is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        """Say that `what` needs the optional dependencies called `extra`."""
+        super().__init__(f"{what} needs an optional package. Install it with: pip install 'reward-kit[{extra}]'")
+        self.extra = extra
+
+
+class ItemError(RewardKitError):
+    """One item failed. It is recorded as a `Failure`; the run goes on."""
+
+    retryable: bool = False
+
+    def __init__(self, message: str, *, retryable: bool | None = None) -> None:
+        """Describe the failure; `retryable` overrides the default of the class."""
+        super().__init__(message)
+        if retryable is not None:
+            self.retryable = retryable
+
+
+class GenerationError(ItemError):
+    """A model answer could not be had."""
+
+
+class RateLimitError(GenerationError):
+    """The endpoint said to slow down (429)."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        """Keep the seconds the endpoint asked us to wait, where it named them."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ProviderError(GenerationError):
+    """The endpoint failed in a way that may pass: overload, 5xx, a broken answer, a time-out, a lost connection."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after: float | None = None, overloaded: bool = False) -> None:
+        """Keep what the endpoint asked us to wait, and whether it complained of load."""
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.overloaded = overloaded
+
+
+class BadRequestError(GenerationError):
+    """The endpoint refuses this request; sending it again would not help."""
+
+
+class ContextLengthError(GenerationError):
+    """The prompt, with the answer's room, does not fit the model's context."""
+
+
+class SandboxError(ItemError):
+    """The sandbox itself failed. A command that fails inside it is an `ExecResult` instead."""
+
+    retryable = True
+
+
+class RewardError(ItemError):
+    """The reward raised, timed out, or returned something that is not a result."""
+
+
+class RewardTimeoutError(RewardError):
+    """The reward did not return within its time."""
+
+
+@contextmanager
+def boundary(kind: type[ItemError], name: str) -> Iterator[None]:
+    """Attribute whatever extension code raises inside to `name`, as an item error of `kind`.
+
+    Errors of our own pass through unchanged, so that a failure is attributed once, where it arose.
+    """
+    try:
+        yield
+    except RewardKitError:
+        raise
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the one place where foreign code may raise anything, SystemExit included
+        text = str(error).strip() or "no message"
+        raise kind(f"{name} raised {type(error).__name__}: {text}") from error

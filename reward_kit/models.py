@@ -1,0 +1,309 @@
+"""The values that move, in the order they flow.
+
+    dataset row → Sample → (× n draws) → Completion → Rollout → EvaluateResult → Record
+
+Values are frozen once made: a stage takes one and returns another. What people author (`Message`, the results) ignores
+unknown fields and stays mutable, as users of the public package expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = [
+    "ChatCompletionMessageToolCall",
+    "Completion",
+    "EvaluateResult",
+    "EvaluationCriteriaModel",
+    "ExecResult",
+    "Failure",
+    "FunctionCall",
+    "Message",
+    "MetricResult",
+    "Record",
+    "ResourceServerConfig",
+    "Rollout",
+    "Sample",
+    "StepOutput",
+    "TaskDefinitionModel",
+    "Usage",
+]
+
+SCHEMA_VERSION = 1
+"""The version every line of a run's files names; a line of another version is not read."""
+
+
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FunctionCall(BaseModel):
+    """The function a tool call names, with its arguments as the JSON text the model wrote."""
+
+    name: str
+    arguments: str = ""
+
+
+class ChatCompletionMessageToolCall(BaseModel):
+    """One tool call, OpenAI-shaped."""
+
+    id: str = ""
+    function: FunctionCall
+    type: Literal["function"] = "function"
+
+
+class Message(BaseModel):
+    """One turn of a conversation, OpenAI-shaped."""
+
+    role: str
+    content: str | list[dict[str, Any]] | None = ""
+    """Text, or a list of content parts; `None` when the turn is only tool calls."""
+    name: str | None = None
+    tool_call_id: str | None = None
+    tool_calls: list[ChatCompletionMessageToolCall] | None = None
+    function_call: FunctionCall | None = None
+    reasoning_content: str | None = None
+    """What the model thought before it answered, where the endpoint tells it apart. Never sent back to a model."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _role_is_required(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and "role" not in value:
+            raise ValueError("Role is required")
+        return value
+
+    @property
+    def text(self) -> str:
+        """The content as plain text: text parts joined, other parts left out."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(str(part.get("text", "")) for part in self.content or [] if part.get("type") == "text")
+
+    def as_request(self) -> dict[str, Any]:
+        """The turn as an endpoint wants it: no empty optional fields, no reasoning."""
+        body: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.name is not None:
+            body["name"] = self.name
+        if self.tool_call_id is not None:
+            body["tool_call_id"] = self.tool_call_id
+        if self.tool_calls is not None:
+            body["tool_calls"] = [call.model_dump() for call in self.tool_calls]
+        if self.function_call is not None:
+            body["function_call"] = self.function_call.model_dump()
+        return body
+
+
+# ── what a reward returns ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _ReadLikeADict(BaseModel):
+    """A model whose fields can also be read with `[]`, `in`, `.get`, `.keys()`, `.values()`, `.items()` and iteration."""
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in type(self).model_fields:
+            raise KeyError(key)
+        return self.__dict__[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in type(self).model_fields
+
+    def __iter__(self) -> Iterator[str]:  # type: ignore[override]  # iterates over names, as a dict does
+        return iter(type(self).model_fields)
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in type(self).model_fields}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The field called `key`, or `default`."""
+        return self.__dict__[key] if key in type(self).model_fields else default
+
+    def keys(self) -> KeysView[str]:
+        """The field names."""
+        return self._fields().keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The field values; nested results stay objects."""
+        return self._fields().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Pairs of field name and value."""
+        return self._fields().items()
+
+
+class MetricResult(_ReadLikeADict):
+    """One named check inside a result."""
+
+    score: float = Field(ge=0.0, le=1.0)
+    reason: str
+    is_score_valid: bool = True
+    """In the library's own metrics: whether that check passed."""
+
+
+class StepOutput(BaseModel):
+    """The reward of one step of an episode."""
+
+    step_index: int | str
+    base_reward: float
+    metrics: dict[str, Any] = Field(default_factory=dict)
+    reason: str | None = None
+
+
+class EvaluateResult(_ReadLikeADict):
+    """What a reward says of one rollout."""
+
+    score: float
+    """Unbounded: ranges such as [-1, 1] are fine."""
+    is_score_valid: bool = True
+    """False means "no verdict": a failure in a run, `None` in a trainer, never a zero."""
+    reason: str | None = None
+    metrics: dict[str, MetricResult] = Field(default_factory=dict)
+    step_outputs: list[StepOutput] | None = None
+    error: str | None = None
+    """Set means "no verdict", as `is_score_valid=False` does."""
+
+
+# ── the spine ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Value(BaseModel):
+    """A frozen value of the spine."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Failure(_Value):
+    """An error as data. A record holds a result or a failure, never both."""
+
+    stage: Literal["dataset", "generate", "score"]
+    type: str
+    """The exception's class name, such as `RateLimitError`."""
+    message: str
+    retryable: bool = False
+    """Whether entering the run again may mend it: such an item is owed again on resume."""
+
+
+class Sample(_Value):
+    """What is asked, and what a right answer looks like."""
+
+    id: str
+    messages: list[Message]
+    ground_truth: Any = None
+    split: str | None = None
+    columns: dict[str, Any] = Field(default_factory=dict)
+    """Every other dataset column, handed to the reward by name."""
+    tools: list[dict[str, Any]] | None = None
+    """Tools offered to the model, OpenAI-shaped."""
+    position: int = 0
+    """Where the row stands in its dataset. Orders the output; not part of the identity."""
+
+
+class Usage(_Value):
+    """Tokens of one request."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int | None = None
+    cached_prompt_tokens: int | None = None
+
+
+class Completion(_Value):
+    """What a client returned for one draw."""
+
+    message: Message
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    """The whole request's tokens, on the first draw of the request; `None` on the draws that shared it."""
+    latency_ms: float = 0.0
+    cached: bool = False
+    model: str | None = None
+    """The model the endpoint says it used, where it differs from the one asked for."""
+
+
+class Rollout(_Value):
+    """One attempt at a sample. It carries its sample whole, so scoring needs no dataset."""
+
+    sample: Sample
+    response_index: int
+    turns: list[Message] = Field(default_factory=list)
+    """What the attempt added to the sample's messages: one assistant turn, or an episode of them."""
+    model: str | None = None
+    sampling: dict[str, Any] = Field(default_factory=dict)
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+    """Money spent on this attempt, where the price is known; 0 when it came from the cache."""
+    latency_ms: float | None = None
+    cached: bool = False
+    failure: Failure | None = None
+
+    @property
+    def messages(self) -> list[Message]:
+        """The whole conversation: what was asked, then what the attempt added."""
+        return [*self.sample.messages, *self.turns]
+
+
+class ExecResult(_Value):
+    """What a command did in a sandbox."""
+
+    exit_code: int | None
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    truncated: bool = False
+
+
+class Record(_Value):
+    """A judged rollout: a result, or the failure that kept it from being judged."""
+
+    rollout: Rollout
+    result: EvaluateResult | None = None
+    failure: Failure | None = None
+
+    @model_validator(mode="after")
+    def _result_or_failure(self) -> Record:
+        if (self.result is None) == (self.failure is None):
+            raise ValueError("a record holds a result or a failure, and exactly one of them")
+        return self
+
+
+# ── agent tasks (inherited names) ────────────────────────────────────────────────────────────────────────────────────
+
+
+class EvaluationCriteriaModel(BaseModel):
+    """How an agent task's final state is judged."""
+
+    final_state_query: str | None = None
+    expected_query_result_transform: str | None = None
+    ground_truth_function_calls: list[list[str]] | None = None
+    ground_truth_comparable_state: dict[str, Any] | None = None
+
+
+class ResourceServerConfig(BaseModel):
+    """A server an agent task needs; `{port}` in either field is replaced by a free port."""
+
+    start_command: str
+    health_check_url: str
+
+
+class TaskDefinitionModel(BaseModel):
+    """One agent task, as its YAML file says it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    description: str | None = None
+    resource_type: str
+    base_resource_config: dict[str, Any] = Field(default_factory=dict)
+    tools_module_path: str | None = None
+    reward_function_path: str
+    goal_description: str | None = None
+    evaluation_criteria: EvaluationCriteriaModel | None = None
+    initial_user_prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    poc_max_turns: int = Field(default=3, ge=1)
+    resource_server: ResourceServerConfig | None = None
+    num_rollouts: int = Field(default=1, ge=1)
+    dataset_path: str | None = None
+    num_rollouts_per_sample: int = Field(default=1, ge=1)
