@@ -1,0 +1,243 @@
+"""The run directory: what a run was told, what it made, and who may enter it.
+
+    config.yaml      the resolved configuration, itself a valid input
+    manifest.json    versions, git revision, the two digests, one entry a phase
+    rollouts.jsonl   what was generated   (a journal)
+    results.jsonl    what was judged      (a journal)
+    summary.json     the figures
+    .lock            held while a process works here
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from reward_kit._version import __version__
+from reward_kit.errors import StorageError
+from reward_kit.storage.journal import Journal
+
+__all__ = ["RunDirectory", "digest_of"]
+
+ROLLOUTS = "rollouts.jsonl"
+RESULTS = "results.jsonl"
+
+
+def digest_of(value: object) -> str:
+    """A short digest of plain data, the same in every process and on every machine."""
+    canonical = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+    return hashlib.sha256(canonical).hexdigest()[:16]
+
+
+class RunDirectory:
+    """A run directory that this process has entered: nobody else writes to it until it leaves."""
+
+    def __init__(self, path: Path) -> None:
+        """Name the directory; nothing is touched until it is entered."""
+        self.path = path
+        self._lock: int | None = None
+        self._manifest: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot use {str(self.path)!r} as a run directory ({error.strerror}). Choose another with output.output_dir=…"
+            ) from error
+        self._take_lock(self._lock)
+        self._manifest = self._read_manifest()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def rollouts_path(self) -> Path:
+        """Where the rollouts are."""
+        return self.path / ROLLOUTS
+
+    @property
+    def results_path(self) -> Path:
+        """Where the results are."""
+        return self.path / RESULTS
+
+    @property
+    def summary_path(self) -> Path:
+        """Where the figures are."""
+        return self.path / "summary.json"
+
+    def rollouts(self) -> Journal:
+        """Open the journal of rollouts."""
+        return Journal(self.rollouts_path)
+
+    def results(self) -> Journal:
+        """Open the journal of results."""
+        return Journal(self.results_path)
+
+    def claim(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
+        """Bind the directory's rollouts or results to `digest`. True if they already were.
+
+        `settings` are what the digest was made of: when it differs, the error names what changed.
+        """
+        claims: dict[str, Any] = self._manifest.setdefault("digests", {})
+        known = claims.get(which)
+        if known is None:
+            claims[which] = {"digest": digest, "settings": dict(settings)}
+            self.write_manifest()
+            return False
+        if known["digest"] != digest:
+            changed = _changed(known["settings"], settings)
+            raise StorageError(
+                f"{str(self.path)!r} holds {which} made with other settings ({changed}). {advice}"
+            )
+        return True
+
+    def set_results_aside(self, digest: str) -> Path | None:
+        """For re-scoring: unless they were made with `digest`, move the old results aside and release their claim."""
+        known = self._manifest.get("digests", {}).get("results")
+        if known is None or known["digest"] == digest:
+            return None
+        kept = self._free_name(f"results.{known['digest'][:8]}")
+        if self.results_path.exists():
+            self.results_path.rename(kept)
+        del self._manifest["digests"]["results"]
+        self.write_manifest()
+        return kept
+
+    def begin_phase(self, phase: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Note that a phase has begun; the entry returned is completed by `end_phase`."""
+        entry: dict[str, Any] = {"phase": phase, "started": _now(), "status": "running", **facts}
+        self._manifest.setdefault("phases", []).append(entry)
+        self.write_manifest()
+        return entry
+
+    def end_phase(self, entry: dict[str, Any], status: str, facts: Mapping[str, Any]) -> None:
+        """Complete a phase's entry."""
+        entry.update({"status": status, "finished": _now(), **facts})
+        self.write_manifest()
+
+    @property
+    def phases(self) -> list[dict[str, Any]]:
+        """The phases that were begun here, oldest first."""
+        phases: list[dict[str, Any]] = self._manifest.get("phases", [])
+        return phases
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep a fact about the run in its manifest."""
+        if self._manifest.get(name) != value:
+            self._manifest[name] = value
+            self.write_manifest()
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write the resolved configuration."""
+        import yaml  # here, because only runs need it  # noqa: PLC0415
+
+        self.write("config.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True).encode())
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write the figures."""
+        self.write("summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """The figures of the last time the run was finished, if they can be read."""
+        try:
+            summary: dict[str, Any] = orjson.loads(self.summary_path.read_bytes())
+        except (OSError, orjson.JSONDecodeError):
+            return None
+        return summary
+
+    def write_manifest(self) -> None:
+        """Write the manifest as it now stands."""
+        self._manifest.setdefault("made_by", _provenance())
+        self.write("manifest.json", orjson.dumps(self._manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file of the directory atomically."""
+        target = self.path / name
+        draft = target.with_name(f"{name}.writing")
+        try:
+            draft.write_bytes(content)
+            draft.replace(target)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write {str(target)!r} ({error.strerror}). Nothing else is lost: make room, then run the same command again."
+            ) from error
+
+    def _take_lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
+            self._lock = None
+            raise StorageError(
+                f"Another run (process {holder}) is working in {str(self.path)!r}. Wait for it, or choose another output.output_dir."
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+
+    def _read_manifest(self) -> dict[str, Any]:
+        path = self.path / "manifest.json"
+        if not path.exists():
+            return {}
+        try:
+            manifest: dict[str, Any] = orjson.loads(path.read_bytes())
+        except orjson.JSONDecodeError as error:
+            raise StorageError(
+                f"{str(path)!r} is not valid JSON ({error}). Restore it, or choose another output directory."
+            ) from error
+        return manifest
+
+    def _free_name(self, stem: str) -> Path:
+        candidates = (self.path / f"{stem}{suffix}.jsonl" for suffix in ["", *(f".{i}" for i in range(2, 1000))])
+        return next(path for path in candidates if not path.exists())
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    return ", ".join(f"{name}: {_short(before.get(name))} then, {_short(after.get(name))} now" for name in names) or "unknown"
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _provenance() -> dict[str, Any]:
+    return {
+        "reward_kit": __version__,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "git": _git_revision(),
+        "created": _now(),
+    }
+
+
+def _git_revision() -> str | None:
+    """The revision of the project the run was started in, marked when it had uncommitted changes."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
+            capture_output=True, text=True, timeout=5, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

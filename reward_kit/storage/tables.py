@@ -1,0 +1,115 @@
+"""Rollouts and records as lines of a file: the vocabulary of `reward-kit run`.
+
+Inside, one word per idea; outside, the columns that users and tools already know (`user_query`, `evaluation_score` …).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample
+from reward_kit.storage.journal import Entry, Head, Status
+
+__all__ = ["preview_pair", "result_entry", "rollout_entry", "rollout_from_line"]
+
+_messages = TypeAdapter(list[Message]).serializer
+_rollout = Rollout.__pydantic_serializer__
+
+
+def rollout_entry(rollout: Rollout, content: str) -> Entry:
+    """The rollout as a line of `rollouts.jsonl`."""
+    body = _rollout.to_json(rollout, exclude={"response_index", "cost"}, exclude_none=True)
+    return Entry(_head(rollout, content, rollout.failure, rollout.cost), body)
+
+
+def rollout_from_line(line: dict[str, Any]) -> Rollout:
+    """The rollout a line of `rollouts.jsonl` holds."""
+    return Rollout.model_validate(line)
+
+
+def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
+    """The judged rollout as a line of `results.jsonl`."""
+    failure = verdict if isinstance(verdict, Failure) else None
+    row = _answer_columns(rollout) | _verdict_columns(verdict) | _origin_columns(rollout)
+    body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    return Entry(_head(rollout, content, failure, rollout.cost), body)
+
+
+def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
+    """A result row as a preview line, or None where there is no answer to preview."""
+    if row.get("assistant_response") is None or (row.get("failure") or {}).get("stage") == "generate":
+        return None
+    pair = {"messages": row["messages"], "id": row["id"]}
+    if row.get("ground_truth_for_eval") is not None:
+        pair["ground_truth"] = row["ground_truth_for_eval"]
+    return pair
+
+
+def _head(rollout: Rollout, content: str, failure: Failure | None, cost: float | None) -> Head:
+    status: Status = "ok" if failure is None else "retry" if failure.retryable else "failed"
+    sample = rollout.sample
+    return Head(sample.id, rollout.response_index, sample.position, content, status, cost)
+
+
+def _answer_columns(rollout: Rollout) -> dict[str, Any]:
+    messages = rollout.messages
+    answer = rollout.turns[-1] if rollout.turns and rollout.turns[-1].role == "assistant" else None
+    return {
+        "user_query": _last_text(rollout.sample, "user"),
+        "system_prompt": _last_text(rollout.sample, "system"),
+        "messages": orjson.Fragment(_messages.to_json(messages, exclude_none=True)),
+        "assistant_response": answer.text if answer is not None else None,
+        "ground_truth_for_eval": rollout.sample.ground_truth,
+    }
+
+
+def _verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
+    if isinstance(verdict, Failure):
+        return {
+            "evaluation_score": None,
+            "evaluation_reason": None,
+            "evaluation_metrics": {},
+            "is_score_valid": False,
+            "error": f"{verdict.type}: {verdict.message}",
+            "failure": verdict.model_dump(),
+        }
+    columns: dict[str, Any] = {
+        "evaluation_score": verdict.score,
+        "evaluation_reason": verdict.reason,
+        "evaluation_metrics": {
+            name: {"score": metric.score, "is_score_valid": metric.is_score_valid, "reason": metric.reason}
+            for name, metric in verdict.metrics.items()
+        },
+        "is_score_valid": True,
+        "error": None,
+    }
+    if verdict.step_outputs is not None:
+        columns["step_outputs"] = [step.model_dump() for step in verdict.step_outputs]
+    return columns
+
+
+def _origin_columns(rollout: Rollout) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "model": rollout.model,
+        "usage": rollout.usage.model_dump(exclude_none=True) if rollout.usage is not None else None,
+        "finish_reason": rollout.finish_reason,
+        "latency_ms": rollout.latency_ms,
+        "cached": rollout.cached,
+        "split": rollout.sample.split,
+    }
+    if rollout.sample.columns:
+        columns["columns"] = rollout.sample.columns
+    return columns
+
+
+def _last_text(sample: Sample, role: str) -> str | None:
+    return next((message.text for message in reversed(sample.messages) if message.role == role), None)
+
+
+def _plain(value: object) -> object:
+    """What orjson does not know: models as their fields, anything else as its text."""
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else str(value)
