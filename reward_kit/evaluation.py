@@ -1,0 +1,59 @@
+"""The SDK's verbs: `evaluate` runs a whole evaluation from Python."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reward_kit.config_models import load_config
+from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.result import RunResult
+from reward_kit.generation.clients import ModelClient
+from reward_kit.models import Sample
+from reward_kit.typed_interface import name_of
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    dataset: str | Path | Iterable[Sample | Mapping[str, Any]],
+    reward: Callable[..., Any] | str,
+    *,
+    model: str | ModelClient | None = None,
+    n: int = 1,
+    params: Mapping[str, Any] | None = None,
+    output_dir: str | Path | None = None,
+    **settings: Any,
+) -> RunResult:
+    """Judge n answers a sample with `reward`, and return the figures.
+
+    `dataset` is a file, a Hugging Face name, or a list of rows or samples; `reward` a function, decorated or plain, or
+    its import path. Without a `model`, the answers are taken from the data. Without an `output_dir` the files go to a
+    temporary directory; with one, the run is durable and calling again resumes it.
+
+    Further keywords are settings of the config: `generation={"temperature": 0.2}`, `system_prompt="…"`, `max_cost=5`.
+
+        result = evaluate([{"user_query": "2+2?", "ground_truth_for_eval": "4"}], my_reward, model="local", n=4)
+        print(result.mean_score, result.summary["pass_at_k"])
+    """
+    given = reward if callable(reward) else None
+    client = None if model is None or isinstance(model, str) else model
+    name = client.model if client is not None else model
+    directory = Path(output_dir) if output_dir is not None else Path(tempfile.mkdtemp(prefix="reward-kit-"))
+    path, rows = (str(dataset), None) if isinstance(dataset, str | Path) else (None, dataset)
+    config: dict[str, Any] = dict(settings)
+    config["generation"] = {"enabled": model is not None, "model_name": name, "n": n, **config.get("generation", {})}
+    config["reward"] = {
+        "function_path": _label(reward), "params": dict(params or {}), **config.get("reward", {})
+    }  # fmt: skip
+    config["output"] = {**config.get("output", {}), "output_dir": str(directory)}
+    if path is not None:
+        config["dataset"] = {**config.get("dataset", {}), "path_or_name": path}
+    return EvaluationPipeline(load_config(config), reward=given, samples=rows, client=client).run()
+
+
+def _label(reward: Callable[..., Any] | str) -> str:
+    """How the config names the reward: by its path, or by where a function that was given came from."""
+    return reward if isinstance(reward, str) else f"{reward.__module__}:{name_of(reward)}"

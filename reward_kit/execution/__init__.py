@@ -1,0 +1,1 @@
+"""The engine: the two stages, what is still owed to each, and the pipeline that joins them."""

@@ -1,0 +1,73 @@
+"""The figures of a run as it goes, kept by the stages and read by whoever shows progress."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from reward_kit.models import EvaluateResult, Failure, Rollout
+
+__all__ = ["RunCounters"]
+
+
+@dataclass
+class RunCounters:
+    """Plain numbers. The stages add to them; nothing here decides anything."""
+
+    phase: str = "both"
+    expected: int | None = None
+    """Rollouts the run will have in the end, where that can be known beforehand."""
+    found_rollouts: int = 0
+    """Rollouts that were on disk already."""
+    found_results: int = 0
+    """Results that were on disk already."""
+    generated: int = 0
+    """Rollouts made since the run was entered, failed ones included."""
+    generation_failures: int = 0
+    cached: int = 0
+    """How many of the generated ones came from the response cache."""
+    judged: int = 0
+    """Rollouts judged since the run was entered."""
+    failed: int = 0
+    """Rollouts that could not be judged, for whatever reason, since the run was entered."""
+    score_sum: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    """Money spent since the run was entered."""
+    skipped_rows: int = 0
+    in_flight: int = 0
+    """Samples being generated."""
+    started: float = field(default_factory=time.monotonic)
+    stopping: str | None = None
+    """Why the run is coming to an early end, once it is."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the run was entered."""
+        return time.monotonic() - self.started
+
+    @property
+    def scored(self) -> int:
+        """Rollouts the score stage has dealt with."""
+        return self.judged + self.failed
+
+    def count_rollout(self, rollout: Rollout) -> None:
+        """Take account of a rollout the generate stage made."""
+        self.generated += 1
+        if rollout.failure is not None:
+            self.generation_failures += 1
+        elif rollout.cached:
+            self.cached += 1
+        elif rollout.usage is not None:
+            self.prompt_tokens += rollout.usage.prompt_tokens
+            self.completion_tokens += rollout.usage.completion_tokens
+        self.cost += rollout.cost or 0.0
+
+    def count_verdict(self, verdict: EvaluateResult | Failure) -> None:
+        """Take account of what the score stage said of a rollout."""
+        if isinstance(verdict, Failure):
+            self.failed += 1
+        else:
+            self.judged += 1
+            self.score_sum += verdict.score

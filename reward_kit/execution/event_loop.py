@@ -1,0 +1,53 @@
+"""Running a coroutine from code that is not asynchronous, also where a loop is already running (a notebook)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["run_sync"]
+
+T = TypeVar("T")
+
+
+def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run `main()` to its end on a fresh event loop (uvloop where there is one) and return what it returns."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run_here(main)
+    return _run_in_a_thread(main)
+
+
+def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main())
+
+
+def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    outcome: list[T] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            outcome.append(_run_here(main))
+        except BaseException as error:  # noqa: BLE001 - handed over to the calling thread, whatever it is
+            errors.append(error)
+
+    thread = threading.Thread(target=target, name="reward-kit")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return outcome[0]
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop  # twice the requests a second of the loop in the standard library  # noqa: PLC0415
+
+    return uvloop.new_event_loop

@@ -1,0 +1,115 @@
+"""The end of a run: files put in dataset order, figures computed, copies made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from reward_kit.config_models import PipelineConfig
+from reward_kit.errors import StorageError
+from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.summary import summarise
+from reward_kit.storage.journal import Head, Journal
+from reward_kit.storage.run_directory import RunDirectory
+from reward_kit.storage.tables import preview_pair
+
+__all__ = ["finish", "interim_summary"]
+
+
+def finish(
+    config: PipelineConfig, directory: RunDirectory, rollouts: Journal, results: Journal | None,
+    counters: RunCounters, position_of: Callable[[Head], int],
+) -> dict[str, Any]:  # fmt: skip
+    """Compact the journals, write `summary.json` and the copies that were asked for; return the figures."""
+    if not rollouts.read_only:
+        rollouts.compact(position_of)
+    if results is None:
+        figures = _rollout_figures(rollouts.in_order())
+    else:
+        results.compact(position_of)
+        figures = summarise(
+            results.in_order(), pass_threshold=config.reward.pass_threshold, n=config.generation.n
+        )
+        _write_copies(config, results)
+    summary = figures | interim_summary(config, counters)
+    directory.write_summary(summary)
+    return summary
+
+
+def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, Any]:
+    """What can be said without reading the results: the run's model, and what was done since it was entered."""
+    seconds = counters.seconds
+    return {
+        "phase": counters.phase,
+        "model": config.generation.model_name if config.generation.enabled else None,
+        "n": config.generation.n,
+        "skipped_rows": counters.skipped_rows,
+        "this_entry": {
+            "seconds": seconds,
+            "generated": counters.generated,
+            "cached": counters.cached,
+            "judged": counters.judged,
+            "failed": counters.failed,
+            "completion_tokens": counters.completion_tokens,
+            "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
+            "cost": counters.cost,
+        },
+    }
+
+
+def _rollout_figures(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    total, samples, last_id = 0, 0, None
+    tokens: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    cost, cost_known = 0.0, True
+    for line in lines:
+        total += 1
+        samples += line["id"] != last_id
+        last_id = line["id"]
+        if (failure := line.get("failure")) is not None:
+            failures[f"{failure['stage']}: {failure['type']}"] += 1
+        usage: Mapping[str, int] | None = None if line.get("cached") else line.get("usage")
+        if usage is not None:
+            tokens.update({name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")})
+        cost += line["cost"] or 0.0
+        cost_known = cost_known and (line["cost"] is not None or usage is None)
+    return {
+        "samples": samples,
+        "rollouts": total,
+        "failed": sum(failures.values()),
+        "failures_by_kind": dict(failures.most_common()),
+        "prompt_tokens": tokens["prompt_tokens"],
+        "completion_tokens": tokens["completion_tokens"],
+        "cost": cost if cost_known else None,
+    }
+
+
+def _write_copies(config: PipelineConfig, results: Journal) -> None:
+    output = config.output
+    if output.results_file is not None:
+        target = _inside(output.output_dir, output.results_file)
+        if target != results.path.resolve():
+            _write_lines(target, results.in_order())
+    if output.preview_pairs_file is not None:
+        pairs = (preview_pair(row) for row in results.in_order())
+        _write_lines(_inside(output.output_dir, output.preview_pairs_file), (pair for pair in pairs if pair))
+
+
+def _inside(output_dir: str, name: str) -> Path:
+    """A relative name is a file of the run directory; an absolute one is taken as it is."""
+    return (Path(output_dir) / name).resolve()
+
+
+def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> None:
+    draft = target.with_name(f"{target.name}.writing")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+        draft.replace(target)
+    except OSError as error:
+        raise StorageError(f"Cannot write {str(target)!r} ({error.strerror}). The results themselves are safe.") from error

@@ -1,0 +1,56 @@
+"""What makes a run this run: the settings its rollouts depend on, and those its results depend on.
+
+How many answers are drawn, how many samples are read, and how hard the endpoint is pressed are left out on purpose:
+raising them enters the same directory and pays only for what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig
+
+__all__ = ["results_settings", "rollouts_settings"]
+
+
+def rollouts_settings(config: PipelineConfig) -> dict[str, Any]:
+    """What the rollouts depend on, beside the content of each sample, which its own digest covers."""
+    if config.rollouts_file is not None:
+        return {"rollouts_file": PurePath(config.rollouts_file).name}
+    settings: dict[str, Any] = {"system_prompt": config.system_prompt}
+    if config.dataset is not None:
+        settings |= {f"dataset.{name}": value for name, value in _dataset(config.dataset).items()}
+    return settings | {f"generation.{name}": value for name, value in _generation(config.generation).items()}
+
+
+def results_settings(function_path: str, source_digest: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What the results depend on, beside the rollouts: the reward, its own source, and its parameters."""
+    return {
+        "reward.function": function_path.replace(":", ".").rpartition(".")[2],
+        "reward.source": source_digest,
+        "reward.params": dict(params),
+    }
+
+
+def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "source": None if dataset.path_or_name is None else PurePath(dataset.path_or_name).name,
+        "base_dataset": None if dataset.base_dataset is None else _dataset(dataset.base_dataset),
+    }
+    named = ("split", "config_name", "column_mapping", "preprocess", "system_prompt", "prompt_template")
+    return settings | {name: value for name, value in dataset.model_dump().items() if name in named}
+
+
+def _generation(generation: GenerationConfig) -> dict[str, Any]:
+    if not generation.enabled:
+        return {"enabled": False}
+    settings: dict[str, Any] = {
+        "model_name": generation.model_name,
+        "api_base": generation.api_base,
+        **generation.sampling().given(),
+    }
+    if generation.model_name == "mock":
+        settings["mock"] = generation.mock.model_dump()
+    return settings

@@ -1,0 +1,118 @@
+"""What is already on disk, and what is still owed: worked out before a stage runs, one sample at a time.
+
+Resume, the two phases, growing n and re-scoring are all this one question, asked of the two journals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from reward_kit.datasets import content_digest
+from reward_kit.errors import StorageError
+from reward_kit.models import Rollout, Sample
+from reward_kit.storage.journal import Head, Journal, JournalIndex, Status
+from reward_kit.storage.tables import rollout_from_line
+from reward_kit.utils.digest_map import DigestMap, digest64
+
+__all__ = ["Ledger", "Work"]
+
+
+@dataclass(slots=True)
+class Work:
+    """One sample with what it still needs: draws to generate, and rollouts to score."""
+
+    sample: Sample
+    content: str
+    """The digest of the sample's content."""
+    draws: list[int] = field(default_factory=list)
+    """Draws that must be generated."""
+    rollouts: list[Rollout] = field(default_factory=list)
+    """Rollouts that must be scored; the generate stage adds what it draws."""
+    new: list[Rollout] = field(default_factory=list)
+    """Rollouts that came with the data and are not in the journal yet."""
+
+
+@dataclass
+class Ledger:
+    """What the two journals held when the run was entered."""
+
+    journal: Journal
+    """The rollouts, to read back those that are to be scored."""
+    rollouts: JournalIndex
+    results: JournalIndex
+    whole_groups: bool = False
+    """The reward judges all rollouts of a sample together: when one is owed, all are."""
+    retry_failed: bool = False
+    """Owe failures that are not expected to mend, too."""
+    scoring: bool = True
+    """False when only rollouts are wanted."""
+    _positions: DigestMap = field(default_factory=DigestMap)
+
+    def position_of(self, head: Head) -> int:
+        """Where the sample of a line stands now; rows may have moved since the line was written."""
+        return self._positions.get(digest64(head.id), head.position)
+
+    def from_samples(self, samples: Iterable[Sample], n: int) -> Iterator[Work]:
+        """What is owed to each sample that is to be answered n times."""
+        for sample in samples:
+            content = content_digest(sample)
+            self._refuse_changed(sample, content)
+            self._note_position(sample)
+            draws = [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample.id, draw))]
+            present = [draw for draw in range(n) if draw not in draws] if len(draws) < n else []
+            yield Work(sample, content, draws, self._to_score(sample.id, present, bool(draws)))
+
+    def from_answers(self, answers: Iterable[Rollout]) -> Iterator[Work]:
+        """What is owed to answers that came with the data; rows of a sample that follow each other are a group."""
+        for _, group in groupby(answers, key=lambda rollout: rollout.sample.id):
+            rollouts = list(group)
+            sample = rollouts[0].sample
+            content = content_digest(sample)
+            self._refuse_changed(sample, content)
+            self._note_position(sample)
+            new = [r for r in rollouts if self.rollouts.status(sample.id, r.response_index) is None]
+            yield Work(sample, content, rollouts=self._unjudged(rollouts), new=new)
+
+    def from_rollouts(self) -> Iterator[Work]:
+        """What is owed to rollouts already generated, without their dataset."""
+        lines = self.journal.in_order()
+        for _, group in groupby(lines, key=lambda line: str(line["id"])):
+            members = list(group)
+            rollouts = [rollout_from_line(line) for line in members]
+            yield Work(rollouts[0].sample, _content_of(members[0]), rollouts=self._unjudged(rollouts))
+
+    def _to_score(self, sample_id: str, present: list[int], growing: bool) -> list[Rollout]:
+        if not self.scoring or not present:
+            return []
+        owed = [draw for draw in present if self._is_owed(self.results.status(sample_id, draw))]
+        if self.whole_groups and (owed or growing):
+            owed = present
+        offsets = [self.rollouts.offset(sample_id, draw) for draw in owed]
+        return [rollout_from_line(self.journal.read(offset)) for offset in offsets if offset is not None]
+
+    def _unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:
+        if not self.scoring:
+            return []
+        owed = [r for r in rollouts if self._is_owed(self.results.status(r.sample.id, r.response_index))]
+        return rollouts if owed and self.whole_groups else owed
+
+    def _is_owed(self, status: Status | None) -> bool:
+        return status in (None, "retry") or (status == "failed" and self.retry_failed)
+
+    def _note_position(self, sample: Sample) -> None:
+        if len(self.rollouts):  # in a fresh run every line says where its sample stands
+            self._positions.put(digest64(sample.id), sample.position)
+
+    def _refuse_changed(self, sample: Sample, content: str) -> None:
+        if self.rollouts.has_other_content(sample.id, content):
+            raise StorageError(
+                f"Sample {sample.id!r} is not what it was when {str(self.journal.path)!r} was made: "
+                "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
+            )
+
+
+def _content_of(line: dict[str, Any]) -> str:
+    return str(line["content"])

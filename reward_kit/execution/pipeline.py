@@ -1,0 +1,184 @@
+"""`EvaluationPipeline`: the spine. A dataset, a model and a reward in; judged answers on disk and their figures out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reward_kit.config_models import PipelineConfig, load_config
+from reward_kit.errors import ConfigError, RewardKitError
+from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.event_loop import run_sync
+from reward_kit.execution.finish import finish, interim_summary
+from reward_kit.execution.identity import results_settings, rollouts_settings
+from reward_kit.execution.local_engine import LocalEngine, Reporter
+from reward_kit.execution.owed import Ledger
+from reward_kit.execution.plan import Plan, make_plan
+from reward_kit.execution.result import Phase, RunResult
+from reward_kit.execution.scorers import Reward
+from reward_kit.execution.sources import Source, open_source
+from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.stack import ModelStack, open_models
+from reward_kit.models import Sample
+from reward_kit.storage.journal import Journal, JournalIndex
+from reward_kit.storage.run_directory import RunDirectory, digest_of
+
+__all__ = ["EvaluationPipeline"]
+
+_OTHER_DIRECTORY = "Choose another directory with output.output_dir=…"
+_OR_RESCORE = "Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore."
+
+
+class EvaluationPipeline:
+    """One run. Enter it as often as you like: it only ever does what is still owed.
+
+        result = EvaluationPipeline(config).run()
+    """
+
+    def __init__(
+        self,
+        config: PipelineConfig | Mapping[str, Any],
+        *,
+        phase: Phase = "both",
+        rescore: bool = False,
+        retry_failed: bool = False,
+        reward: Callable[..., Any] | None = None,
+        samples: Iterable[Sample | Mapping[str, Any]] | None = None,
+        client: ModelClient | None = None,
+        reporter: Reporter | None = None,
+    ) -> None:
+        """Say what to run. `reward`, `samples` and `client` stand in for what the config would name."""
+        self.config = config if isinstance(config, PipelineConfig) else load_config(config)
+        self.phase: Phase = "execution" if rescore or self.config.rollouts_file else phase
+        self._rescore = rescore
+        self._retry_failed = retry_failed
+        self._given_reward = reward
+        self._samples = samples
+        self._client = client
+        self._reporter = reporter
+
+    def run(self) -> RunResult:
+        """Run to the end and return the figures. Works in a plain script and inside a notebook's running loop."""
+        return run_sync(self.run_async)
+
+    async def run_async(self) -> RunResult:
+        """The same, for callers that are asynchronous themselves."""
+        reward = self._reward()
+        source = open_source(self.config, self.phase, self._samples)
+        with RunDirectory(Path(self.config.output.output_dir)) as directory:
+            self._claim(directory, reward)
+            facts = self._facts(source)
+            if (known := self._finished_before(directory, facts)) is not None:
+                return known
+            directory.write_config(_as_written(self.config))
+            entry = directory.begin_phase(self.phase, facts)
+            try:
+                result = await self._enter(directory, source, reward)
+            except BaseException as error:
+                with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
+                    directory.end_phase(entry, "failed", {"error": f"{type(error).__name__}: {error}"})
+                raise
+            directory.end_phase(entry, result.status, {"files": _sizes(directory), "seconds": result.counters.seconds})
+            return result
+
+    def plan(self) -> Plan:
+        """What running would do and cost, without doing any of it."""
+        reward = self._reward()
+        source = open_source(self.config, self.phase, self._samples)
+        return make_plan(self.config, source, self._rollouts_path(), reward, self._client)
+
+    async def _enter(self, directory: RunDirectory, source: Source, reward: Reward | None) -> RunResult:
+        async with contextlib.AsyncExitStack() as open_things:
+            rollouts = open_things.enter_context(self._open_rollouts(directory))
+            results = open_things.enter_context(directory.results()) if reward is not None else None
+            ledger = self._ledger(rollouts, results, reward)
+            counters = RunCounters(self.phase, source.expected(ledger), len(ledger.rollouts), len(ledger.results))
+            models = ModelStack()
+            if source.needs_model:
+                spent = ledger.rollouts.cost
+                models = await open_things.enter_async_context(open_models(self.config, self._client, spent=spent))
+            engine = LocalEngine(self.config, directory.path, counters, self._reporter)
+            works = source.works(ledger)
+            end = await engine.run(works, models.play, rollouts, results, reward, blocking=source.blocking)
+            counters.skipped_rows = source.skipped
+            if models.dropped_parameters:
+                directory.note("dropped_parameters", dict(models.dropped_parameters))
+            if end.status == "interrupted":
+                return RunResult(
+                    end.status, directory.path, interim_summary(self.config, counters), counters, end.reason
+                )
+            summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of)
+            return RunResult(end.status, directory.path, summary, counters, end.reason)
+
+    def _reward(self) -> Reward | None:
+        return None if self.phase == "inference" else Reward(self.config.reward, self._given_reward)
+
+    def _ledger(self, rollouts: Journal, results: Journal | None, reward: Reward | None) -> Ledger:
+        return Ledger(
+            rollouts,
+            rollouts.index(),
+            results.index() if results is not None else JournalIndex(),
+            whole_groups=reward is not None and reward.judges_groups,
+            retry_failed=self._retry_failed,
+            scoring=reward is not None,
+        )
+
+    def _rollouts_path(self) -> Path | None:
+        return None if self.config.rollouts_file is None else Path(self.config.rollouts_file)
+
+    def _open_rollouts(self, directory: RunDirectory) -> Journal:
+        path = self._rollouts_path()
+        if path is not None:
+            return Journal(path, read_only=True)
+        if self.phase == "execution" and not directory.rollouts_path.exists():
+            raise ConfigError(
+                f"There are no rollouts in {str(directory.path)!r} to score. "
+                "Generate them first with --phase inference, or name a file with rollouts_file=…"
+            )
+        return directory.rollouts()
+
+    def _claim(self, directory: RunDirectory, reward: Reward | None) -> None:
+        """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
+        if self.phase != "execution" or self.config.rollouts_file is not None:
+            settings = rollouts_settings(self.config)
+            directory.claim("rollouts", digest_of(settings), settings, advice=_OTHER_DIRECTORY)
+        if reward is not None:
+            settings = results_settings(reward.call.name, reward.source_digest, self.config.reward.params)
+            digest = digest_of(settings)
+            if self._rescore:
+                directory.set_results_aside(digest)
+            directory.claim("results", digest, settings, advice=_OR_RESCORE)
+
+    def _facts(self, source: Source) -> dict[str, Any]:
+        """What decides, beside the digests, whether a finished run has anything left to do."""
+        return {
+            "n": self.config.generation.n,
+            "limit": self.config.sample_limit,
+            "source": source.fingerprint,
+            "pass_threshold": self.config.reward.pass_threshold,
+        }
+
+    def _finished_before(self, directory: RunDirectory, facts: Mapping[str, Any]) -> RunResult | None:
+        """The result of a run that is finished, with nothing owed and its files untouched, without reading them."""
+        last = directory.phases[-1] if directory.phases else {}
+        same = last.get("phase") == self.phase and all(last.get(name) == value for name, value in facts.items())
+        if not (same and facts["source"] and last.get("status") == "finished" and last.get("files") == _sizes(directory)):
+            return None
+        summary = directory.read_summary()
+        wanted_copies = self.config.output.results_file or self.config.output.preview_pairs_file
+        if summary is None or summary.get("failed") or self._retry_failed or wanted_copies:
+            return None
+        counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
+        return RunResult("finished", directory.path, summary, counters)
+
+
+def _as_written(config: PipelineConfig) -> dict[str, Any]:
+    """The config as plain data, without secrets, so that it can be read back as it is."""
+    return config.model_dump(mode="json", exclude={"generation": {"api_key"}}, exclude_none=True)
+
+
+def _sizes(directory: RunDirectory) -> dict[str, int]:
+    paths = (directory.rollouts_path, directory.results_path)
+    return {path.name: path.stat().st_size for path in paths if path.exists()}

@@ -1,0 +1,107 @@
+"""What a run would do and cost, worked out without calling anyone and without writing anything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from reward_kit.config_models import PipelineConfig
+from reward_kit.execution.owed import Ledger, Work
+from reward_kit.execution.scorers import Reward
+from reward_kit.execution.sources import Source
+from reward_kit.generation.cache import CachedClient, ResponseCache
+from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.factory import make_client
+from reward_kit.generation.prices import cost_of, estimate_tokens, price_of
+from reward_kit.models import Usage
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
+
+__all__ = ["Plan", "make_plan"]
+
+_UNBOUNDED_ANSWER_TOKENS = 4096
+
+
+@dataclass
+class Plan:
+    """The plan of a run. Tokens and cost are estimates: prompts by their length, answers at their longest."""
+
+    rows: int = 0
+    rollouts: int = 0
+    """Answers there will be in the end."""
+    on_disk: int = 0
+    """Answers already in the run directory."""
+    cached: int = 0
+    """Answers the response cache has."""
+    requests: int = 0
+    """Requests to be sent at least: one a sample where the endpoint takes `n`."""
+    answers_to_generate: int = 0
+    """Answers to be asked for, and paid."""
+    to_score: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    """At most: every answer as long as max_tokens allows."""
+    cost: float | None = None
+    """At most, where the price is known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return asdict(self)
+
+
+def make_plan(
+    config: PipelineConfig, source: Source, rollouts_file: Path | None, reward: Reward | None, client: ModelClient | None
+) -> Plan:
+    """Walk through what is owed, asking only the journals and the cache."""
+    directory = Path(config.output.output_dir)
+    with contextlib.ExitStack() as files:
+        rollouts = _existing(files, rollouts_file or directory / ROLLOUTS)
+        results = _existing(files, directory / RESULTS)
+        ledger = Ledger(
+            rollouts,
+            rollouts.index(),
+            results.index(),
+            whole_groups=reward is not None and reward.judges_groups,
+            scoring=reward is not None,
+        )
+        cache = _cache(files, config, client) if source.needs_model else None
+        return _walk(config, source.works(ledger), cache, ledger)
+
+
+def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | None, ledger: Ledger) -> Plan:
+    plan = Plan(on_disk=len(ledger.rollouts))
+    sampling = config.generation.sampling()
+    for work in works:
+        plan.rows += 1
+        hits = sum(cache.peek(work.sample.messages, work.draws, sampling, work.sample.tools)) if cache else 0
+        owed = len(work.draws) - hits
+        plan.rollouts += len(work.draws) + len(work.new)
+        plan.cached += hits
+        plan.answers_to_generate += owed
+        plan.to_score += len(work.rollouts) + (len(work.draws) if ledger.scoring else 0)
+        if owed:
+            plan.requests += 1
+            plan.prompt_tokens += estimate_tokens(work.sample.messages)
+            plan.completion_tokens += owed * (sampling.max_tokens or _UNBOUNDED_ANSWER_TOKENS)
+    plan.rollouts += plan.on_disk
+    price = price_of(config.generation.model_name or "", config.generation.price)
+    if price is not None:
+        plan.cost = cost_of(Usage(prompt_tokens=plan.prompt_tokens, completion_tokens=plan.completion_tokens), price)
+    return plan
+
+
+def _existing(files: contextlib.ExitStack, path: Path) -> Journal:
+    """The journal at `path`; where there is none yet, one that reads as empty."""
+    return files.enter_context(Journal(path if path.exists() else Path(os.devnull), read_only=True))
+
+
+def _cache(files: contextlib.ExitStack, config: PipelineConfig, client: ModelClient | None) -> CachedClient | None:
+    generation = config.generation
+    if not generation.cache.enabled or not Path(generation.cache.cache_dir).exists():
+        return None
+    cache = files.enter_context(ResponseCache(generation.cache.cache_dir))
+    return CachedClient(client or make_client(generation, needs_key=False), cache)

@@ -1,0 +1,168 @@
+"""Scorers: how a rollout meets its reward.
+
+An asynchronous reward runs on the event loop. A synchronous one runs in a warm worker process, where a hung regular
+expression or a runaway allocation costs one record and a bounded time, never the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from reward_kit.config_models import RewardConfig
+from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
+from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.reward_function import BatchScorer, PointwiseScorer, RewardCall, load_scorer, verdict_or_raise
+from reward_kit.utils.source_digest import source_digest
+from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
+
+__all__ = ["Reward", "Scorer", "Verdict", "open_scorer"]
+
+Verdict = EvaluateResult | Failure
+"""What scoring says of a rollout."""
+
+_DEFAULT_TIMEOUT = 60.0
+_DEFAULT_CONCURRENCY = 256
+_QUEUED_PER_WORKER = 256
+"""Calls kept pending a worker, so that they can be sent in chunks worth their while."""
+
+
+class Reward:
+    """The reward of a run, and what it needs to be called."""
+
+    def __init__(self, config: RewardConfig, function: Callable[..., Any] | None = None) -> None:
+        """Load the reward the config names, or take the function given in its place."""
+        self._given = function
+        self._config = config
+        try:
+            self.call = RewardCall(function or config.function_path, config.params)
+        except ImportError as error:
+            raise ConfigError(f"The reward cannot be loaded: {error}") from error
+        self.source_digest = source_digest(self.call.function)
+        """Of the file that defines the reward: the same name with other source is another reward."""
+
+    @property
+    def judges_groups(self) -> bool:
+        """Whether it judges all rollouts of a sample at once."""
+        return self.call.mode == "batch"
+
+    @property
+    def timeout(self) -> float:
+        """Seconds one call may take."""
+        return self._config.timeout or self.call.timeout or _DEFAULT_TIMEOUT
+
+    def factory(self) -> Callable[[], Callable[..., Any]]:
+        """What a worker process calls to get at the reward: by import path where there is one, else by value."""
+        if self._given is None:
+            return partial(load_scorer, self._config.function_path, self._config.params)
+        return partial(BatchScorer if self.judges_groups else PointwiseScorer, self._given, self._config.params)
+
+
+class Scorer(Protocol):
+    """Judges one rollout, or all rollouts of a sample, at a time."""
+
+    concurrency: int
+    """How many calls of `score` are worth having in flight."""
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        """One verdict a rollout, in their order."""
+        ...
+
+
+@contextlib.asynccontextmanager
+async def open_scorer(reward: Reward, config: RewardConfig, directory: Path) -> AsyncIterator[Scorer]:
+    """The scorer the reward calls for, with its worker processes if it needs any."""
+    if reward.call.is_async:
+        yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or _DEFAULT_CONCURRENCY)
+        return
+    size = config.workers or reward.call.concurrency or os.cpu_count() or 1
+    pool = WorkerPool(
+        reward.factory(),
+        size=size,
+        timeout=reward.timeout,
+        memory_mb=config.memory_mb,
+        log_path=directory / "reward_output.log",
+        name=reward.call.name,
+    )
+    async with pool:
+        yield _InWorkers(reward, pool, size * _QUEUED_PER_WORKER)
+
+
+class _OnTheLoop:
+    """Calls an asynchronous reward where we are."""
+
+    def __init__(self, reward: Reward, concurrency: int) -> None:
+        self.concurrency = concurrency
+        self._call = reward.call
+        self._timeout = reward.timeout
+        self._score = self._score_group if reward.judges_groups else self._score_one
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._score(rollouts)
+        except TimeoutError:
+            late = RewardTimeoutError(_too_slow(self._call.name, self._timeout))
+            return [_failure(late)] * len(rollouts)
+        except ItemError as error:
+            return [_failure(error)] * len(rollouts)
+
+    async def _score_one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        (rollout,) = rollouts
+        return [await self._call.judge_async(self._call.payload_of(rollout))]
+
+    async def _score_group(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        results = await self._call.judge_group_async(self._call.group_payload_of(rollouts))
+        return [_verdict(result, self._call.name) for result in results]
+
+
+class _InWorkers:
+    """Sends a synchronous reward's calls to the worker processes."""
+
+    def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
+        self.concurrency = concurrency
+        self._call = reward.call
+        self._pool = pool
+        self._groups = reward.judges_groups
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        call = self._call
+        payload = call.group_payload_of(rollouts) if self._groups else call.payload_of(rollouts[0])
+        outcome = await self._pool.submit((payload,), {})
+        if not isinstance(outcome, Done):
+            return [_failure(self._error(outcome))] * len(rollouts)
+        results = outcome.value if self._groups else [outcome.value]
+        return [_verdict(EvaluateResult.model_validate(result), call.name) for result in results]
+
+    def _error(self, outcome: Outcome) -> RewardError:
+        match outcome:
+            case Raised(type="RewardError", message=message):
+                return RewardError(message)
+            case Raised(type=kind, message=message):
+                return RewardError(f"{self._call.name!r} raised {kind}: {message}")
+            case TimedOut(seconds=seconds):
+                return RewardTimeoutError(_too_slow(self._call.name, seconds))
+            case Died(reason=reason):
+                return RewardError(f"{self._call.name!r} took its worker process down: it {reason}")
+            case Done():
+                raise AssertionError("a finished call is no error")
+
+
+def _verdict(result: EvaluateResult, name: str) -> Verdict:
+    try:
+        return verdict_or_raise(result, repr(name))
+    except RewardError as error:
+        return _failure(error)
+
+
+def _failure(error: ItemError) -> Failure:
+    return Failure(stage="score", type=type(error).__name__, message=str(error), retryable=error.retryable)
+
+
+def _too_slow(name: str, seconds: float) -> str:
+    return f"{name!r} did not return within {seconds:g} s. Raise reward.timeout if it needs longer."

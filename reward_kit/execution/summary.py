@@ -1,0 +1,98 @@
+"""The figures of a run, from its results in dataset order, in one pass and constant memory.
+
+Means are over judged records; failures are counted beside them, always. The n answers to one prompt are not
+independent, so every interval is computed over samples, not over rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from reward_kit.statistics import ClusteredMean, Estimate, PassAtK
+
+__all__ = ["summarise"]
+
+
+class _Totals:
+    """Running sums over result rows."""
+
+    def __init__(self, pass_threshold: float, n: int) -> None:
+        self.threshold = pass_threshold
+        self.scores = ClusteredMean()
+        self.passes = PassAtK(n)
+        self.metrics: dict[str, ClusteredMean] = {}
+        self.failures: Counter[str] = Counter()
+        self.samples = self.judged = self.passed = self.cached = 0
+        self.prompt_tokens = self.completion_tokens = 0
+        self.cost = 0.0
+        self.cost_known = True
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        """Take account of all rows of one sample."""
+        self.samples += 1
+        judged = [row for row in rows if row["status"] == "ok"]
+        scores = [float(row["evaluation_score"]) for row in judged]
+        passed = sum(score >= self.threshold for score in scores)
+        self.judged += len(judged)
+        self.passed += passed
+        if scores:
+            self.scores.add(scores)
+            self.passes.add(len(scores), passed)
+        self._add_metrics(judged)
+        for row in rows:
+            self._add_row(row)
+
+    def _add_metrics(self, judged: list[dict[str, Any]]) -> None:
+        by_name: dict[str, list[float]] = {}
+        for row in judged:
+            for name, metric in row["evaluation_metrics"].items():
+                by_name.setdefault(name, []).append(float(metric["score"]))
+        for name, values in by_name.items():
+            self.metrics.setdefault(name, ClusteredMean()).add(values)
+
+    def _add_row(self, row: dict[str, Any]) -> None:
+        failure = row.get("failure")
+        if failure is not None:
+            self.failures[f"{failure['stage']}: {failure['type']}"] += 1
+        self.cached += bool(row.get("cached"))
+        usage = row.get("usage")
+        if usage is not None and not row.get("cached"):
+            self.prompt_tokens += usage.get("prompt_tokens", 0)
+            self.completion_tokens += usage.get("completion_tokens", 0)
+        if row["cost"] is not None:
+            self.cost += row["cost"]
+        elif usage is not None:
+            self.cost_known = False
+
+
+def summarise(rows: Iterable[dict[str, Any]], *, pass_threshold: float, n: int) -> dict[str, Any]:
+    """The figures of result rows that come in dataset order, at most n a sample."""
+    totals = _Totals(pass_threshold, n)
+    for _, group in groupby(rows, key=lambda row: str(row["id"])):
+        totals.add(list(group))
+    failed = sum(totals.failures.values())
+    return {
+        "samples": totals.samples,
+        "records": totals.judged + failed,
+        "judged": totals.judged,
+        "failed": failed,
+        "failures_by_kind": dict(totals.failures.most_common()),
+        "mean_score": _figures(totals.scores.estimate()),
+        "pass_threshold": pass_threshold,
+        "pass_rate": totals.passed / totals.judged if totals.judged else None,
+        "pass_at_k": {str(k): _figures(estimate) for k, estimate in totals.passes.estimates().items()},
+        "metrics": {name: _figures(metric.estimate()) for name, metric in sorted(totals.metrics.items())},
+        "cached": totals.cached,
+        "prompt_tokens": totals.prompt_tokens,
+        "completion_tokens": totals.completion_tokens,
+        "cost": totals.cost if totals.cost_known else None,
+    }
+
+
+def _figures(estimate: Estimate | None) -> Mapping[str, Any] | None:
+    if estimate is None:
+        return None
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high, "samples": estimate.count}

@@ -1,0 +1,91 @@
+"""A ceiling on what a run may cost, kept before the money is spent.
+
+Sits under the cache, so that answers already paid for need no allowance: cache ∘ budget ∘ HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reward_kit.config_models import Price, Sampling
+from reward_kit.errors import RewardKitError
+from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.prices import cost_of, estimate_tokens
+from reward_kit.models import Completion, Failure, Message, Usage
+
+__all__ = ["BudgetExhaustedError", "BudgetedClient"]
+
+_UNBOUNDED_ANSWER_TOKENS = 4096
+"""What an answer is taken to be at most, where no max_tokens bounds it."""
+
+
+class BudgetExhaustedError(RewardKitError):
+    """The next request could cost more than is left. The run stops cleanly; nothing was sent."""
+
+
+class BudgetedClient:
+    """Refuses a request whose largest likely cost does not fit into what is left of `max_cost`."""
+
+    def __init__(self, inner: ModelClient, *, max_cost: float, spent: float, price: Price) -> None:
+        """Start with `spent` already gone: earlier entries of the same run count."""
+        self._inner = inner
+        self._max_cost = max_cost
+        self._price = price
+        self._spent = spent
+        self._reserved = 0.0
+        self._underestimate = 1.0  # how far real costs have exceeded the estimate at worst
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._inner.model
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What determines an answer beside the request."""
+        return self._inner.identity
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[Completion | Failure]:
+        """Reserve the largest likely cost, ask, then account for the real one."""
+        estimate = self._largest_likely_cost(messages, len(draws), sampling)
+        allowance = estimate * self._underestimate
+        if self._spent + self._reserved + allowance > self._max_cost:
+            raise BudgetExhaustedError(
+                f"The next request could cost {allowance:.4g}, and of max_cost={self._max_cost:g} "
+                f"{self._spent:.4g} is spent. Raise max_cost and run the same command again to go on."
+            )
+        self._reserved += allowance
+        try:
+            outcomes = await self._inner.generate(
+                messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
+            )
+        finally:
+            self._reserved -= allowance
+        self._settle(outcomes, estimate)
+        return outcomes
+
+    async def close(self) -> None:
+        """Close what is underneath."""
+        await self._inner.close()
+
+    def _largest_likely_cost(self, messages: Sequence[Message], draws: int, sampling: Sampling) -> float:
+        # Every draw is taken to pay for the prompt again, as it does where an endpoint does not take `n`.
+        answer = sampling.max_tokens or _UNBOUNDED_ANSWER_TOKENS
+        usage = Usage(prompt_tokens=estimate_tokens(messages) * draws, completion_tokens=answer * draws)
+        return cost_of(usage, self._price)
+
+    def _settle(self, outcomes: Sequence[Completion | Failure], estimate: float) -> None:
+        paid = [o.usage for o in outcomes if isinstance(o, Completion) and o.usage is not None]
+        real = sum(cost_of(usage, self._price) for usage in paid)
+        self._spent += real
+        if estimate > 0:
+            self._underestimate = max(self._underestimate, real / estimate)

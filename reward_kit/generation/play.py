@@ -1,0 +1,67 @@
+"""Plays: how a sample becomes rollouts. A single turn and a multi-step episode have the same type.
+
+    (sample, draws) → one Rollout a draw
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from reward_kit.config_models import Price, Sampling
+from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.prices import cost_of
+from reward_kit.models import Completion, Failure, Rollout, Sample
+
+__all__ = ["Play", "SingleTurn"]
+
+
+class Play(Protocol):
+    """Anything that answers a sample as often as it is asked to."""
+
+    async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:
+        """One rollout a draw, in the order of `draws`. A draw that fails is a rollout with a failure."""
+        ...
+
+
+class SingleTurn:
+    """Ask once, take the answer."""
+
+    def __init__(self, client: ModelClient, sampling: Sampling, price: Price | None) -> None:
+        """Play with `client`; `price` is what its tokens cost, where that is known."""
+        self._client = client
+        self._sampling = sampling
+        self._given = sampling.given()
+        self._price = price
+
+    async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:
+        """Ask for all draws at once."""
+        outcomes = await self._client.generate(
+            sample.messages, draws=draws, sampling=self._sampling, tools=sample.tools, sample_id=sample.id
+        )
+        return [self._rollout(sample, draw, outcome) for draw, outcome in zip(draws, outcomes, strict=True)]
+
+    def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure) -> Rollout:
+        if isinstance(outcome, Failure):
+            return Rollout(
+                sample=sample, response_index=draw, model=self._client.model, sampling=self._given, failure=outcome
+            )
+        return Rollout(
+            sample=sample,
+            response_index=draw,
+            turns=[outcome.message],
+            model=outcome.model or self._client.model,
+            sampling=self._given,
+            finish_reason=outcome.finish_reason,
+            usage=outcome.usage,
+            cost=self._cost(outcome),
+            latency_ms=outcome.latency_ms,
+            cached=outcome.cached,
+        )
+
+    def _cost(self, completion: Completion) -> float | None:
+        if completion.cached:
+            return 0.0
+        if self._price is None:
+            return None
+        return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0

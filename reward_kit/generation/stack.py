@@ -1,0 +1,59 @@
+"""The model as a run sees it: a play over cache ∘ budget ∘ client."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+from reward_kit.config_models import PipelineConfig, Price
+from reward_kit.errors import ConfigError
+from reward_kit.generation.budget import BudgetedClient
+from reward_kit.generation.cache import CachedClient, ResponseCache
+from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.factory import make_client
+from reward_kit.generation.play import Play, SingleTurn
+from reward_kit.generation.prices import price_of
+
+__all__ = ["ModelStack", "open_models"]
+
+
+@dataclass(frozen=True)
+class ModelStack:
+    """What the generate stage plays with."""
+
+    play: Play | None = None
+    """None when nothing is to be generated."""
+    dropped_parameters: Mapping[str, str] = field(default_factory=dict)
+    """Parameters the endpoint refused, with its reason; filled as it refuses them."""
+
+
+@contextlib.asynccontextmanager
+async def open_models(
+    config: PipelineConfig, client: ModelClient | None, *, spent: float
+) -> AsyncIterator[ModelStack]:
+    """Make the client the config names (or take the one given), in its layers, and close it in the end."""
+    generation = config.generation
+    bare = client or make_client(generation)
+    dropped: Mapping[str, str] = vars(bare).get("dropped_parameters", {})
+    price = price_of(bare.model, generation.price)
+    layered = _within_budget(bare, config.max_cost, spent, price)
+    with contextlib.ExitStack() as files:
+        if generation.cache.enabled:
+            cache = files.enter_context(ResponseCache(generation.cache.cache_dir))
+            layered = CachedClient(layered, cache)
+        try:
+            yield ModelStack(SingleTurn(layered, generation.sampling(), price), dropped)
+        finally:
+            await layered.close()
+
+
+def _within_budget(client: ModelClient, max_cost: float | None, spent: float, price: Price | None) -> ModelClient:
+    if max_cost is None:
+        return client
+    if price is None:
+        raise ConfigError(
+            f"max_cost is set, but the price of {client.model!r} is not known. "
+            "Set generation.price.input and generation.price.output (money for a million tokens), or leave max_cost out."
+        )
+    return BudgetedClient(client, max_cost=max_cost, spent=spent, price=price)
