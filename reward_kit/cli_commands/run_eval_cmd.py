@@ -1,0 +1,127 @@
+"""`reward-kit run`: a Hydra config in, judged answers on disk out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from reward_kit.cli_commands.run_display import Display
+    from reward_kit.config_models import PipelineConfig
+    from reward_kit.execution.pipeline import EvaluationPipeline
+    from reward_kit.execution.result import RunResult
+
+__all__ = ["run"]
+
+NOTHING_JUDGED = 1
+STOPPED_BY_BUDGET = 3
+INTERRUPTED = 130
+
+
+@click.command()
+@click.option("--config-path", type=click.Path(path_type=Path), help="Directory of the config. Default: conf.")
+@click.option("--config-name", help="Name of the config in that directory, with or without .yaml.")
+@click.option("--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
+              help="Generate and score; only generate; only score what was generated (no dataset, no key).")  # fmt: skip
+@click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
+@click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
+@click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
+@click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); call no one.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@click.argument("overrides", nargs=-1)
+def run(
+    config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
+    dry_run: bool, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
+) -> None:  # fmt: skip
+    """Generate n answers a prompt, judge them, and keep everything.
+
+    Run the same command again after any interruption: it goes on where it was, and nothing is paid twice.
+
+    \b
+    reward-kit run conf/math.yaml
+    reward-kit run --config-path conf --config-name math generation.n=8
+    reward-kit run conf/math.yaml generation.model_name=local evaluation_params.limit_samples=20
+    reward-kit run conf/math.yaml --dry-run
+    reward-kit run conf/math.yaml -m generation.temperature=0.2,0.7,1.0
+    reward-kit run conf/math.yaml --rescore reward.function_path=stricter.py:evaluate
+
+    Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
+    130 interrupted.
+    """
+    if verbose:
+        _log_to_stderr()
+    configs = _configs(config_path, config_name, overrides, multirun=multirun)
+    display = _display(quiet=quiet, as_json=as_json)
+    options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
+    if dry_run:
+        display.show_plans([(label, _pipeline(config, **options).plan()) for label, config in configs])
+        return
+    results: list[tuple[str, RunResult]] = []
+    for label, config in configs:
+        display.announce(label, config)
+        result = _pipeline(config, **options, reporter=display.reporter()).run()
+        results.append((label, result))
+        if result.status == "interrupted":
+            break
+    display.show_results(results)
+    if results[-1][1].status != "finished":
+        display.show_resume(_resume_command())
+    sys.exit(max(_exit_code(result) for _, result in results))
+
+
+def _configs(
+    config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], *, multirun: bool
+) -> list[tuple[str, PipelineConfig]]:
+    from reward_kit.cli_commands.config_paths import resolve_paths  # noqa: PLC0415
+    from reward_kit.cli_commands.hydra_config import compose_jobs, find_config  # noqa: PLC0415
+    from reward_kit.config_models import load_config  # noqa: PLC0415
+
+    file, rest = find_config(config_path, config_name, overrides)
+    jobs = compose_jobs(file, rest, sweep=multirun)
+    configs = [(job.label, load_config(resolve_paths(job.values, file.directory))) for job in jobs]
+    return [(label, _in_own_directory(config, label)) for label, config in configs]
+
+
+def _in_own_directory(config: PipelineConfig, label: str) -> PipelineConfig:
+    """Each job of a sweep gets a directory named after what was swept, so that it can be resumed."""
+    if not label:
+        return config
+    directory = Path(config.output.output_dir, label.replace("/", "_"))
+    return config.model_copy(update={"output": config.output.model_copy(update={"output_dir": str(directory)})})
+
+
+def _pipeline(config: PipelineConfig, **options: Any) -> EvaluationPipeline:
+    from reward_kit.execution.pipeline import EvaluationPipeline  # noqa: PLC0415
+
+    return EvaluationPipeline(config, **options)
+
+
+def _display(*, quiet: bool, as_json: bool) -> Display:
+    from reward_kit.cli_commands.run_display import Display  # noqa: PLC0415
+
+    return Display(quiet=quiet, as_json=as_json)
+
+
+def _exit_code(result: RunResult) -> int:
+    if result.status == "interrupted":
+        return INTERRUPTED
+    if result.summary.get("records") and not result.judged:
+        return NOTHING_JUDGED
+    return STOPPED_BY_BUDGET if result.status == "stopped" else 0
+
+
+def _resume_command() -> str:
+    return shlex.join(["reward-kit", *sys.argv[1:]])
+
+
+def _log_to_stderr() -> None:
+    import logging  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.INFO)
