@@ -1,0 +1,113 @@
+"""reward-kit: write a reward, run it over a dataset with n answers a prompt, and use it wherever models are trained.
+
+The names below are the public ones. Each is imported when it is first used, so that `import reward_kit` costs nothing.
+"""
+
+import sys
+from types import ModuleType
+
+from reward_kit._version import __version__
+
+TYPE_CHECKING = False
+"""Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
+
+if TYPE_CHECKING:
+    from reward_kit.common_utils import load_jsonl
+    from reward_kit.config_models import PipelineConfig
+    from reward_kit.evaluation import evaluate
+    from reward_kit.execution.pipeline import EvaluationPipeline
+    from reward_kit.integrations.braintrust import reward_fn_to_scorer, scorer_to_reward_fn
+    from reward_kit.models import (
+        Completion,
+        EvaluateResult,
+        Failure,
+        Message,
+        MetricResult,
+        Record,
+        Rollout,
+        Sample,
+        StepOutput,
+    )
+    from reward_kit.resources import create_llm_resource
+    from reward_kit.reward_function import RewardFunction, reward_function
+
+__all__ = [
+    "Completion",
+    "EvaluateResult",
+    "EvaluationPipeline",
+    "Failure",
+    "Message",
+    "MetricResult",
+    "PipelineConfig",
+    "Record",
+    "RewardFunction",
+    "Rollout",
+    "Sample",
+    "StepOutput",
+    "__version__",
+    "create_llm_resource",
+    "evaluate",
+    "load_jsonl",
+    "reward_fn_to_scorer",
+    "reward_function",
+    "scorer_to_reward_fn",
+]
+
+_HOMES = {
+    "Completion": "reward_kit.models",
+    "EvaluateResult": "reward_kit.models",
+    "EvaluationPipeline": "reward_kit.execution.pipeline",
+    "Failure": "reward_kit.models",
+    "Message": "reward_kit.models",
+    "MetricResult": "reward_kit.models",
+    "PipelineConfig": "reward_kit.config_models",
+    "Record": "reward_kit.models",
+    "RewardFunction": "reward_kit.reward_function",
+    "Rollout": "reward_kit.models",
+    "Sample": "reward_kit.models",
+    "StepOutput": "reward_kit.models",
+    "create_llm_resource": "reward_kit.resources",
+    "evaluate": "reward_kit.evaluation",
+    "load_jsonl": "reward_kit.common_utils",
+    "reward_fn_to_scorer": "reward_kit.integrations.braintrust",
+    "scorer_to_reward_fn": "reward_kit.integrations.braintrust",
+}
+"""Where each public name lives."""
+
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and no others
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first asked for, and keep it."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'reward_kit' has no attribute {name!r}")
+        from importlib import import_module
+
+        value: object = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not, and what the module holds by now."""
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """This package, in which `reward_function` is always the decorator.
+
+    Importing the submodule of that name makes Python set the attribute to the module; that is ignored.
+    """
+
+    @property
+    def reward_function(self) -> object:
+        from reward_kit.typed_interface import reward_function as decorator
+
+        return decorator
+
+    @reward_function.setter
+    def reward_function(self, module: ModuleType) -> None:
+        """Leave the submodule where it belongs, in `sys.modules`."""
+
+
+sys.modules[__name__].__class__ = _Package

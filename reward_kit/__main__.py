@@ -1,0 +1,6 @@
+"""`python -m reward_kit` is the command line."""
+
+from reward_kit.cli import main
+
+if __name__ == "__main__":
+    main()

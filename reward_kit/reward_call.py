@@ -1,0 +1,321 @@
+"""Calling a reward by name: each parameter is filled from whatever has that name.
+
+    the rollout > the config's params > the run's resources > the sample's columns > facts about the rollout
+
+`messages` (batch: `rollouts_messages`) and `ground_truth` come from the rollout and from nowhere else. A reward with
+`**kwargs` is handed every column; a plain function only the parameters it names. Resources (`sandbox`, `judge` …) and
+facts (`response`, the answer as text; `finish_reason`; `model` …) are handed over only to a reward that names them.
+
+A payload is what one call needs, as plain data, so that it can cross into a worker process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypedDict, TypeVar
+
+from reward_kit.errors import ConfigError, RewardError, boundary
+from reward_kit.models import EvaluateResult, Message, Rollout
+from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
+from reward_kit.utils.module_loader import load_function
+
+__all__ = [
+    "BatchScorer",
+    "Payload",
+    "PointwiseScorer",
+    "RewardCall",
+    "concurrency_of",
+    "is_async",
+    "load_scorer",
+    "mode_of",
+    "run_blocking",
+    "timeout_of",
+    "verdict_or_raise",
+    "wants",
+]
+
+T = TypeVar("T")
+
+RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
+"""Names that only the rollout fills."""
+
+FACTS: dict[str, Callable[[Rollout], Any]] = {
+    "sample_id": lambda rollout: rollout.sample.id,
+    "response_index": lambda rollout: rollout.response_index,
+    "split": lambda rollout: rollout.sample.split,
+    "tools": lambda rollout: rollout.sample.tools,
+    "model": lambda rollout: rollout.model,
+    "finish_reason": lambda rollout: rollout.finish_reason,
+}
+"""What else a reward may ask to know about a rollout, by naming it. A column or a param of that name comes first."""
+
+
+class Payload(TypedDict, total=False):
+    """What one call needs."""
+
+    messages: Sequence[Message | Mapping[str, Any]]
+    """Pointwise: the whole conversation."""
+    rollouts_messages: Sequence[Sequence[Message | Mapping[str, Any]]]
+    """Batch: the conversations of all rollouts of the sample."""
+    ground_truth: Any
+    columns: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    """Those of `FACTS` that the reward names; in batch mode each is a list, one entry a rollout."""
+
+
+# ── what a reward says of itself ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def mode_of(func: Callable[..., Any]) -> Mode:
+    """How the reward judges. An undecorated function that names `rollouts_messages` judges in batches."""
+    declared: Mode | None = getattr(func, "_reward_function_mode", None)
+    return declared or ("batch" if wants(func, "rollouts_messages") else "pointwise")
+
+
+def timeout_of(func: Callable[..., Any]) -> float | None:
+    """The seconds one call may take, where the reward says so."""
+    timeout: float | None = getattr(func, "_reward_function_timeout", None)
+    return timeout
+
+
+def concurrency_of(func: Callable[..., Any]) -> int | None:
+    """How many calls the reward wants at a time, where it says so."""
+    concurrency: int | None = getattr(func, "_reward_function_concurrency", None)
+    return concurrency
+
+
+def wants(func: Callable[..., Any], name: str) -> bool:
+    """Whether the reward names the parameter `name`; that it would take anything as `**kwargs` does not count."""
+    parameter = signature_of(func).parameters.get(name)
+    return parameter is not None and parameter.kind not in {parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL}
+
+
+def verdict_or_raise(result: EvaluateResult, name: str = "the reward") -> EvaluateResult:
+    """The result if it is a verdict; a `RewardError` with its reason if it says that it is none. Never a zero."""
+    if result.is_score_valid and result.error is None:
+        return result
+    reason = result.error or result.reason or "it gave no reason; set `error` or `reason` to say why"
+    raise RewardError(f"{name} gave no verdict: {reason}")
+
+
+# ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RewardCall:
+    """A reward with its params, ready to be called by name. Built once a run; it pickles if the reward does."""
+
+    def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
+        """Take the reward, or its import path, and the params that every call is given."""
+        self.reward = reward
+        self.params = dict(params or {})
+        self.func = func = load_function(reward) if isinstance(reward, str) else reward
+        """The reward itself, as its author left it."""
+        self.name = name_of(func)
+        self.mode = mode_of(func)
+        self.is_async = is_async(func)
+        self.timeout = timeout_of(func)
+        self.concurrency = concurrency_of(func)
+        self.function = func if _is_decorated(func) else checked(func, self.mode)
+        """The reward with its arguments and its return checked, decorated or not."""
+        self._read_signature(func)
+
+    def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any]]]:
+        return RewardCall, (self.reward, self.params)
+
+    def _read_signature(self, func: Callable[..., Any]) -> None:
+        parameters = signature_of(func).parameters.values()
+        by_name = [p for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}]
+        self._named = frozenset(parameter.name for parameter in by_name)
+        self._takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+        self._facts = [name for name in FACTS if name in self._named]
+        # Filled by the decorator, with clients for which no column must stand in.
+        declared = {"resources"} if getattr(func, "_reward_function_resources", None) else set()
+        self._hidden = RESERVED | declared
+        self._required = [p.name for p in by_name if p.default is p.empty and p.name not in declared]
+        if by_position := [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]:
+            raise ConfigError(
+                f"Reward {self.name!r} takes {by_position[0]!r} by position only, and rewards are called by name. "
+                "Remove the `/` from its signature, or wrap it in a function with named parameters."
+            )
+        self._check_params()
+
+    def _check_params(self) -> None:
+        if taken := sorted(self._hidden & self.params.keys()):
+            raise ConfigError(
+                f"The params of reward {self.name!r} set {taken[0]!r}, which comes from each rollout. Rename the param."
+            )
+        unknown = sorted(self.params.keys() - self._named)
+        if unknown and not self._takes_any:
+            raise ConfigError(
+                f"Reward {self.name!r} has no parameter {unknown[0]!r}; it names {sorted(self._named)}. "
+                "Correct the param's name, or add **kwargs to the function."
+            )
+
+    def wants(self, name: str) -> bool:
+        """Whether the reward names the parameter `name`, and the params do not fill it already."""
+        return name in self._named and name not in self.params
+
+    # -- payloads
+
+    def payload_of(self, rollout: Rollout) -> Payload:
+        """What a pointwise call for `rollout` needs, as plain data."""
+        payload = Payload(
+            messages=[message.model_dump(exclude_unset=True) for message in rollout.messages],
+            ground_truth=rollout.sample.ground_truth,
+            columns=rollout.sample.columns,
+        )
+        if self._facts:
+            payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
+        return payload
+
+    def group_payload_of(self, rollouts: Sequence[Rollout]) -> Payload:
+        """What a batch call for all rollouts of one sample needs, as plain data."""
+        sample = rollouts[0].sample
+        payload = Payload(
+            rollouts_messages=[[turn.model_dump(exclude_unset=True) for turn in each.messages] for each in rollouts],
+            ground_truth=sample.ground_truth,
+            columns=sample.columns,
+        )
+        if self._facts:
+            payload["facts"] = {name: [FACTS[name](rollout) for rollout in rollouts] for name in self._facts}
+        return payload
+
+    def arguments_for(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The keyword arguments of one call; a parameter that nothing fills is a `RewardError` that names it."""
+        columns = payload.get("columns") or {}
+        given: dict[str, Any] = {**self._said(payload), **payload.get("facts", {})}
+        given |= {name: value for name, value in columns.items() if name not in self._hidden}
+        if resources:
+            given |= {name: value for name, value in resources.items() if name in self._named}
+        given |= self.params
+        subject = "rollouts_messages" if self.mode == "batch" else "messages"
+        given[subject] = payload[subject]  # type: ignore[literal-required]  # one of its two keys
+        given["ground_truth"] = payload.get("ground_truth")
+        if not self._takes_any:
+            given = {name: value for name, value in given.items() if name in self._named}
+        for name in self._required:
+            if name not in given:
+                raise self._unfilled(name, columns)
+        return given
+
+    def _said(self, payload: Payload) -> dict[str, Any]:
+        """The answers as plain text, for a reward that names `response` (batch: `responses`)."""
+        if "response" in self._named and self.mode == "pointwise":
+            return {"response": _last_text(payload["messages"])}
+        if "responses" in self._named and self.mode == "batch":
+            return {"responses": [_last_text(messages) for messages in payload["rollouts_messages"]]}
+        return {}
+
+    def _unfilled(self, name: str, columns: Mapping[str, Any]) -> RewardError:
+        available = ", ".join(sorted({*columns, *self.params, *FACTS, "messages", "response", "ground_truth"}))
+        return RewardError(
+            f"Reward {self.name!r} needs {name!r}, and nothing of that name is given; there are: {available}. "
+            f"Add a column {name!r} to the dataset, set reward.params.{name}, or give the parameter a default."
+        )
+
+    # -- verdicts
+
+    def judge(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
+        """The verdict on one rollout, or a `RewardError`. An asynchronous reward is run to its end."""
+        if self.is_async:
+            return run_blocking(self.judge_async(payload, resources))
+        return verdict_or_raise(self._call(payload, resources), repr(self.name))
+
+    async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
+        """The same, for the event loop."""
+        result = await self._call_async(payload, resources)
+        return verdict_or_raise(result, repr(self.name))
+
+    def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
+        """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""
+        if self.is_async:
+            return run_blocking(self.judge_group_async(payload, resources))
+        results: list[EvaluateResult] = self._call(payload, resources)
+        return results
+
+    async def judge_group_async(
+        self, payload: Payload, resources: Mapping[str, Any] | None = None
+    ) -> list[EvaluateResult]:
+        """The same, for the event loop."""
+        results: list[EvaluateResult] = await self._call_async(payload, resources)
+        return results
+
+    def _call(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
+        arguments = self.arguments_for(payload, resources)
+        with boundary(RewardError, repr(self.name)):
+            return self.function(**arguments)
+
+    async def _call_async(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
+        if not self.is_async:
+            return self._call(payload, resources)
+        arguments = self.arguments_for(payload, resources)
+        with boundary(RewardError, repr(self.name)):
+            return await self.function(**arguments)
+
+
+def _last_text(messages: Sequence[Message | Mapping[str, Any]]) -> str:
+    last = messages[-1] if messages else Message(role="user")
+    message = last if isinstance(last, Message) else Message.model_validate(last)
+    return message.text if message.role == "assistant" else ""
+
+
+def _is_decorated(func: Callable[..., Any]) -> bool:
+    return getattr(func, "_reward_function_mode", None) is not None
+
+
+def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from synchronous code, also where an event loop is running already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    outcome: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - carried over to the thread that waits, not swallowed
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="reward-kit-run-blocking")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return outcome[0]
+
+
+# ── in a worker process ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PointwiseScorer:
+    """A pointwise reward as a function of plain data, for worker processes."""
+
+    def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
+        """Take the reward, or its import path, and its params."""
+        self._call = RewardCall(reward, params)
+
+    def __call__(self, payload: Payload) -> dict[str, Any]:
+        """The verdict as a dict, or a `RewardError`."""
+        return self._call.judge(payload).model_dump()
+
+
+class BatchScorer:
+    """A batch reward as a function of plain data, for worker processes."""
+
+    def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
+        """Take the reward, or its import path, and its params."""
+        self._call = RewardCall(reward, params)
+
+    def __call__(self, payload: Payload) -> list[dict[str, Any]]:
+        """The results as dicts, one a rollout, some of which may be no verdict; or a `RewardError`."""
+        return [result.model_dump() for result in self._call.judge_group(payload)]
+
+
+def load_scorer(path: str, params: Mapping[str, Any]) -> PointwiseScorer | BatchScorer:
+    """The scorer of the reward at an import path. A path that does not load is an ImportError."""
+    batch = mode_of(load_function(path)) == "batch"
+    return BatchScorer(path, params) if batch else PointwiseScorer(path, params)

@@ -1,0 +1,1 @@
+"""Small named tools that know nothing of the rest of the package."""

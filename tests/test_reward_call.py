@@ -1,0 +1,235 @@
+"""Calling by name: where each argument comes from, what becomes of failures, and the plain data workers see."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.errors import ConfigError, RewardError
+from reward_kit.models import EvaluateResult, Message, Rollout, Sample
+from reward_kit.reward_call import (
+    BatchScorer,
+    Payload,
+    PointwiseScorer,
+    RewardCall,
+    concurrency_of,
+    load_scorer,
+    mode_of,
+    run_blocking,
+    timeout_of,
+    verdict_or_raise,
+    wants,
+)
+from reward_kit.typed_interface import reward_function
+
+SAMPLE = Sample(
+    id="s1",
+    messages=[Message(role="user", content="2+2?")],
+    ground_truth="4",
+    split="test",
+    columns={"level": "easy", "tolerance": 0.5},
+)
+ROLLOUT = Rollout(
+    sample=SAMPLE, response_index=2, turns=[Message(role="assistant", content="4")], model="m", finish_reason="stop"
+)
+OTHER = ROLLOUT.model_copy(update={"response_index": 3, "turns": [Message(role="assistant", content="five")]})
+
+
+@reward_function
+def seen(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+    """Judges nothing, and says what it was given."""
+    return EvaluateResult(score=1.0, reason=repr(sorted(kwargs.items())))
+
+
+@reward_function(mode="batch", timeout=3, concurrency=2)
+def ranked(rollouts_messages: list[list[Message]], ground_truth: str = "", **kwargs: Any) -> list[EvaluateResult]:
+    return [EvaluateResult(score=float(messages[-1].content == ground_truth)) for messages in rollouts_messages]
+
+
+def exact(response: str, ground_truth: str) -> bool:
+    """A plain function: no decorator, no **kwargs."""
+    return response == ground_truth
+
+
+def test_a_reward_with_kwargs_is_handed_every_column_by_name() -> None:
+    call = RewardCall(seen)
+    assert call.arguments_for(call.payload_of(ROLLOUT)) == {
+        "messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}],
+        "ground_truth": "4",
+        "level": "easy",
+        "tolerance": 0.5,
+    }
+
+
+def test_a_param_comes_before_a_column_of_the_same_name() -> None:
+    call = RewardCall(seen, {"tolerance": 0.1, "strict": True})
+    reason = call.judge(call.payload_of(ROLLOUT)).reason
+    assert reason == "[('level', 'easy'), ('strict', True), ('tolerance', 0.1)]"
+
+
+def test_a_plain_function_gets_only_what_it_names() -> None:
+    call = RewardCall(exact)
+    assert call.arguments_for(call.payload_of(ROLLOUT)) == {"response": "4", "ground_truth": "4"}
+    assert (call.judge(call.payload_of(ROLLOUT)).score, call.judge(call.payload_of(OTHER)).score) == (1.0, 0.0)
+
+
+def test_facts_about_the_rollout_are_given_to_a_reward_that_names_them() -> None:
+    def reward(sample_id: str, response_index: int, split: str, model: str, finish_reason: str, tools: Any) -> bool:
+        assert tools is None
+        return (sample_id, response_index, split, model, finish_reason) == ("s1", 2, "test", "m", "stop")
+
+    call = RewardCall(reward)
+    assert call.judge(call.payload_of(ROLLOUT)).score == 1.0
+
+
+def test_a_column_comes_before_a_fact_and_a_resource_before_a_column() -> None:
+    sample = SAMPLE.model_copy(update={"columns": {"model": "column", "sandbox": "column"}})
+
+    def reward(model: str, sandbox: str) -> bool:
+        return (model, sandbox) == ("column", "resource")
+
+    call = RewardCall(reward)
+    payload = call.payload_of(ROLLOUT.model_copy(update={"sample": sample}))
+    assert call.wants("sandbox") and not call.wants("judge")
+    assert call.judge(payload, {"sandbox": "resource", "judge": "unasked"}).score == 1.0
+
+
+def test_resources_are_not_pushed_upon_a_reward_that_takes_anything() -> None:
+    call = RewardCall(seen)
+    assert "sandbox" not in call.arguments_for(call.payload_of(ROLLOUT), {"sandbox": object()})
+
+
+def test_a_column_cannot_stand_in_for_the_messages_or_the_decorators_resources() -> None:
+    class Client:
+        def setup(self) -> None: ...
+        def cleanup(self) -> None: ...
+        def get_client(self) -> str:
+            return "client"
+
+    @reward_function(resources={"llm": [Client()]})
+    def reward(messages: list[Message], resources: Any, **kwargs: Any) -> bool:
+        return bool(resources == {"llm": ["client"]} and messages[0].content == "2+2?")
+
+    hostile = SAMPLE.model_copy(update={"columns": {"resources": 1, "messages": 2, "ground_truth": 3}})
+    call = RewardCall(reward)
+    assert call.judge(call.payload_of(ROLLOUT.model_copy(update={"sample": hostile}))).score == 1.0
+
+
+def test_a_parameter_that_nothing_fills_is_named_with_what_there_is() -> None:
+    def reward(messages: list[Message], rubric: str) -> float:
+        return 1.0
+
+    call = RewardCall(reward)
+    with pytest.raises(RewardError, match=r"'reward' needs 'rubric'.*level.*reward\.params\.rubric"):
+        call.judge(call.payload_of(ROLLOUT))
+
+
+def test_impossible_params_are_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="'ground_truth', which comes from each rollout"):
+        RewardCall(seen, {"ground_truth": "4"})
+    with pytest.raises(ConfigError, match="'exact' has no parameter 'tolerence'"):
+        RewardCall(exact, {"tolerence": 1})
+    with pytest.raises(ConfigError, match="'messages' by position only"):
+        RewardCall(lambda messages, /: 1.0)
+
+
+def test_what_a_reward_raises_is_attributed_to_it() -> None:
+    def reward(messages: list[Message]) -> float:
+        raise KeyError("boom")
+
+    def gives_up(messages: list[Message]) -> float:
+        raise SystemExit(3)
+
+    for function in (reward, gives_up):
+        call = RewardCall(function)
+        with pytest.raises(RewardError, match=f"'{function.__name__}' raised"):
+            call.judge(call.payload_of(ROLLOUT))
+
+
+def test_a_result_that_is_no_verdict_is_an_error_and_never_a_zero() -> None:
+    for result in (
+        EvaluateResult(score=0.0, is_score_valid=False, reason="judge was down"),
+        EvaluateResult(score=1.0, error="judge was down"),
+    ):
+        with pytest.raises(RewardError, match="gave no verdict: judge was down"):
+            verdict_or_raise(result, "'r'")
+    good = EvaluateResult(score=0.0)
+    assert verdict_or_raise(good) is good
+
+
+def test_a_batch_reward_sees_all_rollouts_of_the_sample() -> None:
+    call = RewardCall(ranked)
+    payload = call.group_payload_of([ROLLOUT, OTHER])
+    assert [result.score for result in call.judge_group(payload)] == [1.0, 0.0]
+
+    def named(rollouts_messages: Any, responses: list[str], response_index: list[int]) -> list[dict[str, Any]]:
+        return [
+            {"score": float(len(text)), "reason": str(i)} for text, i in zip(responses, response_index, strict=True)
+        ]
+
+    plain = RewardCall(named)
+    results = plain.judge_group(plain.group_payload_of([ROLLOUT, OTHER]))
+    assert [(result.score, result.reason) for result in results] == [(1.0, "2"), (4.0, "3")]
+
+
+async def test_async_rewards_from_either_side() -> None:
+    async def reward(response: str, ground_truth: str) -> bool:
+        await asyncio.sleep(0)
+        return response == ground_truth
+
+    @reward_function(mode="batch")
+    async def group(rollouts_messages: list[list[Message]], **kwargs: Any) -> list[dict[str, Any]]:
+        return [{"score": 1.0} for _ in rollouts_messages]
+
+    call, grouped = RewardCall(reward), RewardCall(group)
+    assert call.is_async
+    assert (await call.judge_async(call.payload_of(ROLLOUT))).score == 1.0
+    assert call.judge(call.payload_of(ROLLOUT)).score == 1.0, "also where a loop is running"
+    assert len(await grouped.judge_group_async(grouped.group_payload_of([ROLLOUT, OTHER]))) == 2
+    assert (await RewardCall(exact).judge_async(call.payload_of(ROLLOUT))).score == 1.0
+    with pytest.raises(ZeroDivisionError):
+        run_blocking(_fails())
+
+
+async def _fails() -> None:
+    raise ZeroDivisionError
+
+
+def test_what_a_reward_says_of_itself() -> None:
+    assert (mode_of(seen), mode_of(ranked), mode_of(exact)) == ("pointwise", "batch", "pointwise")
+    assert mode_of(lambda rollouts_messages: []) == "batch"
+    assert (timeout_of(ranked), concurrency_of(ranked), timeout_of(exact), concurrency_of(seen)) == (3, 2, None, None)
+    assert wants(exact, "response")
+    assert not wants(seen, "sandbox") and not wants(seen, "kwargs")
+
+
+def test_calls_and_scorers_pickle() -> None:
+    call = pickle.loads(pickle.dumps(RewardCall(exact)))
+    scorer = pickle.loads(pickle.dumps(PointwiseScorer(seen, {"strict": True})))
+    assert call.judge(call.payload_of(ROLLOUT)).score == 1.0
+    assert scorer(call.payload_of(ROLLOUT))["score"] == 1.0
+
+
+def test_scorers_take_and_give_plain_data(tmp_path: Path) -> None:
+    module = tmp_path / "rewards.py"
+    module.write_text(
+        "from reward_kit import reward_function\n"
+        "def close(messages, ground_truth, tolerance):\n"
+        "    return abs(float(messages[-1].text) - float(ground_truth)) <= tolerance\n"
+        "def group(rollouts_messages):\n"
+        "    return [{'score': 1.0, 'error': 'no idea'} for _ in rollouts_messages]\n"
+    )
+    payload = RewardCall(exact).payload_of(ROLLOUT)
+    pointwise = load_scorer(f"{module}:close", {"tolerance": 0})
+    assert isinstance(pointwise, PointwiseScorer)
+    assert pointwise(pickle.loads(pickle.dumps(payload))) == EvaluateResult(score=1.0).model_dump()
+    batch = load_scorer(f"{module}:group", {})
+    assert isinstance(batch, BatchScorer)
+    results = batch(Payload(rollouts_messages=[payload["messages"]]))
+    assert results == [EvaluateResult(score=1.0, error="no idea").model_dump()], "its caller sorts out the verdicts"
+    with pytest.raises(ImportError):
+        load_scorer(f"{module}:missing", {})
