@@ -97,6 +97,7 @@ class CacheConfig(_Part):
     """The response cache: an answer that was paid for is never paid for again."""
 
     enabled: bool = True
+    """False: ask again even for what was answered before."""
     cache_dir: str = ".reward_kit_cache"
     """Shared by every run that names it; safe with several processes at once."""
 
@@ -105,7 +106,9 @@ class Price(_Part):
     """Money for a million tokens."""
 
     input: float = Field(ge=0)
+    """For prompt tokens."""
     output: float = Field(ge=0)
+    """For the answer's tokens."""
     cached_input: float | None = Field(default=None, ge=0)
     """For prompt tokens the provider had cached; `input` when left out."""
 
@@ -114,6 +117,7 @@ class MockRule(_Part):
     """Answer with `response` when `pattern` (a regular expression) is found in the last user turn."""
 
     pattern: str
+    """A regular expression."""
     response: str | list[str]
     """One answer, or one a draw (taken in turn). `\\1` and `\\g<name>` stand for what the pattern captured."""
 
@@ -137,12 +141,19 @@ class Sampling(_Part):
     """Everything about how an answer is drawn that the endpoint is told."""
 
     temperature: float | None = Field(default=None, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
     max_tokens: int | None = Field(default=None, ge=1)
+    """The most tokens of one answer."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Draw from the likeliest tokens that together have this probability."""
     top_k: int | None = None
+    """Draw from this many of the likeliest tokens."""
     min_p: float | None = Field(default=None, ge=0, le=1)
+    """Draw from tokens at least this fraction as likely as the likeliest."""
     reasoning_effort: str | None = None
+    """For models that think first: how hard, in the endpoint's own words (`low`, `medium`, `high` …)."""
     stop: list[str] | None = None
+    """An answer ends before the first of these."""
     seed: int | None = None
     """The run's seed. Each draw of each sample gets one of its own, derived from it."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
@@ -163,7 +174,9 @@ class GenerationConfig(Sampling):
     n: int = Field(default=1, ge=1)
     """Answers a sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
     max_tokens: int | None = Field(default=1024, ge=1)
+    """The most tokens of one answer."""
     api_base: str | None = None
     """An OpenAI-compatible endpoint, such as `http://localhost:8000/v1`. Left out: Fireworks for `accounts/…` models, else OpenAI."""
     api_key: SecretStr | None = None
@@ -173,8 +186,11 @@ class GenerationConfig(Sampling):
     n_mode: Literal["auto", "native", "fanout"] = "auto"
     """Ask for n answers in one request (`native`), in n requests (`fanout`), or find out which works (`auto`)."""
     api_params: ApiParamsConfig = ApiParamsConfig()
+    """How hard the endpoint may be pressed."""
     cache: CacheConfig = CacheConfig()
+    """Answers that were paid for are kept."""
     mock: MockConfig = MockConfig()
+    """What the model called `mock` says."""
     price: Price | None = None
     """The model's price, where the built-in table does not know it."""
 
@@ -224,12 +240,17 @@ class PipelineConfig(_Part):
     """A whole run."""
 
     dataset: DatasetConfig | None = None
+    """What is asked."""
     generation: GenerationConfig = GenerationConfig()
+    """Who answers, and how often."""
     reward: RewardConfig
+    """Who judges."""
     system_prompt: str | None = None
     """The system prompt of every sample whose row has none of its own."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()
+    """How much is evaluated."""
     output: OutputConfig = OutputConfig()
+    """Where the files go."""
     rollouts_file: str | None = None
     """Score the rollouts in this file, without a dataset or a model."""
     max_cost: float | None = Field(default=None, ge=0)
@@ -252,22 +273,29 @@ def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
 
 def _explain(error: ValidationError) -> str:
     problems = [_problem(detail["type"], detail["loc"], detail["msg"], detail.get("input")) for detail in error.errors()]
-    return "The configuration has " + ("a problem: " if len(problems) == 1 else "problems: ") + "; ".join(problems)
+    return "The configuration has " + ("a problem: " if len(problems) == 1 else "problems: ") + " And: ".join(problems)
 
 
 def _problem(kind: str, location: tuple[int | str, ...], message: str, given: object) -> str:
     path = ".".join(map(str, location))
     if kind == "extra_forbidden":
-        nearest = difflib.get_close_matches(path, _known_paths(PipelineConfig), n=1, cutoff=0.5)
-        known = _known_paths(PipelineConfig)
-        siblings = [name for name in known if name.rpartition(".")[0] == path.rpartition(".")[0]]
-        nearest = difflib.get_close_matches(path, siblings, n=1, cutoff=0.6) or nearest
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known here: {', '.join(sorted(siblings))}."
-        return f"unknown key {path!r}; {hint}"
+        return f"unknown key {path!r}; {_nearest(path)}"
     if kind == "missing":
         return f"{path!r} is missing; set it in the config or as {path}=… on the command line."
     reason = message.removeprefix("Value error, ")
     return f"{path!r} is {given!r}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
+
+
+def _nearest(path: str) -> str:
+    """What an unknown key may have meant: a key of the same part by its name, else any key by its whole path."""
+    known = _known_paths(PipelineConfig)
+    parent, _, name = path.rpartition(".")
+    siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == parent}
+    words = [siblings[other] for other in siblings if name in other.split("_")]
+    alike = [other for other in siblings if other.startswith(name[:3])] or list(siblings)
+    close = words or [siblings[match] for match in difflib.get_close_matches(name, alike, n=1, cutoff=0.5)]
+    close = close or difflib.get_close_matches(path, known, n=1, cutoff=0.75)
+    return f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(sorted(siblings))}."
 
 
 def _known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> list[str]:

