@@ -76,14 +76,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last boundary: ours become a sentence, bugs are raised again
         sys.exit(_report(error, verbose="--verbose" in arguments or "-v" in arguments))
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _report(error: Exception, *, verbose: bool) -> int:
     """One sentence for an error of ours; anything else is a bug and keeps its traceback."""
-    from reward_kit.errors import ConfigError, DatasetError, RewardKitError  # noqa: PLC0415
+    from reward_kit.errors import ConfigError, DatasetError, RewardKitError
 
     if verbose or not isinstance(error, RewardKitError):
         raise error

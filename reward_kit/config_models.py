@@ -41,7 +41,7 @@ class DatasetConfig(_Part):
     """Where the samples come from, and how a row becomes one."""
 
     source_type: Literal["jsonl", "csv", "parquet", "huggingface"] | None = None
-    """How to read the source. Left out, it is taken from the file's suffix; a name without one is a Hugging Face dataset."""
+    """How to read the source. Left out, the file's suffix says; a name without one is a Hugging Face dataset."""
     path_or_name: str | None = None
     """A file, a glob of files (plain or .gz), or the name of a Hugging Face dataset."""
     base_dataset: DatasetConfig | None = None
@@ -178,7 +178,7 @@ class GenerationConfig(Sampling):
     max_tokens: int | None = Field(default=1024, ge=1)
     """The most tokens of one answer."""
     api_base: str | None = None
-    """An OpenAI-compatible endpoint, such as `http://localhost:8000/v1`. Left out: Fireworks for `accounts/…` models, else OpenAI."""
+    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: Fireworks for `accounts/…`, else OpenAI."""
     api_key: SecretStr | None = None
     """Rarely needed: a key belongs into the environment. Never written to a file or a log."""
     api_key_env: str | None = None
@@ -207,7 +207,7 @@ class RewardConfig(_Part):
     params: dict[str, Any] = Field(default_factory=dict)
     """Handed to the reward by name."""
     timeout: float | None = Field(default=None, gt=0)
-    """Seconds one call may take; past it the call is killed and recorded as failed. Default: the reward's own, else 60."""
+    """Seconds one call may take before it is killed and recorded as failed. Default: the reward's own, else 60."""
     workers: int | None = Field(default=None, ge=1)
     """Processes that run a synchronous reward. Default: the reward's own `concurrency`, else one a core."""
     concurrency: int | None = Field(default=None, ge=1)
@@ -263,6 +263,10 @@ class PipelineConfig(_Part):
         return min((limit for limit in limits if limit is not None), default=None)
 
 
+_DEEPEST = 4
+"""How deep keys are looked for when an unknown one is explained."""
+
+
 def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
     """Validate a plain mapping; problems become one `ConfigError` that names each key and what to do."""
     try:
@@ -272,7 +276,9 @@ def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
 
 
 def _explain(error: ValidationError) -> str:
-    problems = [_problem(detail["type"], detail["loc"], detail["msg"], detail.get("input")) for detail in error.errors()]
+    problems = [
+        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input")) for detail in error.errors()
+    ]
     return "The configuration has " + ("a problem: " if len(problems) == 1 else "problems: ") + " And: ".join(problems)
 
 
@@ -303,7 +309,7 @@ def _known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> li
     for name, field in model.model_fields.items():
         paths.append(prefix + name)
         for part in _parts_of(field.annotation):
-            if depth < 4:
+            if depth < _DEEPEST:  # a dataset may be derived from a dataset, and so on
                 paths.extend(_known_paths(part, f"{prefix}{name}.", depth + 1))
     return paths
 

@@ -159,6 +159,6 @@ def boundary(kind: type[ItemError], name: str) -> Iterator[None]:
         raise
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - the one place where foreign code may raise anything, SystemExit included
+    except BaseException as error:
         text = str(error).strip() or "no message"
         raise kind(f"{name} raised {type(error).__name__}: {text}") from error

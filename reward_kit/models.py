@@ -9,9 +9,11 @@ unknown fields and stays mutable, as users of the public package expect.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from reward_kit.errors import ItemError
 
 __all__ = [
     "ChatCompletionMessageToolCall",
@@ -70,7 +72,8 @@ class Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _role_is_required(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and "role" not in value:
+        # `dict` first: asking whether something is a Mapping is slow, and this is done for every message.
+        if isinstance(value, dict | Mapping) and "role" not in value:
             raise ValueError("Role is required")
         return value
 
@@ -99,7 +102,7 @@ class Message(BaseModel):
 
 
 class _ReadLikeADict(BaseModel):
-    """A model whose fields can also be read with `[]`, `in`, `.get`, `.keys()`, `.values()`, `.items()` and iteration."""
+    """A model whose fields can also be read as a dict's entries: `[]`, `in`, `.get`, `.keys()`, iteration …"""
 
     def __getitem__(self, key: str) -> Any:
         if key not in type(self).model_fields:
@@ -173,15 +176,24 @@ class _Value(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+Stage = Literal["generate", "score"]
+"""Where a failure arose."""
+
+
 class Failure(_Value):
     """An error as data. A record holds a result or a failure, never both."""
 
-    stage: Literal["dataset", "generate", "score"]
+    stage: Stage
     type: str
     """The exception's class name, such as `RateLimitError`."""
     message: str
     retryable: bool = False
     """Whether entering the run again may mend it: such an item is owed again on resume."""
+
+    @classmethod
+    def of(cls, error: ItemError, stage: Stage) -> Self:
+        """The error as data."""
+        return cls(stage=stage, type=type(error).__name__, message=str(error), retryable=error.retryable)
 
 
 class Sample(_Value):

@@ -60,7 +60,9 @@ def info(cache_dir: Path) -> None:
     for model, count in found.models.items():
         click.echo(f"  {count:>10,}  {model or 'unnamed model'}")
     if found.unreadable:
-        click.echo(f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them")
+        click.echo(
+            f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them"
+        )
 
 
 @cache.command()

@@ -12,7 +12,7 @@ __all__ = ["resolve_paths"]
 def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
     """The config with the files it names found: as given where they exist there, else beside the config.
 
-    The directory above the config counts as beside it, so that `conf/run.yaml` may name a `dataset.jsonl` next to `conf`.
+    The directory above the config counts too, so that `conf/run.yaml` may name a `dataset.jsonl` next to `conf`.
     """
     places = [config_directory, config_directory.parent]
     resolved = dict(values)

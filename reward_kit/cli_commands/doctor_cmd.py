@@ -1,4 +1,4 @@
-"""`reward-kit doctor`: what works on this machine, and what to install for the rest. Each check tries the real thing."""
+"""`reward-kit doctor`: what works on this machine, and what to install for the rest. Checks try the real thing."""
 
 from __future__ import annotations
 

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -23,9 +26,16 @@ from reward_kit.errors import ConfigError
 
 __all__ = ["ConfigFile", "Job", "compose_jobs", "find_config"]
 
-_PACKAGED_GROUPS = "hydra.searchpath=[pkg://reward_kit.conf]"
 _GROUPS = frozenset({"dataset", "generation", "reward", "output"})
 """Keys that `key=name` chooses a config group for, rather than setting a value."""
+
+
+class PackagedGroups(SearchPathPlugin):
+    """Puts the groups that come with the package behind the user's own, which win."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Called by Hydra when it sets up its search path."""
+        search_path.append("reward_kit", "pkg://reward_kit.conf")
 
 
 class ConfigFile(NamedTuple):
@@ -43,14 +53,18 @@ class Job(NamedTuple):
     values: dict[str, Any]
 
 
-def find_config(config_path: Path | None, config_name: str | None, overrides: Sequence[str]) -> tuple[ConfigFile, list[str]]:
+def find_config(
+    config_path: Path | None, config_name: str | None, overrides: Sequence[str]
+) -> tuple[ConfigFile, list[str]]:
     """The config that the options, or a first argument that is a YAML file, name; and the overrides that are left."""
     rest = list(overrides)
     if config_name is None and rest and rest[0].endswith((".yaml", ".yml")):
         file = Path(rest.pop(0))
         config_path, config_name = file.parent, file.name
     if config_name is None:
-        raise ConfigError("No config is named. Give a file (reward-kit run CONFIG.yaml), or --config-path and --config-name.")
+        raise ConfigError(
+            "No config is named. Give a file (reward-kit run CONFIG.yaml), or --config-path and --config-name."
+        )
     directory = (config_path or Path("conf")).resolve()
     name = config_name if config_name.endswith((".yaml", ".yml")) else f"{config_name}.yaml"
     if not (directory / name).is_file():
@@ -73,7 +87,9 @@ def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -
 def _combinations(parsed: Sequence[Override], *, sweep: bool) -> Iterator[tuple[str, list[str]]]:
     swept = [override for override in parsed if override.is_sweep_override()]
     if swept and not sweep:
-        raise ConfigError(f"{swept[0].input_line!r} is a sweep. Add --multirun to run each value, or quote it: key='[a,b]'.")
+        raise ConfigError(
+            f"{swept[0].input_line!r} is a sweep. Add --multirun to run each value, or quote it: key='[a,b]'."
+        )
     fixed = [_settable(override, override.input_line or "") for override in parsed if not override.is_sweep_override()]
     choices = [[(o, f"{o.get_key_element()}={value}") for value in o.sweep_string_iterator()] for o in swept]
     for chosen in itertools.product(*choices):
@@ -88,9 +104,10 @@ def _settable(override: Override, line: str) -> str:
 
 
 def _compose(config: ConfigFile, overrides: list[str]) -> dict[str, Any]:
+    Plugins.instance().register(PackagedGroups)
     GlobalHydra.instance().clear()  # an earlier composition in this process must not be in the way
     with initialize_config_dir(config_dir=str(config.directory), job_name="reward-kit", version_base="1.3"):
-        composed = compose(config_name=config.name, overrides=[_PACKAGED_GROUPS, *overrides])
+        composed = compose(config_name=config.name, overrides=overrides)
     values = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     if not isinstance(values, dict):
         raise ConfigError(f"The config {config.name!r} is a {type(values).__name__}. It must be a mapping.")

@@ -27,7 +27,9 @@ def init(folder: Path, force: bool) -> None:
     """
     taken = [name for name in STARTER if (folder / name).exists()]
     if taken and not force:
-        raise click.UsageError(f"{folder / taken[0]} exists already. Choose another folder, or add --force to overwrite.")
+        raise click.UsageError(
+            f"{folder / taken[0]} exists already. Choose another folder, or add --force to overwrite."
+        )
     templates = files("reward_kit.cli_commands") / "templates" / "starter"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -62,6 +63,8 @@ class Display:
             _print_json([{"job": label, "status": result.status, **result.summary} for label, result in results])
         for label, result in results:
             self._console.print(_result_table(label, result))
+            if result.status == "finished" and not (result.counters.generated or result.counters.scored):
+                self._console.print("  Nothing was owed: this run was finished before.")
             self._console.print(_files(result), soft_wrap=True)
 
     def show_resume(self, command: str) -> None:
@@ -97,7 +100,7 @@ class _LiveReporter:
         self._console = console
 
     async def watch(self, counters: RunCounters) -> None:
-        from rich.live import Live  # noqa: PLC0415
+        from rich.live import Live
 
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
@@ -157,7 +160,7 @@ def _of(expected: int | None) -> str:
 
 
 def _bars(counters: RunCounters) -> Table:
-    from rich.progress_bar import ProgressBar  # noqa: PLC0415
+    from rich.progress_bar import ProgressBar
 
     grid = Table.grid(padding=(0, 1))
     for stage, done in _stages(counters):
@@ -235,6 +238,8 @@ def _failures(summary: dict[str, Any]) -> str:
 
 
 def _with_interval(estimate: dict[str, Any]) -> str:
+    if estimate["low"] is None or not isfinite(estimate["low"]):
+        return f"{estimate['value']:.3f}  [dim]one sample has no interval[/]"
     return f"{estimate['value']:.3f}  [dim]95 % {estimate['low']:.3f} … {estimate['high']:.3f}[/]"
 
 

@@ -25,8 +25,10 @@ INTERRUPTED = 130
 @click.command()
 @click.option("--config-path", type=click.Path(path_type=Path), help="Directory of the config. Default: conf.")
 @click.option("--config-name", help="Name of the config in that directory, with or without .yaml.")
-@click.option("--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-              help="Generate and score; only generate; only score what was generated (no dataset, no key).")  # fmt: skip
+@click.option(
+    "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
+    help="Generate and score; only generate; only score what was generated (no dataset, no key).",
+)  # fmt: skip
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
@@ -35,7 +37,7 @@ INTERRUPTED = 130
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.argument("overrides", nargs=-1)
-def run(
+def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
     dry_run: bool, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
@@ -78,9 +80,9 @@ def run(
 def _configs(
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], *, multirun: bool
 ) -> list[tuple[str, PipelineConfig]]:
-    from reward_kit.cli_commands.config_paths import resolve_paths  # noqa: PLC0415
-    from reward_kit.cli_commands.hydra_config import compose_jobs, find_config  # noqa: PLC0415
-    from reward_kit.config_models import load_config  # noqa: PLC0415
+    from reward_kit.cli_commands.config_paths import resolve_paths
+    from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
+    from reward_kit.config_models import load_config
 
     file, rest = find_config(config_path, config_name, overrides)
     jobs = compose_jobs(file, rest, sweep=multirun)
@@ -97,13 +99,13 @@ def _in_own_directory(config: PipelineConfig, label: str) -> PipelineConfig:
 
 
 def _pipeline(config: PipelineConfig, **options: Any) -> EvaluationPipeline:
-    from reward_kit.execution.pipeline import EvaluationPipeline  # noqa: PLC0415
+    from reward_kit.execution.pipeline import EvaluationPipeline
 
     return EvaluationPipeline(config, **options)
 
 
 def _display(*, quiet: bool, as_json: bool) -> Display:
-    from reward_kit.cli_commands.run_display import Display  # noqa: PLC0415
+    from reward_kit.cli_commands.run_display import Display
 
     return Display(quiet=quiet, as_json=as_json)
 
@@ -121,7 +123,7 @@ def _resume_command() -> str:
 
 
 def _log_to_stderr() -> None:
-    import logging  # noqa: PLC0415
+    import logging
 
     logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("asyncio").setLevel(logging.INFO)

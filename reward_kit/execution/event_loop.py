@@ -48,6 +48,6 @@ def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     if sys.platform == "win32":
         return None
-    import uvloop  # twice the requests a second of the loop in the standard library  # noqa: PLC0415
+    import uvloop  # twice the requests a second of the loop in the standard library
 
     return uvloop.new_event_loop

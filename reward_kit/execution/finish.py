@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 
 from reward_kit.config_models import PipelineConfig
-from reward_kit.errors import StorageError
+from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.summary import summarise
 from reward_kit.storage.journal import Head, Journal
-from reward_kit.storage.run_directory import RunDirectory
+from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
 
-__all__ = ["finish", "interim_summary"]
+__all__ = ["check_copies", "finish", "interim_summary"]
 
 
 def finish(
@@ -28,16 +28,27 @@ def finish(
     if not rollouts.read_only:
         rollouts.compact(position_of)
     if results is None:
-        figures = _rollout_figures(rollouts.in_order())
+        figures = _rollout_figures(map(orjson.loads, rollouts.in_order()))
     else:
         results.compact(position_of)
-        figures = summarise(
-            results.in_order(), pass_threshold=config.reward.pass_threshold, n=config.generation.n
-        )
+        rows = map(orjson.loads, results.in_order())
+        figures = summarise(rows, pass_threshold=config.reward.pass_threshold)
         _write_copies(config, results)
     summary = figures | interim_summary(config, counters)
     directory.write_summary(summary)
     return summary
+
+
+def check_copies(config: PipelineConfig) -> None:
+    """Refuse a copy that would take the place of a file the run lives on, before anything is paid for."""
+    output = config.output
+    for setting, name in (("results_file", output.results_file), ("preview_pairs_file", output.preview_pairs_file)):
+        target = None if name is None else _inside(output.output_dir, name)
+        taken = {_inside(output.output_dir, own) for own in OWN_FILES}
+        if setting == "results_file":
+            taken -= {_inside(output.output_dir, RESULTS)}  # which is where they are anyway
+        if target in taken:
+            raise ConfigError(f"output.{setting} is {name!r}, which is a file of the run itself. Choose another name.")
 
 
 def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, Any]:
@@ -95,8 +106,9 @@ def _write_copies(config: PipelineConfig, results: Journal) -> None:
         if target != results.path.resolve():
             _write_lines(target, results.in_order())
     if output.preview_pairs_file is not None:
-        pairs = (preview_pair(row) for row in results.in_order())
-        _write_lines(_inside(output.output_dir, output.preview_pairs_file), (pair for pair in pairs if pair))
+        pairs = (preview_pair(orjson.loads(line)) for line in results.in_order())
+        lines = (orjson.dumps(pair, option=orjson.OPT_APPEND_NEWLINE) for pair in pairs if pair is not None)
+        _write_lines(_inside(output.output_dir, output.preview_pairs_file), lines)
 
 
 def _inside(output_dir: str, name: str) -> Path:
@@ -104,12 +116,14 @@ def _inside(output_dir: str, name: str) -> Path:
     return (Path(output_dir) / name).resolve()
 
 
-def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> None:
+def _write_lines(target: Path, lines: Iterable[bytes]) -> None:
     draft = target.with_name(f"{target.name}.writing")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
-            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+            file.writelines(lines)
         draft.replace(target)
     except OSError as error:
-        raise StorageError(f"Cannot write {str(target)!r} ({error.strerror}). The results themselves are safe.") from error
+        raise StorageError(
+            f"Cannot write {str(target)!r} ({error.strerror}). The results themselves are safe."
+        ) from error

@@ -7,10 +7,12 @@ raising them enters the same directory and pays only for what is new.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.tables import rollout_from_line
 
 __all__ = ["results_settings", "rollouts_settings"]
 
@@ -18,11 +20,20 @@ __all__ = ["results_settings", "rollouts_settings"]
 def rollouts_settings(config: PipelineConfig) -> dict[str, Any]:
     """What the rollouts depend on, beside the content of each sample, which its own digest covers."""
     if config.rollouts_file is not None:
-        return {"rollouts_file": PurePath(config.rollouts_file).name}
+        return {"rollouts_file": PurePath(config.rollouts_file).name, **_made_with(Path(config.rollouts_file))}
     settings: dict[str, Any] = {"system_prompt": config.system_prompt}
     if config.dataset is not None:
         settings |= {f"dataset.{name}": value for name, value in _dataset(config.dataset).items()}
     return settings | {f"generation.{name}": value for name, value in _generation(config.generation).items()}
+
+
+def _made_with(rollouts_file: Path) -> dict[str, Any]:
+    """How the rollouts in a file were made, by the first of them: most such files have the same name."""
+    with Journal(rollouts_file, read_only=True) as journal:
+        if not journal.holds_lines:
+            return {}
+        first = rollout_from_line(journal.line_at(0))
+    return {"rollouts.model": first.model, "rollouts.sampling": first.sampling}
 
 
 def results_settings(function_path: str, source_digest: str, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class LocalEngine:
         self, works: Iterator[Work], play: Play | None, rollouts: Journal, results: Journal | None,
         reward: Reward | None, *, blocking: bool,
     ) -> End:  # fmt: skip
-        """Work through `works`. With a reward, score; without, only generate. Raises what stopped the run, if an error did."""
+        """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did."""
         stop = Stop(self._counters)
         feed = Feed(works, blocking=blocking)
         journals = [journal for journal in (rollouts, results) if journal is not None]
@@ -89,16 +89,17 @@ class LocalEngine:
             try:
                 await self._generate(feed, play, rollouts, queue, stop, groups=reward.judges_groups)
                 await self._let_go(queue, len(hands), scoring)
-            finally:
                 await scoring
+            except BaseException:
+                scoring.cancel()  # nobody will tell it that nothing more comes
+                await asyncio.gather(scoring, return_exceptions=True)
+                raise
 
     async def _generate(
         self, feed: Feed, play: Play | None, rollouts: Journal, outbox: ItemQueue | None, stop: Stop, *, groups: bool
     ) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1
-        hands = [
-            generate(feed, play, rollouts, outbox, self._counters, stop, groups=groups) for _ in range(width)
-        ]
+        hands = [generate(feed, play, rollouts, outbox, self._counters, stop, groups=groups) for _ in range(width)]
         await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
 
     @staticmethod

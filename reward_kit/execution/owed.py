@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from reward_kit.datasets import content_digest
 from reward_kit.errors import StorageError
@@ -73,16 +72,17 @@ class Ledger:
             content = content_digest(sample)
             self._refuse_changed(sample, content)
             self._note_position(sample)
+            self._refuse_other_answers(rollouts)
             new = [r for r in rollouts if self.rollouts.status(sample.id, r.response_index) is None]
             yield Work(sample, content, rollouts=self._unjudged(rollouts), new=new)
 
     def from_rollouts(self) -> Iterator[Work]:
         """What is owed to rollouts already generated, without their dataset."""
-        lines = self.journal.in_order()
-        for _, group in groupby(lines, key=lambda line: str(line["id"])):
-            members = list(group)
-            rollouts = [rollout_from_line(line) for line in members]
-            yield Work(rollouts[0].sample, _content_of(members[0]), rollouts=self._unjudged(rollouts))
+        answers = map(rollout_from_line, self.journal.in_order())
+        for _, group in groupby(answers, key=lambda rollout: rollout.sample.id):
+            rollouts = list(group)
+            sample = rollouts[0].sample
+            yield Work(sample, content_digest(sample), rollouts=self._unjudged(rollouts))
 
     def _to_score(self, sample_id: str, present: list[int], growing: bool) -> list[Rollout]:
         if not self.scoring or not present:
@@ -91,7 +91,7 @@ class Ledger:
         if self.whole_groups and (owed or growing):
             owed = present
         offsets = [self.rollouts.offset(sample_id, draw) for draw in owed]
-        return [rollout_from_line(self.journal.read(offset)) for offset in offsets if offset is not None]
+        return [rollout_from_line(self.journal.line_at(offset)) for offset in offsets if offset is not None]
 
     def _unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:
         if not self.scoring:
@@ -106,13 +106,20 @@ class Ledger:
         if len(self.rollouts):  # in a fresh run every line says where its sample stands
             self._positions.put(digest64(sample.id), sample.position)
 
+    def _refuse_other_answers(self, rollouts: Iterable[Rollout]) -> None:
+        """Answers come from the data here: one that differs from the one that was judged is another answer."""
+        for rollout in rollouts:
+            offset = self.rollouts.offset(rollout.sample.id, rollout.response_index)
+            known = None if offset is None else rollout_from_line(self.journal.line_at(offset)).turns
+            if known is not None and known != rollout.turns:
+                raise StorageError(
+                    f"Answer {rollout.response_index} of sample {rollout.sample.id!r} is not what it was when "
+                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another output.output_dir."
+                )
+
     def _refuse_changed(self, sample: Sample, content: str) -> None:
         if self.rollouts.has_other_content(sample.id, content):
             raise StorageError(
                 f"Sample {sample.id!r} is not what it was when {str(self.journal.path)!r} was made: "
                 "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
             )
-
-
-def _content_of(line: dict[str, Any]) -> str:
-    return str(line["content"])

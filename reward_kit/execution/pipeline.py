@@ -11,7 +11,7 @@ from reward_kit.config_models import PipelineConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.event_loop import run_sync
-from reward_kit.execution.finish import finish, interim_summary
+from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.identity import results_settings, rollouts_settings
 from reward_kit.execution.local_engine import LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger
@@ -23,7 +23,7 @@ from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Sample
 from reward_kit.storage.journal import Journal, JournalIndex
-from reward_kit.storage.run_directory import RunDirectory, digest_of
+from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
 
 __all__ = ["EvaluationPipeline"]
 
@@ -34,7 +34,7 @@ _OR_RESCORE = "Choose another directory with output.output_dir=…, or judge the
 class EvaluationPipeline:
     """One run. Enter it as often as you like: it only ever does what is still owed.
 
-        result = EvaluationPipeline(config).run()
+    result = EvaluationPipeline(config).run()
     """
 
     def __init__(
@@ -65,6 +65,8 @@ class EvaluationPipeline:
 
     async def run_async(self) -> RunResult:
         """The same, for callers that are asynchronous themselves."""
+        check_copies(self.config)
+        self._require_rollouts()
         reward = self._reward()
         source = open_source(self.config, self.phase, self._samples)
         with RunDirectory(Path(self.config.output.output_dir)) as directory:
@@ -85,6 +87,7 @@ class EvaluationPipeline:
 
     def plan(self) -> Plan:
         """What running would do and cost, without doing any of it."""
+        self._require_rollouts()
         reward = self._reward()
         source = open_source(self.config, self.phase, self._samples)
         return make_plan(self.config, source, self._rollouts_path(), reward, self._client)
@@ -128,16 +131,18 @@ class EvaluationPipeline:
     def _rollouts_path(self) -> Path | None:
         return None if self.config.rollouts_file is None else Path(self.config.rollouts_file)
 
-    def _open_rollouts(self, directory: RunDirectory) -> Journal:
-        path = self._rollouts_path()
-        if path is not None:
-            return Journal(path, read_only=True)
-        if self.phase == "execution" and not directory.rollouts_path.exists():
+    def _require_rollouts(self) -> None:
+        """Refuse to score what is not there, before a directory is made for it."""
+        path = self._rollouts_path() or Path(self.config.output.output_dir) / ROLLOUTS
+        if self.phase == "execution" and not path.exists():
             raise ConfigError(
-                f"There are no rollouts in {str(directory.path)!r} to score. "
+                f"There are no rollouts to score: {str(path)!r} does not exist. "
                 "Generate them first with --phase inference, or name a file with rollouts_file=…"
             )
-        return directory.rollouts()
+
+    def _open_rollouts(self, directory: RunDirectory) -> Journal:
+        path = self._rollouts_path()
+        return directory.rollouts() if path is None else Journal(path, read_only=True)
 
     def _claim(self, directory: RunDirectory, reward: Reward | None) -> None:
         """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
@@ -164,7 +169,9 @@ class EvaluationPipeline:
         """The result of a run that is finished, with nothing owed and its files untouched, without reading them."""
         last = directory.phases[-1] if directory.phases else {}
         same = last.get("phase") == self.phase and all(last.get(name) == value for name, value in facts.items())
-        if not (same and facts["source"] and last.get("status") == "finished" and last.get("files") == _sizes(directory)):
+        if not (
+            same and facts["source"] and last.get("status") == "finished" and last.get("files") == _sizes(directory)
+        ):
             return None
         summary = directory.read_summary()
         wanted_copies = self.config.output.results_file or self.config.output.preview_pairs_file

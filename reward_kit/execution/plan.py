@@ -54,7 +54,11 @@ class Plan:
 
 
 def make_plan(
-    config: PipelineConfig, source: Source, rollouts_file: Path | None, reward: Reward | None, client: ModelClient | None
+    config: PipelineConfig,
+    source: Source,
+    rollouts_file: Path | None,
+    reward: Reward | None,
+    client: ModelClient | None,
 ) -> Plan:
     """Walk through what is owed, asking only the journals and the cache."""
     directory = Path(config.output.output_dir)
@@ -77,7 +81,11 @@ def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | N
     sampling = config.generation.sampling()
     for work in works:
         plan.rows += 1
-        hits = sum(cache.peek(work.sample.messages, work.draws, sampling, work.sample.tools)) if cache else 0
+        hits = (
+            sum(cache.peek(work.sample.messages, work.draws, sampling, work.sample.tools, work.sample.id))
+            if cache
+            else 0
+        )
         owed = len(work.draws) - hits
         plan.rollouts += len(work.draws) + len(work.new)
         plan.cached += hits

@@ -108,9 +108,16 @@ class _OnTheLoop:
                 return await self._score(rollouts)
         except TimeoutError:
             late = RewardTimeoutError(_too_slow(self._call.name, self._timeout))
-            return [_failure(late)] * len(rollouts)
+            return [Failure.of(late, "score")] * len(rollouts)
         except ItemError as error:
-            return [_failure(error)] * len(rollouts)
+            return [Failure.of(error, "score")] * len(rollouts)
+        except asyncio.CancelledError:
+            if _is_being_cancelled():
+                raise
+            leaked = RewardError(
+                f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises."
+            )
+            return [Failure.of(leaked, "score")] * len(rollouts)
 
     async def _score_one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         (rollout,) = rollouts
@@ -135,7 +142,7 @@ class _InWorkers:
         payload = call.group_payload_of(rollouts) if self._groups else call.payload_of(rollouts[0])
         outcome = await self._pool.submit((payload,), {})
         if not isinstance(outcome, Done):
-            return [_failure(self._error(outcome))] * len(rollouts)
+            return [Failure.of(self._error(outcome), "score")] * len(rollouts)
         results = outcome.value if self._groups else [outcome.value]
         return [_verdict(EvaluateResult.model_validate(result), call.name) for result in results]
 
@@ -157,11 +164,13 @@ def _verdict(result: EvaluateResult, name: str) -> Verdict:
     try:
         return verdict_or_raise(result, repr(name))
     except RewardError as error:
-        return _failure(error)
+        return Failure.of(error, "score")
 
 
-def _failure(error: ItemError) -> Failure:
-    return Failure(stage="score", type=type(error).__name__, message=str(error), retryable=error.retryable)
+def _is_being_cancelled() -> bool:
+    """Whether it is us who are asked to stop; else a cancellation is something the reward let out."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _too_slow(name: str, seconds: float) -> str:

@@ -41,9 +41,7 @@ class Source:
     """Identifies the content, where that is cheap to know."""
 
 
-def open_source(
-    config: PipelineConfig, phase: Phase, samples: Iterable[Sample | Mapping[str, Any]] | None
-) -> Source:
+def open_source(config: PipelineConfig, phase: Phase, samples: Iterable[Sample | Mapping[str, Any]] | None) -> Source:
     """The source a run's config and phase call for. Nothing is read yet."""
     if phase == "execution":
         return Source(Ledger.from_rollouts, lambda ledger: len(ledger.rollouts))

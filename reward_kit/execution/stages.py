@@ -149,9 +149,10 @@ async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop
 
 
 def _note_errors(tasks: Sequence[asyncio.Task[None]], stop: Stop) -> None:
-    for task in tasks:
-        error = task.exception() if task.done() and not task.cancelled() else None
+    for task in (task for task in tasks if task.done()):
+        error = RuntimeError("a hand was cancelled by nobody") if task.cancelled() else task.exception()
         if isinstance(error, RewardKitError):
             stop.request("error", error)
         elif error is not None:
+            stop.request("error")  # the other stage must not wait for a stage that is gone
             raise error

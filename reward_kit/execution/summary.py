@@ -19,10 +19,10 @@ __all__ = ["summarise"]
 class _Totals:
     """Running sums over result rows."""
 
-    def __init__(self, pass_threshold: float, n: int) -> None:
+    def __init__(self, pass_threshold: float) -> None:
         self.threshold = pass_threshold
         self.scores = ClusteredMean()
-        self.passes = PassAtK(n)
+        self.passes = PassAtK(0)
         self.metrics: dict[str, ClusteredMean] = {}
         self.failures: Counter[str] = Counter()
         self.samples = self.judged = self.passed = self.cached = 0
@@ -41,6 +41,7 @@ class _Totals:
         if scores:
             self.scores.add(scores)
             self.passes.add(len(scores), passed)
+            self.passes.k_max = max(self.passes.k_max, len(scores))
         self._add_metrics(judged)
         for row in rows:
             self._add_row(row)
@@ -68,9 +69,9 @@ class _Totals:
             self.cost_known = False
 
 
-def summarise(rows: Iterable[dict[str, Any]], *, pass_threshold: float, n: int) -> dict[str, Any]:
-    """The figures of result rows that come in dataset order, at most n a sample."""
-    totals = _Totals(pass_threshold, n)
+def summarise(rows: Iterable[dict[str, Any]], *, pass_threshold: float) -> dict[str, Any]:
+    """The figures of result rows that come in dataset order, the rows of a sample together."""
+    totals = _Totals(pass_threshold)
     for _, group in groupby(rows, key=lambda row: str(row["id"])):
         totals.add(list(group))
     failed = sum(totals.failures.values())

@@ -1,6 +1,6 @@
 """Plays: how a sample becomes rollouts. A single turn and a multi-step episode have the same type.
 
-    (sample, draws) → one Rollout a draw
+(sample, draws) → one Rollout a draw
 """
 
 from __future__ import annotations

@@ -29,9 +29,7 @@ class ModelStack:
 
 
 @contextlib.asynccontextmanager
-async def open_models(
-    config: PipelineConfig, client: ModelClient | None, *, spent: float
-) -> AsyncIterator[ModelStack]:
+async def open_models(config: PipelineConfig, client: ModelClient | None, *, spent: float) -> AsyncIterator[ModelStack]:
     """Make the client the config names (or take the one given), in its layers, and close it in the end."""
     generation = config.generation
     bare = client or make_client(generation)
@@ -54,6 +52,6 @@ def _within_budget(client: ModelClient, max_cost: float | None, spent: float, pr
     if price is None:
         raise ConfigError(
             f"max_cost is set, but the price of {client.model!r} is not known. "
-            "Set generation.price.input and generation.price.output (money for a million tokens), or leave max_cost out."
+            "Set generation.price.input and .output (money for a million tokens), or leave max_cost out."
         )
     return BudgetedClient(client, max_cost=max_cost, spent=spent, price=price)

@@ -14,7 +14,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import orjson
 
@@ -22,7 +22,7 @@ from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Entry", "Head", "Journal", "JournalIndex", "Status"]
+__all__ = ["Entry", "Head", "Journal", "JournalIndex", "Status", "position_in"]
 
 Status = Literal["ok", "failed", "retry"]
 """Done; failed for good; failed in a way that entering the run again may mend."""
@@ -32,6 +32,7 @@ _STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
 _STATUS_BITS = 2
 _CONTENT_MASK = (1 << 63) - 1
 _MAX_SLOTS_PER_LINE = 64
+_OPENING = b'{"schema":'
 _HEAD = re.compile(
     rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*"),"response_index":(\d+),"position":(\d+),'
     rb'"content":"([0-9a-f]*)","status":"(ok|failed|retry)","cost":(null|[-+0-9.eE]+)[,}]'
@@ -119,12 +120,15 @@ class Journal:
         try:
             self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            purpose, advice = ("reading", "Check the path.") if read_only else ("writing", "Choose another output directory.")
+            purpose, advice = (
+                ("reading", "Check the path.") if read_only else ("writing", "Choose another output directory.")
+            )
             raise StorageError(f"Cannot open {str(path)!r} for {purpose} ({error.strerror}). {advice}") from error
         self.read_only = read_only
         """Whether nothing may be written: the file is somebody else's."""
         self._end = self._end_of_last_line()
         if not read_only:
+            self._refuse_foreign()
             os.ftruncate(self._descriptor, self._end)
         self.appended = 0
         """Lines written since the journal was opened."""
@@ -134,6 +138,11 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def holds_lines(self) -> bool:
+        """Whether there is at least one whole line."""
+        return self._end > 0
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write the lines in one go. When this returns, they survive the death of this process."""
@@ -146,7 +155,8 @@ class Journal:
             self._take_back_to(self._end)
             reason = error.strerror or str(error)
             raise StorageError(
-                f"Cannot write to {str(self.path)!r} ({reason}). Nothing before this is lost: make room, then run the same command again."
+                f"Cannot write to {str(self.path)!r} ({reason}). "
+                "Nothing before this is lost: make room, then run the same command again."
             ) from error
         self._end += len(block)
         self.appended += len(entries)
@@ -162,20 +172,15 @@ class Journal:
             index.note(head, offset)
         return index
 
-    def read(self, offset: int) -> dict[str, Any]:
-        """The line at `offset`, parsed."""
-        line: dict[str, Any] = orjson.loads(self._line_at(offset))
-        return line
-
-    def in_order(self) -> Iterator[dict[str, Any]]:
-        """The last line of each key, parsed, in dataset order, whatever their order in the file."""
-        for offset in _LineOrder(self._heads(), _stored_position).offsets():
-            yield self.read(offset)
+    def in_order(self) -> Iterator[bytes]:
+        """The last line of each key, in dataset order, whatever their order in the file."""
+        for position, offset in _LineOrder(self._heads(), _stored_position).places():
+            yield _moved_to(position, self.line_at(offset))
 
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
         """Rewrite the file as one line a key, in dataset order, atomically. False if it was so already.
 
-        `position_of` tells where a sample stands now, where that is not what its line says.
+        `position_of` tells where a sample stands now, where that is not what its line says. The lines are told.
         """
         order = _LineOrder(self._heads(), position_of or _stored_position)
         if order.is_sorted:
@@ -183,15 +188,16 @@ class Journal:
         replacement = self.path.with_name(self.path.name + ".compacting")
         try:
             with replacement.open("wb") as file:
-                for offset in order.offsets():
-                    file.write(self._line_at(offset))
+                for position, offset in order.places():
+                    file.write(_moved_to(position, self.line_at(offset)))
                 file.flush()
                 os.fsync(file.fileno())
             replacement.replace(self.path)
         except OSError as error:
             replacement.unlink(missing_ok=True)
             raise StorageError(
-                f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). Its content is complete: make room, then run again."
+                f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). "
+                "Its content is complete: make room, then run again."
             ) from error
         self._reopen()
         return True
@@ -208,6 +214,19 @@ class Journal:
         os.close(self._descriptor)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         self._end = os.fstat(self._descriptor).st_size
+
+    def _refuse_foreign(self) -> None:
+        """Leave a file alone that is not a journal, and above all do not cut off its last line."""
+        tail = os.pread(self._descriptor, len(_OPENING), self._end)
+        if not _OPENING.startswith(tail) and tail.strip(b"\0"):  # zeros: what a power cut may leave of a line
+            raise self._foreign("the last line")
+        if self._end:
+            self._head(self.line_at(0), "line 1")
+
+    def _foreign(self, where: str) -> StorageError:
+        return StorageError(
+            f"{str(self.path)!r}, {where}, is not a line of a run. Restore the file or choose another output directory."
+        )
 
     def _end_of_last_line(self) -> int:
         end = os.fstat(self._descriptor).st_size
@@ -232,19 +251,18 @@ class Journal:
             for number, raw in enumerate(file, start=1):
                 if offset >= self._end:  # a torn line, or what another process appends meanwhile
                     return
-                yield self._parse_head(raw, f"line {number}"), offset
+                yield self._head(raw, f"line {number}"), offset
                 offset += len(raw)
 
-    def _parse_head(self, raw: bytes, where: str) -> Head:
+    def _head(self, raw: bytes, where: str) -> Head:
         match = _HEAD.match(raw)
         if match is None or not raw.endswith(b"}\n"):
-            raise StorageError(
-                f"{str(self.path)!r}, {where}, is not a line of a run. Restore the file or choose another output directory."
-            )
+            raise self._foreign(where)
         schema, sample_id, index, position, content, status, cost = match.groups()
         if int(schema) != SCHEMA_VERSION:
             raise StorageError(
-                f"{str(self.path)!r} was written with file schema {int(schema)}, and this version reads {SCHEMA_VERSION}. Choose another output directory."
+                f"{str(self.path)!r} was written with file schema {int(schema)}, and this version reads "
+                f"{SCHEMA_VERSION}. Choose another output directory."
             )
         return Head(
             id=orjson.loads(sample_id),
@@ -255,40 +273,53 @@ class Journal:
             cost=None if cost == b"null" else float(cost),
         )
 
-    def _line_at(self, offset: int, guess: int = 4096) -> bytes:
+    def line_at(self, offset: int, guess: int = 4096) -> bytes:
+        """The line that begins at `offset`."""
         raw = os.pread(self._descriptor, guess, offset)
         newline = raw.find(b"\n")
         if newline >= 0:
             return raw[: newline + 1]
         if len(raw) < guess:
-            raise StorageError(f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it.")
-        return self._line_at(offset, guess * 8)
+            raise StorageError(
+                f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it."
+            )
+        return self.line_at(offset, guess * 8)
 
 
 class _LineOrder:
     """Which line comes where once a journal is in dataset order, in a few bytes a line.
 
-    A slot a (position, response index) is filled with the offset of its last line. Only where two samples claim the
-    same slot (the dataset was edited between two entries) are the lines sorted instead.
+    A sample stands where its last line says. A slot a (position, response index) is filled with the offset of its last
+    line; only where two samples claim the same position (the dataset was edited between two entries) are the lines
+    sorted instead.
     """
 
     def __init__(self, heads: Iterator[tuple[Head, int]], position_of: Callable[[Head], int]) -> None:
         self._positions, self._indexes, self._offsets = array("Q"), array("Q"), array("Q")
         self._ids = array("Q")
+        self._place_of = DigestMap()
         self.is_sorted = True
-        """Whether the lines are in order already, with one line a key."""
-        previous = (-1, -1)
+        """Whether the lines are in order already, with one line a key, and say where they stand."""
+        moved = False
+        previous = (-1, 0, 0)
         for head, offset in heads:
-            place = (position_of(head), head.response_index)
-            self.is_sorted = self.is_sorted and place > previous
+            owner, position = digest64(head.id), position_of(head)
+            if (position, owner) != previous[:2]:
+                moved = moved or self._place_of.get(owner, position) != position
+                self._place_of.put(owner, position)
+            place = (position, owner, head.response_index)
+            self.is_sorted = self.is_sorted and place > previous and head.position == position
             previous = place
-            self._positions.append(place[0])
-            self._indexes.append(place[1])
+            self._positions.append(position)
+            self._indexes.append(head.response_index)
             self._offsets.append(offset)
-            self._ids.append(digest64(head.id))
+            self._ids.append(owner)
+        if moved:
+            self.is_sorted = False
+            self._positions = array("Q", [self._place_of.get(owner) for owner in self._ids])
 
-    def offsets(self) -> Iterator[int]:
-        """Where the lines to keep begin, in order."""
+    def places(self) -> Iterator[tuple[int, int]]:
+        """The position and the offset of each line to keep, in order."""
         return self._by_slots() if self._slots_suffice() else self._by_sorting()
 
     def _slots_suffice(self) -> bool:
@@ -304,24 +335,37 @@ class _LineOrder:
             owners[position] = owner
         return True
 
-    def _by_slots(self) -> Iterator[int]:
+    def _by_slots(self) -> Iterator[tuple[int, int]]:
         if not self._offsets:
             return
         width = max(self._indexes) + 1
         slots = array("Q", bytes(8 * (max(self._positions) + 1) * width))
         for position, index, offset in zip(self._positions, self._indexes, self._offsets, strict=True):
             slots[position * width + index] = offset + 1
-        yield from (slot - 1 for slot in slots if slot)
+        yield from ((number // width, slot - 1) for number, slot in enumerate(slots) if slot)
 
-    def _by_sorting(self) -> Iterator[int]:
-        columns = zip(self._ids, self._indexes, self._positions, self._offsets, strict=True)
-        last = {(owner, index): (position, offset) for owner, index, position, offset in columns}
-        places = sorted((position, owner, index, offset) for (owner, index), (position, offset) in last.items())
-        yield from (offset for *_, offset in places)
+    def _by_sorting(self) -> Iterator[tuple[int, int]]:
+        columns = zip(self._positions, self._ids, self._indexes, self._offsets, strict=True)
+        last = {(position, owner, index): offset for position, owner, index, offset in columns}
+        yield from ((place[0], last[place]) for place in sorted(last))
 
 
 def _stored_position(head: Head) -> int:
     return head.position
+
+
+def position_in(line: bytes) -> int | None:
+    """Where the sample of a line stands, by the line's head; None for what is not a line of a journal."""
+    match = _HEAD.match(line)
+    return None if match is None else int(match[4])
+
+
+def _moved_to(position: int, line: bytes) -> bytes:
+    """The line with its head saying that its sample stands at `position`."""
+    match = _HEAD.match(line)
+    if match is None or int(match[4]) == position:
+        return line
+    return b"%b%d%b" % (line[: match.start(4)], position, line[match.end(4) :])
 
 
 def _key(sample_id: str, response_index: int) -> int:

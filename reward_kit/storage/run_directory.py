@@ -1,11 +1,11 @@
 """The run directory: what a run was told, what it made, and who may enter it.
 
-    config.yaml      the resolved configuration, itself a valid input
-    manifest.json    versions, git revision, the two digests, one entry a phase
-    rollouts.jsonl   what was generated   (a journal)
-    results.jsonl    what was judged      (a journal)
-    summary.json     the figures
-    .lock            held while a process works here
+config.yaml      the resolved configuration, itself a valid input
+manifest.json    versions, git revision, the two digests, one entry a phase
+rollouts.jsonl   what was generated   (a journal)
+results.jsonl    what was judged      (a journal)
+summary.json     the figures
+.lock            held while a process works here
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ __all__ = ["RunDirectory", "digest_of"]
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
+OWN_FILES = (ROLLOUTS, RESULTS, "config.yaml", "manifest.json", "summary.json", ".lock")
+"""The files a run lives on."""
 
 
 def digest_of(value: object) -> str:
@@ -54,10 +56,15 @@ class RunDirectory:
             self._lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise StorageError(
-                f"Cannot use {str(self.path)!r} as a run directory ({error.strerror}). Choose another with output.output_dir=…"
+                f"Cannot use {str(self.path)!r} as a run directory ({error.strerror}). "
+                "Choose another with output.output_dir=…"
             ) from error
         self._take_lock(self._lock)
-        self._manifest = self._read_manifest()
+        try:
+            self._manifest = self._read_manifest()
+        except StorageError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,19 +98,18 @@ class RunDirectory:
     def claim(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
         """Bind the directory's rollouts or results to `digest`. True if they already were.
 
-        `settings` are what the digest was made of: when it differs, the error names what changed.
+        `settings` are what the digest was made of: when it differs, the error names what changed. As long as nothing
+        was made, nothing is bound: a wrong model name that was refused at once can be corrected.
         """
         claims: dict[str, Any] = self._manifest.setdefault("digests", {})
         known = claims.get(which)
-        if known is None:
+        if known is None or (known["digest"] != digest and self._is_unused(which)):
             claims[which] = {"digest": digest, "settings": dict(settings)}
             self.write_manifest()
             return False
         if known["digest"] != digest:
             changed = _changed(known["settings"], settings)
-            raise StorageError(
-                f"{str(self.path)!r} holds {which} made with other settings ({changed}). {advice}"
-            )
+            raise StorageError(f"{str(self.path)!r} holds {which} made with other settings ({changed}). {advice}")
         return True
 
     def set_results_aside(self, digest: str) -> Path | None:
@@ -144,7 +150,7 @@ class RunDirectory:
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write the resolved configuration."""
-        import yaml  # here, because only runs need it  # noqa: PLC0415
+        import yaml  # here, because only runs need it
 
         self.write("config.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True).encode())
 
@@ -174,7 +180,8 @@ class RunDirectory:
             draft.replace(target)
         except OSError as error:
             raise StorageError(
-                f"Cannot write {str(target)!r} ({error.strerror}). Nothing else is lost: make room, then run the same command again."
+                f"Cannot write {str(target)!r} ({error.strerror}). "
+                "Nothing else is lost: make room, then run the same command again."
             ) from error
 
     def _take_lock(self, descriptor: int) -> None:
@@ -185,7 +192,8 @@ class RunDirectory:
             os.close(descriptor)
             self._lock = None
             raise StorageError(
-                f"Another run (process {holder}) is working in {str(self.path)!r}. Wait for it, or choose another output.output_dir."
+                f"Another run (process {holder}) is working in {str(self.path)!r}. "
+                "Wait for it, or choose another output.output_dir."
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
@@ -196,11 +204,18 @@ class RunDirectory:
             return {}
         try:
             manifest: dict[str, Any] = orjson.loads(path.read_bytes())
-        except orjson.JSONDecodeError as error:
+        except (OSError, orjson.JSONDecodeError) as error:
             raise StorageError(
-                f"{str(path)!r} is not valid JSON ({error}). Restore it, or choose another output directory."
+                f"{str(path)!r} cannot be read ({error}). Restore it, or choose another output directory."
             ) from error
+        if not isinstance(manifest, dict):
+            raise StorageError(f"{str(path)!r} is not a run's. Move it away, or choose another output directory.")
         return manifest
+
+    def _is_unused(self, which: str) -> bool:
+        """Whether nothing was made yet that a claim on `which` would hold for."""
+        made = (self.results_path,) if which == "results" else (self.rollouts_path, self.results_path)
+        return all(not path.exists() or path.stat().st_size == 0 for path in made)
 
     def _free_name(self, stem: str) -> Path:
         candidates = (self.path / f"{stem}{suffix}.jsonl" for suffix in ["", *(f".{i}" for i in range(2, 1000))])
@@ -209,7 +224,10 @@ class RunDirectory:
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-    return ", ".join(f"{name}: {_short(before.get(name))} then, {_short(after.get(name))} now" for name in names) or "unknown"
+    return (
+        ", ".join(f"{name}: {_short(before.get(name))} then, {_short(after.get(name))} now" for name in names)
+        or "unknown"
+    )
 
 
 def _short(value: object, limit: int = 60) -> str:

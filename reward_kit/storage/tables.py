@@ -5,37 +5,60 @@ Inside, one word per idea; outside, the columns that users and tools already kno
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
+from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample
-from reward_kit.storage.journal import Entry, Head, Status
+from reward_kit.storage.journal import Entry, Head, Status, position_in
 
 __all__ = ["preview_pair", "result_entry", "rollout_entry", "rollout_from_line"]
 
-_messages = TypeAdapter(list[Message]).serializer
-_rollout = Rollout.__pydantic_serializer__
+_messages = TypeAdapter(list[Message])
+_IN_THE_HEAD = {"response_index", "cost"}
 
 
 def rollout_entry(rollout: Rollout, content: str) -> Entry:
     """The rollout as a line of `rollouts.jsonl`."""
-    body = _rollout.to_json(rollout, exclude={"response_index", "cost"}, exclude_none=True)
-    return Entry(_head(rollout, content, rollout.failure, rollout.cost), body)
+    try:
+        body = rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True)
+    except PydanticSerializationError:  # text that is not valid Unicode
+        body = _forgiving(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True))
+    return Entry(_head(rollout, content, rollout.failure), body)
 
 
-def rollout_from_line(line: dict[str, Any]) -> Rollout:
-    """The rollout a line of `rollouts.jsonl` holds."""
-    return Rollout.model_validate(line)
+def rollout_from_line(line: bytes) -> Rollout:
+    """The rollout a line of `rollouts.jsonl` holds. Where its sample stands is for the line's head to say."""
+    try:
+        rollout = Rollout.model_validate_json(line)
+    except ValidationError as error:
+        raise StorageError(
+            f"{line[:60].decode(errors='replace')!r}… is not a rollout ({error.errors()[0]['msg']}). "
+            "Name a rollouts.jsonl that `reward-kit run` wrote, or restore it."
+        ) from error
+    for message in rollout.messages:
+        if "content" not in message.model_fields_set:  # left out because it was None, not because it was empty
+            message.content = None
+    position = position_in(line)
+    if position is None or position == rollout.sample.position:
+        return rollout
+    return rollout.model_copy(update={"sample": rollout.sample.model_copy(update={"position": position})})
 
 
 def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
     """The judged rollout as a line of `results.jsonl`."""
     failure = verdict if isinstance(verdict, Failure) else None
     row = _answer_columns(rollout) | _verdict_columns(verdict) | _origin_columns(rollout)
-    body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
-    return Entry(_head(rollout, content, failure, rollout.cost), body)
+    try:
+        conversation = orjson.Fragment(_messages.dump_json(rollout.messages, exclude_none=True))
+        body = orjson.dumps(row | {"messages": conversation}, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, PydanticSerializationError):  # integers beyond 64 bits; text that is not valid Unicode
+        body = _forgiving(row | {"messages": _messages.dump_python(rollout.messages, exclude_none=True)})
+    return Entry(_head(rollout, content, failure), body)
 
 
 def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
@@ -48,19 +71,18 @@ def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
     return pair
 
 
-def _head(rollout: Rollout, content: str, failure: Failure | None, cost: float | None) -> Head:
+def _head(rollout: Rollout, content: str, failure: Failure | None) -> Head:
     status: Status = "ok" if failure is None else "retry" if failure.retryable else "failed"
     sample = rollout.sample
-    return Head(sample.id, rollout.response_index, sample.position, content, status, cost)
+    return Head(sample.id, rollout.response_index, sample.position, content, status, rollout.cost)
 
 
 def _answer_columns(rollout: Rollout) -> dict[str, Any]:
-    messages = rollout.messages
     answer = rollout.turns[-1] if rollout.turns and rollout.turns[-1].role == "assistant" else None
     return {
         "user_query": _last_text(rollout.sample, "user"),
         "system_prompt": _last_text(rollout.sample, "system"),
-        "messages": orjson.Fragment(_messages.to_json(messages, exclude_none=True)),
+        "messages": None,
         "assistant_response": answer.text if answer is not None else None,
         "ground_truth_for_eval": rollout.sample.ground_truth,
     }
@@ -107,6 +129,11 @@ def _origin_columns(rollout: Rollout) -> dict[str, Any]:
 
 def _last_text(sample: Sample, role: str) -> str | None:
     return next((message.text for message in reversed(sample.messages) if message.role == role), None)
+
+
+def _forgiving(row: dict[str, Any]) -> bytes:
+    """JSON from the standard library, for what the fast writers refuse: slower, exact in numbers, lenient in text."""
+    return json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _plain(value: object) -> object:

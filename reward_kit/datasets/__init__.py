@@ -1,0 +1,21 @@
+"""Datasets: the only place where rows are interpreted."""
+
+from reward_kit.datasets.identity import content_digest
+from reward_kit.datasets.loader import (
+    RolloutStream,
+    SampleStream,
+    load_rollouts,
+    load_samples,
+    rollouts_from_rows,
+    samples_from_rows,
+)
+
+__all__ = [
+    "RolloutStream",
+    "SampleStream",
+    "content_digest",
+    "load_rollouts",
+    "load_samples",
+    "rollouts_from_rows",
+    "samples_from_rows",
+]

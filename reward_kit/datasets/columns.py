@@ -1,0 +1,148 @@
+"""What one dataset config does to a row before it is interpreted: rename columns, preprocess, render the user turn.
+
+row → column_mapping → preprocess → prompt_template → row, rows, or nothing
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.rows import BadRow, BadRows, Row, plain
+from reward_kit.errors import ConfigError, boundary
+from reward_kit.utils.module_loader import load_function
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["USER_TURN", "Columns", "Reshaper", "nearest_columns"]
+
+Columns = dict[str, Any]
+"""A row's columns by name."""
+
+USER_TURN = "\0user turn"
+"""The column that holds a rendered template until the row is interpreted. No dataset can have a column of that name."""
+
+_Step = Callable[[Columns], Iterable[Columns]]
+
+
+class Reshaper:
+    """The steps of one config, made ready once: import paths are loaded and the template is compiled here."""
+
+    def __init__(self, config: DatasetConfig) -> None:
+        steps: list[_Step] = []
+        if config.column_mapping:
+            steps.append(_renaming(config.column_mapping))
+        steps += [_preprocessing(path) for path in config.preprocess]
+        if config.prompt_template is not None:
+            steps.append(_rendering(config.prompt_template))
+        self._steps = steps
+
+    def reshape(self, rows: Iterable[Row], bad: BadRows) -> Iterable[Row]:
+        """The rows after every step; those that a step cannot take are reported to `bad`."""
+        return self._reshaped(rows, bad) if self._steps else rows
+
+    def _reshaped(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Row]:
+        for row in rows:
+            try:
+                results = self._through_all([row.columns])
+            except BadRow as problem:
+                bad.report(row.origin, row.number, str(problem))
+                continue
+            for columns in results:
+                yield Row(row.origin, row.number, columns)
+
+    def _through_all(self, rows: list[Columns]) -> list[Columns]:
+        for step in self._steps:
+            rows = [result for columns in rows for result in step(columns)]
+        return rows
+
+
+def nearest_columns(name: str, columns: Mapping[str, Any]) -> str:
+    """The columns nearest to a missing one, or all of them, in words."""
+    names = [column for column in columns if column != USER_TURN]
+    nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if nearest:
+        return f"did you mean {' or '.join(map(repr, nearest))}?"
+    return f"its columns are {', '.join(map(repr, names))}" if names else "it has no columns"
+
+
+def _renaming(mapping: Mapping[str, str]) -> _Step:
+    def rename(columns: Columns) -> Iterable[Columns]:
+        found = {new: _lookup(columns, old) for new, old in mapping.items()}
+        taken = set(mapping.values())
+        kept = {name: value for name, value in columns.items() if name not in taken}
+        return ({**kept, **found},)
+
+    return rename
+
+
+def _lookup(columns: Columns, name: str) -> Any:
+    """The column called `name`, or what its dots reach inside one."""
+    if name in columns:
+        return columns[name]
+    value: Any = columns
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            hint = nearest_columns(part, value) if isinstance(value, Mapping) else f"{part!r} would be inside {value!r}"
+            raise BadRow(f"there is no column {name!r}, which dataset.column_mapping names ({hint})")
+        value = value[part]
+    return value
+
+
+def _preprocessing(path: str) -> _Step:
+    try:
+        function = load_function(path)
+    except ImportError as error:
+        raise ConfigError(f"dataset.preprocess: {error}") from error
+    name = f"preprocess {path!r}"
+
+    def preprocess(columns: Columns) -> Iterable[Columns]:
+        with boundary(BadRow, name):
+            result = function(columns)
+        if result is None:
+            return ()
+        results = result if isinstance(result, list) else [result]
+        for item in results:
+            if not isinstance(item, Mapping):
+                raise BadRow(f"{name} returned a {type(item).__name__}; expected a dict, a list of dicts, or None")
+        return [plain(item) for item in results]
+
+    return preprocess
+
+
+def _rendering(source: str) -> _Step:
+    template = _compile(source)
+
+    def render(columns: Columns) -> Iterable[Columns]:
+        from jinja2 import UndefinedError
+
+        try:
+            with boundary(BadRow, "dataset.prompt_template"):
+                # A derived dataset's template finds under `user_query` what the template of its base has made.
+                text = template.render(_with_user_turn(columns))
+        except BadRow as problem:
+            if isinstance(problem.__cause__, UndefinedError):
+                names = ", ".join(repr(name) for name in columns if name != USER_TURN)
+                raise BadRow(f"dataset.prompt_template: {problem.__cause__} (the row's columns are {names})") from None
+            raise
+        return ({**columns, USER_TURN: text},)
+
+    return render
+
+
+def _with_user_turn(columns: Columns) -> Columns:
+    return {**columns, "user_query": columns[USER_TURN]} if USER_TURN in columns else columns
+
+
+def _compile(source: str) -> Template:
+    from jinja2 import StrictUndefined, TemplateSyntaxError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    try:
+        return environment.from_string(source)
+    except TemplateSyntaxError as error:
+        raise ConfigError(f"dataset.prompt_template is not a Jinja template: {error}. Correct it.") from error

@@ -1,0 +1,84 @@
+"""The rows that a dataset config describes, reshaped and ready to be interpreted; derived datasets included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.columns import Reshaper
+from reward_kit.datasets.interpret import Interpreter
+from reward_kit.datasets.rows import BadRows, Row
+from reward_kit.datasets.sources import Source
+from reward_kit.errors import ConfigError
+
+__all__ = ["Feed"]
+
+
+class Feed:
+    """A source, or the feed of a base dataset, with what one config does to its rows."""
+
+    def __init__(self, config: DatasetConfig, open_source: Callable[[DatasetConfig], Source]) -> None:
+        if config.base_dataset is not None and config.path_or_name is not None:
+            raise ConfigError(
+                f"The dataset has a base_dataset and a path_or_name ({config.path_or_name!r}). "
+                "Keep one: a derived dataset takes its rows from its base."
+            )
+        self._config = config
+        self._base = Feed(config.base_dataset, open_source) if config.base_dataset is not None else None
+        self.source: Source = self._base.source if self._base is not None else open_source(config)
+        """Where the rows come from in the end."""
+        self._reshaper = Reshaper(config)
+
+    def rows(self, bad: BadRows) -> Iterable[Row]:
+        """The rows, reshaped by every config from the source to this one."""
+        rows = self._base._rows_for(self._config, bad) if self._base is not None else self.source.rows(bad)
+        return self._reshaper.reshape(rows, bad)
+
+    def _rows_for(self, derived: DatasetConfig, bad: BadRows) -> Iterator[Row]:
+        """This feed's rows, with id and answer under the names that a dataset derived from it looks for."""
+        renames = [
+            (self._config.id_column, derived.id_column),
+            (self._config.response_column, derived.response_column),
+        ]
+        for row in islice(self.rows(bad), self._config.max_samples):
+            for ours, theirs in renames:
+                if ours in row.columns and theirs not in row.columns:
+                    row.columns[theirs] = row.columns.pop(ours)
+            yield row
+
+    def interpreter(self, system_prompt: str | None) -> Interpreter:
+        """What turns these rows into samples: the settings of this config, else of its base, else the one given."""
+        prompts = [config.system_prompt for config in self._configs()]
+        return Interpreter(
+            id_column=self._config.id_column,
+            response_column=self._config.response_column,
+            system_prompt=next((prompt for prompt in prompts if prompt is not None), system_prompt),
+            split=next((config.split for config in self._configs() if config.split is not None), None),
+        )
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether a bad row is skipped: if any of the configs says so."""
+        return any(config.on_bad_row == "skip" for config in self._configs())
+
+    @property
+    def max_samples(self) -> int | None:
+        """How many samples this config asks for at most; its base limits its own rows."""
+        return self._config.max_samples
+
+    def size_hint(self, limit: int | None) -> int | None:
+        """About how many rows come out, at most; `limit` alone when a preprocess may drop or multiply them."""
+        if any(config.preprocess for config in self._configs()):
+            return limit
+        bound = _least(limit, *(config.max_samples for config in self._configs()))
+        return _least(bound, self.source.size_hint(bound))
+
+    def _configs(self) -> Iterator[DatasetConfig]:
+        yield self._config
+        if self._base is not None:
+            yield from self._base._configs()
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)

@@ -1,0 +1,74 @@
+"""Hugging Face datasets as a source of rows (extra `hf`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, plain
+from reward_kit.errors import DatasetError, MissingExtraError
+
+__all__ = ["HuggingFaceSource"]
+
+
+class HuggingFaceSource:
+    """One split of a dataset that `datasets.load_dataset` knows: a name on the Hub, a folder, or a builder's name."""
+
+    def __init__(self, config: DatasetConfig, name: str) -> None:
+        self._config = config
+        self._name = name
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        """The rows of the split, streamed unless the config says otherwise."""
+        origin = Origin(self._name, "row")
+        for number, columns in enumerate(_one_split(self._name, self._load()), start=1):
+            try:
+                yield Row(origin, number, plain(columns))
+            except BadRow as problem:
+                bad.report(origin, number, str(problem))
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """Unknown until the dataset has been read."""
+        return None
+
+    def fingerprint(self) -> str:
+        """What was asked for; the Hub keeps its content under that name."""
+        config = self._config
+        asked = [self._name, config.config_name, config.split, config.data_files]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _load(self) -> Any:
+        try:
+            from datasets import load_dataset
+            from datasets.exceptions import DatasetsError
+        except ImportError as error:
+            raise MissingExtraError(f"The Hugging Face dataset {self._name!r}", "hf") from error
+        config = self._config
+        try:
+            return load_dataset(
+                self._name,
+                config.config_name,
+                split=config.split,
+                data_files=config.data_files,
+                streaming=config.streaming,
+            )
+        except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+            raise DatasetError(
+                f"The Hugging Face dataset {self._name!r} cannot be loaded: {error}. Check dataset.path_or_name, "
+                "config_name and split, or name a local file with its suffix."
+            ) from error
+
+
+def _one_split(name: str, loaded: Any) -> Iterable[Mapping[str, Any]]:
+    """`loaded` itself, or its only split."""
+    if not isinstance(loaded, dict):
+        return loaded  # type: ignore[no-any-return]  # `datasets` is not typed
+    if len(loaded) != 1:
+        known = ", ".join(map(repr, loaded))
+        raise DatasetError(
+            f"The Hugging Face dataset {name!r} has several splits ({known}). Choose one: dataset.split=…."
+        )
+    return next(iter(loaded.values()))

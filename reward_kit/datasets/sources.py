@@ -1,0 +1,285 @@
+"""Where rows come from: JSON lines, CSV and Parquet files, and rows already in memory.
+
+A source can be read any number of times, from its beginning, one row (or batch) in memory at a time. Hugging Face
+datasets are in `huggingface`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import orjson
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.files import Format, count_lines, file_format, files_of, fingerprint, open_bytes
+from reward_kit.datasets.huggingface import HuggingFaceSource
+from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, plain
+from reward_kit.errors import DatasetError, MissingExtraError
+from reward_kit.models import Sample
+
+__all__ = ["CsvSource", "JsonlSource", "MemorySource", "ParquetSource", "Source", "open_source"]
+
+_BATCH = 1024
+"""Parquet rows in memory at a time."""
+_BOM = b"\xef\xbb\xbf"
+_WIDE_INTEGER = re.compile(rb"\d{19}")
+"""Integers that may not fit 64 bits, which orjson would read as floats, losing digits."""
+
+
+class Source(Protocol):
+    """Rows that can be read again and again."""
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        """The rows from the beginning; unreadable ones are reported to `bad`."""
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """About how many rows there are, where that is cheap to know. Counting may stop at `up_to`."""
+
+    def fingerprint(self) -> str:
+        """A cheap identity of the current content."""
+
+
+def open_source(config: DatasetConfig) -> Source:
+    """The source that `config` names. Local files must exist; nothing is read yet."""
+    path = config.path_or_name
+    if path is None:
+        raise DatasetError("The dataset names no source. Set dataset.path_or_name to a file or a Hugging Face dataset.")
+    kind = config.source_type or file_format(path) or _format_on_disk(path) or "huggingface"
+    if kind == "huggingface":
+        return HuggingFaceSource(config, path)
+    return _FILE_SOURCES[kind](files_of(path))
+
+
+def _format_on_disk(path: str) -> Format | None:
+    """The format of files that `path` means although it has no telling suffix: a directory, a glob, `./data`."""
+    if not (Path(path).expanduser().exists() or "*" in path or path.startswith(("/", "./", "../", "~"))):
+        return None
+    files = files_of(path)
+    formats = {file_format(file) for file in files}
+    found = formats.pop()
+    if found is None or formats:
+        problem = "they differ" if formats else "no known suffix"
+        raise DatasetError(
+            f"The format of {path!r} is unclear from its file names ({problem}). Set dataset.source_type."
+        )
+    return found
+
+
+class _FileSource:
+    """Some files, one after the other."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        """The rows of each file in turn."""
+        for path in self.paths:
+            origin = Origin(str(path))
+            try:
+                yield from self._rows_of(path, origin, bad)
+            except (EOFError, zlib.error, OSError) as error:
+                raise DatasetError(
+                    f"Cannot read {str(path)!r} to its end: {error}. Make it whole and readable."
+                ) from error
+
+    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+        raise NotImplementedError
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """The number of lines, unless a file is compressed."""
+        return count_lines(self.paths, up_to)
+
+    def fingerprint(self) -> str:
+        """Changes with the files' names, sizes and modification times."""
+        return fingerprint(self.paths)
+
+
+class JsonlSource(_FileSource):
+    """JSON lines. Blank lines, CRLF and a byte order mark are tolerated."""
+
+    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+        with open_bytes(path) as file:
+            for number, line in enumerate(_without_bom(file), start=1):
+                try:
+                    columns = _exactly(line) if _WIDE_INTEGER.search(line) else orjson.loads(line)
+                except ValueError as error:
+                    if line.strip():
+                        bad.report(origin, number, _why_not_json(line, error))
+                    continue
+                if isinstance(columns, dict):
+                    yield Row(origin, number, columns)
+                else:
+                    bad.report(origin, number, f"expected a JSON object, found {_shown(columns)}")
+
+
+def _without_bom(file: BinaryIO) -> Iterator[bytes]:
+    first = file.readline()
+    if first:
+        yield first.removeprefix(_BOM)
+    yield from file
+
+
+def _exactly(line: bytes) -> Any:
+    """Read a line in which an integer may need more than 64 bits."""
+    return json.loads(line.decode(), parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _why_not_json(line: bytes, error: ValueError) -> str:
+    if line.strip() in (b"[", b"{"):
+        return "the JSON object does not end on its line; this is a JSON document, not JSON lines (one object a line)"
+    try:
+        line.decode()
+    except UnicodeDecodeError as problem:
+        return f"not UTF-8 text (byte {problem.start + 1} of the line)"
+    return f"not valid JSON: {re.sub(r'line 1 column', 'column', str(error))}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return "a list; this is a JSON document, not JSON lines (one object a line)"
+    return repr(value)
+
+
+class CsvSource(_FileSource):
+    """CSV with a header line (tabs instead of commas in `.tsv`). Every value is text; an empty cell is a null."""
+
+    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+        csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than some prompts
+        delimiter = "\t" if ".tsv" in path.suffixes else ","
+        # Bytes that are not UTF-8 come through as surrogates, so that they cost their row and not the whole file.
+        with TextIOWrapper(open_bytes(path), "utf-8-sig", "surrogateescape", newline="") as text:
+            reader = csv.reader(text, delimiter=delimiter, strict=True)
+            header = _header(reader, origin)
+            while True:
+                number = reader.line_num + 1
+                try:
+                    cells = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    bad.report(origin, number, f"not valid CSV: {error}")
+                    continue
+                if problem := _problem_with(cells, header):
+                    bad.report(origin, number, problem)
+                elif cells:
+                    yield Row(origin, number, {name: cell or None for name, cell in zip(header, cells, strict=True)})
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """The number of lines less the headers; too high where cells hold line breaks."""
+        lines = count_lines(self.paths, None if up_to is None else up_to + len(self.paths))
+        return None if lines is None else max(0, lines - len(self.paths))
+
+
+def _header(reader: Iterator[list[str]], origin: Origin) -> list[str]:
+    try:
+        header = next(reader, [])
+    except csv.Error as error:
+        raise DatasetError(f"{origin.name!r} has no readable header line: {error}. Correct the file.") from error
+    if len(set(header)) < len(header) or "" in header:
+        raise DatasetError(f"{origin.name!r}: every column needs a name of its own, not {header!r}. Correct line 1.")
+    return header
+
+
+def _problem_with(cells: list[str], header: list[str]) -> str | None:
+    if cells and len(cells) != len(header):
+        return f"{len(cells)} cells where the header has {len(header)}"
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return "not UTF-8 text"
+    return None
+
+
+class ParquetSource(_FileSource):
+    """Parquet, read in batches."""
+
+    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+        origin = Origin(str(path), "row")
+        number = 0
+        for batch in _batches(path):
+            for columns in batch:
+                number += 1
+                try:
+                    yield Row(origin, number, plain(columns))
+                except BadRow as problem:
+                    bad.report(origin, number, str(problem))
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """The number of rows, from the files' footers."""
+        total = 0
+        for path in self.paths:
+            with _parquet_file(path) as file:
+                total += file.metadata.num_rows
+        return total
+
+
+def _batches(path: Path) -> Iterator[list[dict[str, Any]]]:
+    with _parquet_file(path) as file:
+        for batch in file.iter_batches(batch_size=_BATCH):
+            yield batch.to_pylist()
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Any]:
+    """An open Parquet file; whatever is wrong with it is a `DatasetError`."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
+    try:
+        with ParquetFile(path) as file:
+            yield file
+    except (ArrowException, OSError) as error:
+        raise DatasetError(f"{str(path)!r} is not readable as Parquet: {error}. Correct the file.") from error
+
+
+class MemorySource:
+    """Rows or samples that the caller holds."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any] | Sample], name: str = "the given rows") -> None:
+        # An iterator can be read once only; everything else is read where it lies.
+        self._given = list(rows) if isinstance(rows, Iterator) else rows
+        self._origin = Origin(name, "row")
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        """Each row as plain data."""
+        for number, given in enumerate(self._given, start=1):
+            try:
+                yield Row(self._origin, number, _columns_of(given))
+            except BadRow as problem:
+                bad.report(self._origin, number, str(problem))
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """How many were given."""
+        return len(self._given) if isinstance(self._given, Sized) else None
+
+    def fingerprint(self) -> str:
+        """Memory has no cheap identity: rows are told apart by their own ids and digests."""
+        return self._origin.name
+
+
+def _columns_of(given: Mapping[str, Any] | Sample) -> dict[str, Any]:
+    """A row as it would stand in a file; a sample becomes the row it could have come from."""
+    if isinstance(given, Sample):
+        fields = given.model_dump(exclude={"columns", "position"}, exclude_none=True)
+        return {**plain(given.columns), **plain(fields)}
+    if not isinstance(given, Mapping):
+        raise BadRow(f"expected a dict or a Sample, found a {type(given).__name__}")
+    columns: dict[str, Any] = plain(given)
+    return columns
+
+
+_FILE_SOURCES: dict[Format, type[_FileSource]] = {"jsonl": JsonlSource, "csv": CsvSource, "parquet": ParquetSource}

@@ -1,0 +1,1 @@
+"""Model clients: who answers, how hard they may be pressed, and what was already paid for."""

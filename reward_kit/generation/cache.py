@@ -1,0 +1,257 @@
+"""The response cache: an answer that was paid for is never paid for again.
+
+    CachedClient.generate(messages, draws=[0, 1, 2])
+        │  key of each draw = sha256(everything that determines the answer, the draw included)
+        ├─ in the cache       → returned, with cached=True
+        ├─ already being asked → waited for
+        └─ the rest           → one call of the inner client; completions are stored, failures are not
+
+Because the draw is part of the key, n variants stay n different variants at any temperature, and repeat for free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
+
+from reward_kit.config_models import Sampling
+from reward_kit.errors import StorageError
+from reward_kit.generation.cache_shards import CACHE_SCHEMA, SHARD_NAMES, Shard, decode_entry, encode_entry, shard_dir
+from reward_kit.generation.cache_upkeep import CacheInfo, PruneReport, info, prune
+from reward_kit.models import Completion, Failure, Message
+
+if TYPE_CHECKING:
+    from reward_kit.generation.clients import ModelClient
+
+__all__ = ["CacheInfo", "CachedClient", "PruneReport", "ResponseCache", "draw_key", "info", "prune", "request_key"]
+
+_log = logging.getLogger(__name__)
+
+_Ask = Callable[..., Awaitable[list[Completion | Failure]]]
+
+
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def request_key(
+    identity: Mapping[str, Any],
+    messages: Sequence[Message],
+    tools: list[dict[str, Any]] | None,
+    sampling: Sampling,
+    sample_id: str = "",
+) -> bytes:
+    """The digest of everything the draws of one request have in common.
+
+    A sample's id determines the answer only where there is a seed, because each sample's own is derived from both.
+    Without one, the same prompt under another id is the same request.
+    """
+    request: dict[str, Any] = {
+        "schema": CACHE_SCHEMA,
+        "identity": dict(identity),
+        "messages": [message.as_request() for message in messages],
+        "tools": tools,
+        "sampling": sampling.given(),
+    }
+    if sampling.seed is not None:
+        request["sample_id"] = sample_id
+    return hashlib.sha256(_canonical(request)).digest()
+
+
+def draw_key(request: bytes, draw: int) -> str:
+    """The cache key of one draw of a request: 64 hex digits."""
+    return hashlib.sha256(b"%b%d" % (request, draw)).hexdigest()
+
+
+def _canonical(value: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # what orjson refuses and JSON allows: huge integers, unpaired surrogates, keys that are numbers
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
+
+
+# ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ResponseCache:
+    """Completions by key, in files that several processes may use at once and that survive `kill -9`.
+
+    Only a compact index is kept in memory. Entries of other running processes are seen as soon as they are written.
+    Meant for one thread; other threads and forked children open their own.
+    """
+
+    def __init__(self, cache_dir: Path | str, *, read_only: bool = False) -> None:
+        """Open the cache in `cache_dir`, creating it. Raises StorageError when it cannot be written.
+
+        With `read_only` nothing is created, and a cache that is not there reads as empty.
+        """
+        self.cache_dir = Path(cache_dir)
+        directory = shard_dir(self.cache_dir)
+        self._shards = {name: Shard(directory / f"{name}.jsonl", read_only=read_only) for name in SHARD_NAMES}
+        self._read_only = read_only
+        self._warned = False
+        if read_only:
+            return
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._shards["0"].open()
+        except OSError as error:
+            raise StorageError(
+                f"cache directory {str(cache_dir)!r} cannot be written ({error.strerror}); choose another with "
+                "generation.cache.cache_dir=…, or go without: generation.cache.enabled=false"
+            ) from error
+
+    def get(self, key: str) -> Completion | None:
+        """The completion stored under `key`, marked as cached; None when there is none that can be read."""
+        try:
+            line = self._shards[key[0]].find(key)
+        except OSError as error:
+            if not (self._read_only and isinstance(error, FileNotFoundError)):  # a shard nobody has written to
+                self._warn("read", error)
+            return None
+        return None if line is None else decode_entry(line, key)
+
+    def put(self, key: str, completion: Completion, *, model: str = "") -> None:
+        """Store a completion; `model` only informs `info`. Where that fails, warn once: whoever asked has it anyway."""
+        try:
+            line = encode_entry(key, completion, model=model, created=int(time.time()))
+            self._shards[key[0]].append(key, line)
+        except (OSError, ValueError, TypeError) as error:  # the latter two: text that JSON cannot hold
+            self._warn("written", error)
+
+    def close(self) -> None:
+        """Close the files."""
+        for shard in self._shards.values():
+            shard.close()
+
+    def __enter__(self) -> Self:
+        """Use the cache in a `with` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the files."""
+        self.close()
+
+    def _warn(self, what: str, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "An answer could not be %s in the cache %r: %s. Going on without.", what, str(self.cache_dir), error
+            )
+
+
+# ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CachedClient:
+    """A client that asks another one only for the draws nobody has paid for yet."""
+
+    def __init__(self, inner: ModelClient, cache: ResponseCache) -> None:
+        """Put `cache` before `inner`. Closing this client closes `inner`; the cache is its opener's to close."""
+        self.inner = inner
+        self.cache = cache
+        self._in_flight: dict[str, asyncio.Future[Completion | Failure | None]] = {}
+        """By key, what is being asked for now; comes to None when the asking was given up."""
+
+    @property
+    def model(self) -> str:
+        """The inner client's model."""
+        return self.inner.model
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The inner client's identity."""
+        return self.inner.identity
+
+    async def close(self) -> None:
+        """Close the inner client."""
+        await self.inner.close()
+
+    def peek(
+        self,
+        messages: Sequence[Message],
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[bool]:
+        """For each draw, whether it would come from the cache."""
+        request = request_key(self.identity, messages, tools, sampling, sample_id)
+        return [self.cache.get(draw_key(request, draw)) is not None for draw in draws]
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[Completion | Failure]:
+        """One answer or failure a draw, in the order of `draws`; only what the cache lacks is asked for."""
+        request = request_key(self.identity, messages, tools, sampling, sample_id)
+        keys = {draw: draw_key(request, draw) for draw in draws}
+        ask = partial(self.inner.generate, messages, sampling=sampling, tools=tools, sample_id=sample_id)
+        answers: dict[int, Completion | Failure] = {}
+        while missing := self._look_up(keys, answers):
+            asked = {draw: self._in_flight[keys[draw]] for draw in missing if keys[draw] in self._in_flight}
+            mine = {draw: keys[draw] for draw in missing if draw not in asked}
+            if mine:
+                answers.update(await self._ask(ask, mine))
+            if asked:
+                await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
+                answers.update(_shared(asked))
+        return [answers[draw] for draw in draws]
+
+    def _look_up(self, keys: Mapping[int, str], answers: dict[int, Completion | Failure]) -> list[int]:
+        """Answer what the cache can answer; the draws that are left."""
+        missing = []
+        for draw, key in keys.items():
+            if draw in answers:
+                continue
+            hit = self.cache.get(key)
+            if hit is None:
+                missing.append(draw)
+            else:
+                answers[draw] = hit
+        return missing
+
+    async def _ask(self, ask: _Ask, keys: Mapping[int, str]) -> dict[int, Completion | Failure]:
+        """Ask the inner client for these draws while whoever wants the same ones waits, and store the completions."""
+        loop = asyncio.get_running_loop()
+        futures: dict[str, asyncio.Future[Completion | Failure | None]] = {
+            key: loop.create_future() for key in keys.values()
+        }
+        self._in_flight.update(futures)
+        try:
+            answers = dict(zip(keys, await ask(draws=list(keys)), strict=True))
+            for draw, answer in answers.items():
+                if isinstance(answer, Completion):
+                    self.cache.put(keys[draw], answer, model=self.model)
+                futures[keys[draw]].set_result(answer)
+            return answers
+        finally:
+            for key, future in futures.items():
+                del self._in_flight[key]
+                if not future.done():
+                    future.set_result(None)
+
+
+def _shared(asked: Mapping[int, asyncio.Future[Completion | Failure | None]]) -> dict[int, Completion | Failure]:
+    """What others asked for and got. A completion is marked as cached: it was paid for once, by them."""
+    answers = {draw: answer for draw, future in asked.items() if (answer := future.result()) is not None}
+    return {
+        draw: answer.model_copy(update={"cached": True}) if isinstance(answer, Completion) else answer
+        for draw, answer in answers.items()
+    }

@@ -1,0 +1,227 @@
+"""The files of the response cache: append-only JSON lines, and an index of where each entry starts.
+
+    cache_dir/v1/0.jsonl … f.jsonl      a key's first hex digit names its shard
+
+    {"key":"<64 hex>","schema":1,"created":<unix seconds>,"model":"…","completion":{…}}
+
+An entry is one `write` to a file opened for appending, which no other process can cut in two; appending costs a tenth
+of what a file for each entry does. Nothing is ever changed in place: of two entries with one key the later counts, a
+line that does not parse is skipped, and a shard is pruned by putting a new file in its place.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from reward_kit.models import Completion
+from reward_kit.utils.digest_map import DigestMap
+
+__all__ = [
+    "CACHE_SCHEMA",
+    "SHARD_NAMES",
+    "Shard",
+    "decode_entry",
+    "encode_entry",
+    "entry_key",
+    "key_digest",
+    "lines",
+    "shard_dir",
+]
+
+CACHE_SCHEMA = 1
+"""The version of an entry and of what its key is made of; each has its own directory, so others are never read."""
+
+SHARD_NAMES = "0123456789abcdef"
+"""One shard a hex digit."""
+
+_KEY_LENGTH = 64
+_BEFORE_KEY = b'{"key":"'
+_KEY = slice(len(_BEFORE_KEY), len(_BEFORE_KEY) + _KEY_LENGTH)
+_AFTER_KEY = b'","schema":%d,"created":' % CACHE_SCHEMA
+_BLOCK = 1 << 20
+"""Bytes read at a time while a shard is scanned."""
+_FIRST_READ = 4096
+"""Bytes read for one entry; most fit, and more are read for those that do not."""
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
+"""What filesystems without locks answer: some network and cluster filesystems, as they are mounted."""
+
+
+# ── one entry ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_entry(key: str, completion: Completion, *, model: str, created: int) -> bytes:
+    """The entry's line. Raises ValueError for text that JSON cannot hold."""
+    body = completion.model_dump_json(exclude_defaults=True).encode()
+    head = b"%b%b%b%d" % (_BEFORE_KEY, key.encode(), _AFTER_KEY, created)
+    return b'%b,"model":%b,"completion":%b}\n' % (head, orjson.dumps(model), body)
+
+
+def decode_entry(line: bytes, key: str) -> Completion | None:
+    """The completion in `line`, or None when the line is not a whole entry of `key`."""
+    if entry_key(line) != key.encode():
+        return None
+    try:
+        completion = orjson.loads(line)["completion"]
+        completion["cached"] = True
+        return Completion.model_validate(completion)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def entry_key(line: bytes) -> bytes | None:
+    """The key of a line that looks like a whole entry of this schema, without parsing it."""
+    if line.startswith(_BEFORE_KEY) and line.startswith(_AFTER_KEY, _KEY.stop) and line.endswith(b"}}"):
+        return line[_KEY]
+    return None
+
+
+def key_digest(key: str | bytes) -> int:
+    """Sixty-four of the key's bits, none of which choose its shard."""
+    return int(key[16:32], 16)
+
+
+# ── one file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shard_dir(cache_dir: Path) -> Path:
+    """Where the shards of the current schema are."""
+    return cache_dir / f"v{CACHE_SCHEMA}"
+
+
+def lines(descriptor: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Each whole line between two offsets, with its own offset and without its newline."""
+    rest, position = b"", start
+    while start < end and (block := os.pread(descriptor, min(_BLOCK, end - start), start)):
+        start += len(block)
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield position, line
+            position += len(line) + 1
+
+
+class Shard:
+    """One file of entries. Opened when first used, and followed while other processes append to it or prune it."""
+
+    __slots__ = ("_descriptor", "_flags", "_index", "_scanned", "path")
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """Name the file; nothing is opened yet."""
+        self.path = path
+        self._flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
+        self._descriptor = -1
+        self._forget()
+
+    def find(self, key: str) -> bytes | None:
+        """The line that `key`'s latest entry starts, whoever wrote it. Its 64-bit digest is all that was compared."""
+        digest = key_digest(key)
+        offset = self._index.get(digest)
+        if offset < 0 and self._follow():
+            offset = self._index.get(digest)
+        return None if offset < 0 else self._line_at(offset)
+
+    def append(self, key: str, line: bytes) -> None:
+        """Add an entry; once this returns, every process finds it, even if this one is killed at once."""
+        while True:
+            descriptor = self.open()
+            locked = _lock_shared(descriptor)
+            try:
+                if not self._replaced(os.fstat(descriptor)):
+                    self._write(descriptor, key, line)
+                    return
+            finally:
+                if locked:
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+            self.close()
+
+    def open(self) -> int:
+        """The file's descriptor, opened and created if need be."""
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.path, self._flags | os.O_CLOEXEC, 0o666)
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close the file and forget its index; using the shard again opens it again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+        self._forget()
+
+    def _forget(self) -> None:
+        self._index = DigestMap()
+        self._scanned = 0
+
+    def _follow(self) -> bool:
+        """Index what was appended since the last look; whether there was anything."""
+        status = os.fstat(self.open())
+        if self._replaced(status):
+            self.close()
+            status = os.fstat(self.open())
+        if status.st_size < self._scanned:
+            self._forget()
+        before = self._scanned
+        for offset, line in lines(self._descriptor, before, status.st_size):
+            key = entry_key(line)
+            if key is not None:
+                self._index_entry(key, offset)
+            self._scanned = offset + len(line) + 1
+        return self._scanned > before
+
+    def _index_entry(self, key: bytes, offset: int) -> None:
+        try:
+            self._index.put(key_digest(key), offset)
+        except ValueError:  # not hex: not a key of ours
+            return
+
+    def _replaced(self, status: os.stat_result) -> bool:
+        """Whether pruning has put another file in the place of the open one, or removed it."""
+        if status.st_nlink:
+            return False
+        # A filesystem may not count links at all: only another file under the name is proof.
+        try:
+            return not os.path.samestat(status, self.path.stat())
+        except FileNotFoundError:
+            return True
+
+    def _line_at(self, offset: int) -> bytes:
+        size = _FIRST_READ
+        while True:
+            data = os.pread(self._descriptor, size, offset)
+            end = data.find(b"\n")
+            if end >= 0:
+                return data[:end]
+            if len(data) < size:
+                return data
+            size *= 4
+
+    def _write(self, descriptor: int, key: str, line: bytes) -> None:
+        start = _append(descriptor, line)
+        if start not in (0, self._scanned) and os.pread(descriptor, 1, start - 1) != b"\n":
+            # A writer died inside its line, and this one was glued to it. Say it again on a line of its own.
+            start = _append(descriptor, b"\n" + line) + 1
+        if start == self._scanned:
+            self._index.put(key_digest(key), start)
+            self._scanned += len(line)
+
+
+def _append(descriptor: int, data: bytes) -> int:
+    """Append in one write and say where the data went."""
+    if os.write(descriptor, data) < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return os.lseek(descriptor, 0, os.SEEK_CUR) - len(data)
+
+
+def _lock_shared(descriptor: int) -> bool:
+    """Keep `prune` out while an entry is written. Writers share it: appending needs no protection from each other."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return False
+        raise
+    return True

@@ -1,0 +1,71 @@
+"""Which client answers for a model's name. Each is imported only when it is the one."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from reward_kit.config_models import GenerationConfig
+from reward_kit.errors import ConfigError
+from reward_kit.generation.clients import ModelClient
+
+__all__ = ["make_client"]
+
+OPENAI_API_BASE = "https://api.openai.com/v1"
+"""Where a model is asked for when nothing else says where."""
+
+
+def make_client(config: GenerationConfig, *, needs_key: bool = True) -> ModelClient:
+    """The client for `config.model_name`; without `needs_key`, one that is only looked at, never asked.
+
+    `mock` and `local[:FILE.gguf]` run in this process, unless an `api_base` says that an endpoint has a model so named.
+    `accounts/…` without an `api_base`, and any model at a Fireworks host, go to Fireworks; the rest to `api_base`, or
+    to OpenAI.
+    """
+    name = config.model_name
+    if not name:
+        raise ConfigError(
+            "generation.model_name is not set. Set it to a model your endpoint knows (with generation.api_base for an "
+            "endpoint other than OpenAI or Fireworks), to 'local' for a small model inside this process, or to 'mock' "
+            "for answers without a model; or set generation.enabled=false to score answers that are in the data."
+        )
+    if config.api_base is None:
+        if name == "mock":
+            return _mock(config)
+        if name == "local" or name.startswith("local:"):
+            return _local(name)
+    return _remote(name, config, needs_key=needs_key)
+
+
+def _mock(config: GenerationConfig) -> ModelClient:
+    from reward_kit.generation.mock import MockModelClient
+
+    return MockModelClient(config.mock)
+
+
+def _local(name: str) -> ModelClient:
+    from reward_kit.generation.local import LocalModelClient
+
+    _, colon, path = name.partition(":")
+    if colon and not path:
+        raise ConfigError(
+            "generation.model_name is 'local:' without a file. Write local:/path/to/model.gguf, or 'local'."
+        )
+    return LocalModelClient(path or None)
+
+
+def _remote(name: str, config: GenerationConfig, *, needs_key: bool) -> ModelClient:
+    from reward_kit.auth import get_fireworks_api_base, resolve_api_key
+    from reward_kit.generation.clients import FireworksModelClient, OpenAICompatibleClient
+
+    fireworks = _is_fireworks(name, config.api_base)
+    base = config.api_base or (f"{get_fireworks_api_base()}/inference/v1" if fireworks else OPENAI_API_BASE)
+    key = resolve_api_key(base, explicit=config.api_key, env_name=config.api_key_env) if needs_key else None
+    client = FireworksModelClient if fireworks and needs_key else OpenAICompatibleClient
+    return client(name, api_base=base, api_key=key, api_params=config.api_params, n_mode=config.n_mode)
+
+
+def _is_fireworks(name: str, api_base: str | None) -> bool:
+    if api_base is None:
+        return name.startswith("accounts/")
+    host = urlsplit(api_base).hostname or ""
+    return host == "fireworks.ai" or host.endswith(".fireworks.ai")

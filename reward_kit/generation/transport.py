@@ -1,0 +1,149 @@
+"""One endpoint over HTTP: kept-alive connections, a deadline a request, and lost connections told as typed errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+__all__ = ["Reply", "Transport"]
+
+_CALLS_BEFORE_FIRST_ANSWER = 20
+_CALLS_AFTER_AN_ANSWER = 200
+_LONGEST_CONNECT = 30.0
+_ROUTE = "/chat/completions"
+
+
+class Reply(NamedTuple):
+    """What came back, whatever it means."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+class Transport:
+    """Posts bodies to one address. Opens its session in the loop that first uses it; after `close`, in the next one."""
+
+    def __init__(self, api_base: str, *, api_key: str | None, headers: Mapping[str, str], timeout: float) -> None:
+        """Check the address and the key; nothing is opened yet."""
+        self.api_base = api_base
+        self.url = _completions_url(api_base)
+        self._timeout = timeout
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
+        self._session: ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._answered = False
+        self._refused_in_a_row = 0
+
+    def __repr__(self) -> str:
+        return f"Transport({self.url!r})"
+
+    async def post(self, data: bytes) -> Reply:
+        """Send one body; a connection that fails or an answer that does not come in time is a `ProviderError`."""
+        import aiohttp
+
+        try:
+            response = await self._open().post(self.url, data=data, allow_redirects=False)
+            try:
+                reply = Reply(response.status, response.headers, await response.read())
+            finally:
+                response.release()
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._typed(error) from None
+        self._answered = True
+        self._refused_in_a_row = 0
+        return reply
+
+    def _typed(self, error: Exception) -> RewardKitError:
+        import aiohttp
+
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return EndpointError(f"The certificate of {self.api_base} is not trusted: {error}. Mend it, or api_base.")
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            self._refused_in_a_row += 1
+            return ProviderError(f"{self.api_base} cannot be reached: {_reason(error)}. Check that it runs.")
+        if isinstance(error, TimeoutError):
+            return ProviderError(
+                f"{self.api_base} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
+            )
+        return ProviderError(f"{self.api_base} broke the connection: {_reason(error)}. Try again.")
+
+    def check_reachable(self, attempts_per_call: int) -> None:
+        """Stop the run when nobody has answered for long: call it when a call has used up its attempts."""
+        calls = _CALLS_AFTER_AN_ANSWER if self._answered else _CALLS_BEFORE_FIRST_ANSWER
+        if self._refused_in_a_row >= calls * attempts_per_call:
+            since = "no longer answers" if self._answered else "does not answer"
+            raise EndpointError(
+                f"{self.api_base} {since}: {calls} requests in a row found nobody. Start it, or mend api_base."
+            )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> ClientSession:
+        if self._session is not None and self._loop is asyncio.get_running_loop():
+            return self._session
+        import aiohttp
+
+        self._loop = asyncio.get_running_loop()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),  # how many are in flight is for the limits to say
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=_LONGEST_CONNECT),
+            proxy=_proxy_for(self.url),
+        )
+        return self._session
+
+
+def _completions_url(api_base: str) -> str:
+    """The address to post to; a query such as Azure's `?api-version=…` stays behind it."""
+    parts = urlsplit(api_base)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not _port_is_valid(parts):
+        raise ConfigError(f"api_base {api_base!r} is not an address. Give one such as 'http://localhost:8000/v1'.")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(
+            f"api_base for {parts.hostname!r} holds credentials. Put the key into a variable: api_key_env."
+        )
+    path = parts.path.rstrip("/")
+    return urlunsplit(parts._replace(path=path if path.endswith(_ROUTE) else path + _ROUTE, fragment=""))
+
+
+def _port_is_valid(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
+
+
+def _sendable(api_key: str) -> str:
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise AuthError("The API key holds characters that cannot be sent, such as a line break. Copy it again.")
+    return api_key
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy the environment names for `url`; asked once, not for every request. Never one for this machine."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in {"localhost", "127.0.0.1", "::1"} or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__} ({error})" if str(error) else type(error).__name__

@@ -1,0 +1,175 @@
+"""The shapes on the wire: a prompt into a chat-completions request body, a reply's body into completions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+from pydantic import ValidationError
+
+from reward_kit.config_models import Sampling
+from reward_kit.errors import BadRequestError, ConfigError, ProviderError
+from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Usage
+
+__all__ = [
+    "PROTECTED_FIELDS",
+    "Prompt",
+    "derived_seed",
+    "encode",
+    "read_completions",
+    "read_json",
+    "readable",
+    "settings_of",
+]
+
+PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
+"""Fields of the body that are ours: `extra_body` may not set them, and no refusal makes us drop them."""
+
+_TOLD_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
+
+_ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content", "reasoning"})
+
+
+class Prompt(NamedTuple):
+    """What one sample asks, in the shape of the wire; every request for its draws is made from it."""
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None
+    sampling: Sampling
+    sample_id: str
+
+
+def settings_of(sampling: Sampling) -> dict[str, Any]:
+    """The body's sampling fields: what was set, then `extra_body` as it is."""
+    if taken := PROTECTED_FIELDS.intersection(sampling.extra_body):
+        raise ConfigError(f"generation.extra_body sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
+    values = sampling.__dict__
+    told = {name: values[name] for name in _TOLD_AS_THEY_ARE if values[name] is not None}
+    return told | sampling.extra_body
+
+
+def derived_seed(seed: int, sample_id: str, draw: int) -> int:
+    """The 31-bit seed of one request: the same in every process and on every machine."""
+    digest = hashlib.blake2b(f"{seed}\x00{sample_id}\x00{draw}".encode(errors="surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest, "big") & 0x7FFF_FFFF
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """The body as JSON; what JSON cannot hold is an error of this one prompt."""
+    try:
+        return orjson.dumps(body)
+    except TypeError as error:
+        raise BadRequestError(
+            f"The request cannot be written as JSON: {error}. Mend the sample's messages or tools."
+        ) from None
+
+
+def readable(data: bytes, *, secret: str | None) -> str:
+    """A body as text that may be shown: the key, should it be echoed, is blotted out."""
+    text = data.decode(errors="replace")
+    return text.replace(secret, "***") if secret else text
+
+
+def read_json(data: bytes, *, secret: str | None = None) -> dict[str, Any]:
+    """A reply's body as an object."""
+    try:
+        reply = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise ProviderError(
+            f"The answer is not JSON, or only a part of it: {_start_of(readable(data, secret=secret))}. Try again."
+        ) from None
+    if not isinstance(reply, dict):
+        raise ProviderError(f"The answer is not a JSON object: {_start_of(readable(data, secret=secret))}. Try again.")
+    return reply
+
+
+def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, latency_ms: float) -> list[Completion]:
+    """Up to `most` completions of a reply; its usage stands on the first."""
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise ProviderError("The answer has no choices. Try again.")
+    used = reply.get("model")
+    model = used if isinstance(used, str) and used != asked_model else None
+    usage = _usage(reply.get("usage"))
+    completions = []
+    for choice in choices[:most]:
+        message = _message(choice)
+        reason = _text_or_none(choice.get("finish_reason"))
+        completions.append(
+            Completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
+        )
+        usage = None
+    return completions
+
+
+def _message(choice: Any) -> Message:
+    raw = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(raw, dict):
+        raise ProviderError("A choice of the answer has no message. Try again.")
+    if choice.get("finish_reason") == "error" or choice.get("error"):
+        raise ProviderError(f"The endpoint broke off: {_start_of(_as_text(choice.get('error')))}. Try again.")
+    content = raw.get("content")
+    if isinstance(content, str) and _ONLY_SOMETIMES.isdisjoint(raw):
+        return Message(role="assistant", content=content)
+    try:
+        return _rare_message(raw, content)
+    except (ValidationError, TypeError, AttributeError, KeyError) as error:
+        raise ProviderError(f"The message is malformed: {str(error).splitlines()[0]}. Try again.") from None
+
+
+def _rare_message(raw: dict[str, Any], content: Any) -> Message:
+    if content is None and not (raw.get("tool_calls") or raw.get("function_call")):
+        content = raw.get("refusal") or ""
+    return Message(
+        role="assistant",
+        content=content,
+        tool_calls=_tool_calls(raw.get("tool_calls")),
+        function_call=_function(raw["function_call"]) if raw.get("function_call") else None,
+        reasoning_content=raw.get("reasoning_content") or _text_or_none(raw.get("reasoning")),
+    )
+
+
+def _tool_calls(raw: list[dict[str, Any]] | None) -> list[ChatCompletionMessageToolCall] | None:
+    if not raw:
+        return None
+    return [
+        ChatCompletionMessageToolCall(id=call.get("id") or "", function=_function(call["function"])) for call in raw
+    ]
+
+
+def _function(raw: dict[str, Any]) -> FunctionCall:
+    arguments = raw.get("arguments") or ""
+    # Some servers send the arguments as an object, not as the text the model wrote.
+    return FunctionCall(name=raw["name"], arguments=arguments if isinstance(arguments, str) else _as_text(arguments))
+
+
+def _as_text(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _usage(raw: Any) -> Usage | None:
+    if not isinstance(raw, dict):
+        return None
+    prompt, answer = _count(raw, "prompt_tokens") or 0, _count(raw, "completion_tokens") or 0
+    thought = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
+    known = _count(raw.get("prompt_tokens_details"), "cached_tokens")
+    if thought is None and known is None:
+        return Usage(prompt_tokens=prompt, completion_tokens=answer)
+    return Usage(prompt_tokens=prompt, completion_tokens=answer, reasoning_tokens=thought, cached_prompt_tokens=known)
+
+
+def _count(counts: Any, name: str) -> int | None:
+    if not counts or not isinstance(counts, dict):
+        return None
+    value = counts.get(name)
+    return value if type(value) is int else None
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _start_of(text: str) -> str:
+    return repr(text[:120]) if text else "it is empty"

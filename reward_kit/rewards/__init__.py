@@ -1,0 +1,1 @@
+"""The reward library: one subject a module, each function decorated with `@reward_function`."""

@@ -1,0 +1,112 @@
+"""The mean of scores that come in clusters: the n answers to one sample are not independent of each other.
+
+With clusters g of m_g scores whose residuals from the mean sum to r_g, G clusters and N scores in all, the standard
+error of the mean is
+
+    sqrt( G / (G - 1)  x  sum of r_g squared ) / N
+
+It is the clustered standard error (Miller, "Adding Error Bars to Evals", 2024) with the usual correction for few
+clusters. When all clusters have the same size it equals the standard error of the mean of the clusters' means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import fsum, inf, sqrt
+
+from reward_kit.statistics.estimate import Estimate, Interval
+from reward_kit.statistics.proportion import wilson_interval
+from reward_kit.statistics.quantiles import student_t_quantile
+
+__all__ = ["ClusteredMean", "clustered_standard_error"]
+
+_ROUNDING = 1e-12
+"""A sum of squares this much smaller than its parts is zero but for rounding."""
+
+
+def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float:
+    """The standard error of the mean of all scores; infinite when there is but one cluster."""
+    filled = [cluster for cluster in clusters if cluster]
+    if not filled:
+        raise ValueError("there are no scores; give at least one cluster with one score in it")
+    if len(filled) == 1:
+        return inf
+    count = sum(map(len, filled))
+    mean = fsum(score for cluster in filled for score in cluster) / count
+    squares = fsum(fsum(score - mean for score in cluster) ** 2 for cluster in filled)
+    return sqrt(len(filled) / (len(filled) - 1) * squares) / count
+
+
+class ClusteredMean:
+    """The mean over all scores, with the interval that clusters of them allow, in constant memory.
+
+    The interval is Student's, on one degree of freedom less than there are clusters. Where all scores are 0 or 1 it
+    stays inside [0, 1], and where they also leave no variance between clusters (everything passed, say) it is
+    Wilson's, with each cluster as one trial: an all-pass run of ten samples says "at least 0.72", not "exactly 1".
+    """
+
+    __slots__ = ("_binary", "_shift", "_size_squares", "_sum_squares", "_sums", "_sums_by_size", "clusters", "count")
+
+    def __init__(self) -> None:
+        """Start with no scores."""
+        self.clusters = 0
+        """Clusters that had a score in them."""
+        self.count = 0
+        """Scores in all."""
+        self._binary = True
+        # Scores are taken relative to the first one, so that a large common part does not drown their differences.
+        self._shift = 0.0
+        self._sums = self._sum_squares = self._sums_by_size = self._size_squares = 0.0
+
+    def add(self, scores: Sequence[float]) -> None:
+        """Add a cluster. One without scores says nothing and counts for nothing."""
+        if not scores:
+            return
+        if not self.clusters:
+            self._shift = scores[0]
+        size, total = len(scores), fsum(score - self._shift for score in scores)
+        self.clusters += 1
+        self.count += size
+        self._sums += total
+        self._sum_squares += total * total
+        self._sums_by_size += total * size
+        self._size_squares += size * size
+        self._binary = self._binary and all(score in (0, 1) for score in scores)
+
+    @property
+    def mean(self) -> float:
+        """The mean of all scores added."""
+        return self._shift + self._sums / self.count
+
+    @property
+    def standard_error(self) -> float:
+        """The clustered standard error of the mean; infinite when there is but one cluster."""
+        if self.clusters == 1:
+            return inf
+        return sqrt(self.clusters / (self.clusters - 1) * self._residual_squares()) / self.count
+
+    def estimate(self) -> Estimate | None:
+        """The mean with its interval; None when nothing was added."""
+        if not self.clusters:
+            return None
+        mean = min(1.0, max(0.0, self.mean)) if self._binary else self.mean
+        low, high = self._interval(mean)
+        return Estimate(mean, low, high, self.clusters)
+
+    def _residual_squares(self) -> float:
+        """The sum over clusters of (sum of residuals) squared, from sums that were kept before the mean was known."""
+        offset = self._sums / self.count
+        parts = (self._sum_squares, -2 * offset * self._sums_by_size, offset * offset * self._size_squares)
+        squares = fsum(parts)
+        return squares if squares > _ROUNDING * self._sum_squares else 0.0
+
+    def _interval(self, mean: float) -> Interval:
+        error = self.standard_error
+        if self._binary and error in (0.0, inf):
+            return wilson_interval(mean * self.clusters, self.clusters)
+        if error == inf:
+            return Interval(-inf, inf)
+        reach = student_t_quantile(0.975, self.clusters - 1) * error
+        if self._binary:
+            return Interval(max(0.0, mean - reach), min(1.0, mean + reach))
+        return Interval(mean - reach, mean + reach)

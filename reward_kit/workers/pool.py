@@ -1,0 +1,378 @@
+"""The pool: shares calls out to warm workers, keeps their deadlines, and replaces the ones that are lost.
+
+    submit ─▶ pending ─▶ chunk ─▶ worker (one chunk at work, one queued behind it) ─▶ outcomes
+                 ▲                  │
+                 └── not begun ─────┘  it is killed, dies, or is stuck in a long call
+
+A chunk is worth a few hundredths of a second by what calls have taken so far, so that the cost of a message is shared
+by many short calls, and a long call goes alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import pickle
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from reward_kit.errors import ConfigError
+from reward_kit.workers.child import describe, encode
+from reward_kit.workers.outcomes import Died, Done, Outcome, Raised, TimedOut
+from reward_kit.workers.process import Call, Launch, WorkerProcess
+
+__all__ = ["WorkerPool"]
+
+_log = logging.getLogger(__name__)
+
+_CHUNK_SECONDS = 0.03
+_MAX_CHUNK_CALLS = 1000
+_MAX_CHUNK_BYTES = 1 << 20
+_FIRST_GUESS = 0.01
+_NEWS_WEIGHT = 0.3
+_WATCH_SECONDS = 0.05
+_STUCK_SECONDS = 0.05
+_STARTUP_SECONDS = 120.0
+_LAST_WORDS_SECONDS = 0.2
+_GOODBYE_SECONDS = 1.0
+_MAX_BARREN = 3
+_MAX_LOSSES = 2
+
+
+class WorkerPool:
+    """Up to `size` processes that each call what `factory` makes, one call at a time, each within `timeout` seconds.
+
+    The factory travels by cloudpickle, so a lambda, a closure or a notebook's function will do; it runs once in each
+    process, with this process's `sys.path` and working directory. Workers start as they are needed and are kept.
+
+    A call costs itself at most, whatever it does: it may hang, exhaust memory, exit or crash. What it had not begun to
+    do for others is done by another worker; what it did in the last few milliseconds may be done twice.
+
+    Covered: processes a call leaves behind in its group are killed with the worker, and on Linux workers are killed
+    with this process, even in the middle of a call. Not covered: a process that makes a session of its own; anything a
+    call may do to files or the network. This is protection from accidents, not from attack.
+
+    To be used on one event loop. `memory_mb` bounds what one worker may allocate (on Linux); what user code prints goes
+    to `log_path`, or to this process's standard error.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[], Callable[..., Any]],
+        *,
+        size: int,
+        timeout: float,
+        memory_mb: int | None = None,
+        log_path: Path | None = None,
+        name: str = "reward",
+    ) -> None:
+        if size < 1 or not timeout > 0:
+            raise ConfigError(f"A pool of {size!r} workers with a time-out of {timeout!r} s: both must be above zero.")
+        self._factory = factory
+        self._size = size
+        self._timeout = timeout
+        self._memory_mb = memory_mb
+        self._log_path = log_path
+        self._name = name
+        self._workers: list[WorkerProcess] = []
+        self._funerals: set[asyncio.Task[None]] = set()
+        self._pending: deque[Call] = deque()
+        self._seconds_a_call = _FIRST_GUESS
+        self._barren = 0
+        self._dispatch_soon: asyncio.Handle | None = None
+        self._watch_later: asyncio.TimerHandle | None = None
+        self._refusal: Exception | None = RuntimeError("The worker pool is not started; use it in `async with`.")
+
+    # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Start the first worker, and wait until its factory has made the callable; a `ConfigError` says why not."""
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._launch = self._make_launch()
+        self._refusal = None
+        self._hire()
+        try:
+            await self._opened
+        except BaseException:
+            await self.close()
+            raise
+
+    def submit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Future[Outcome]:
+        """Queue a call. Cancelling the future drops a call that has not begun."""
+        if self._refusal is not None:
+            raise self._refusal
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        try:
+            payload = encode((args, kwargs))
+        except Exception as error:  # noqa: BLE001 - a named boundary: pickling runs the arguments' own code
+            future.set_result(_unsendable(error))
+            return future
+        self._pending.append(Call(payload, future))
+        if self._dispatch_soon is None:  # calls submitted in one breath are shared out together
+            self._dispatch_soon = self._loop.call_soon(self._dispatch)
+        return future
+
+    async def call(self, *args: Any, **kwargs: Any) -> Outcome:
+        """Run one call."""
+        return await self.submit(args, kwargs)
+
+    async def close(self) -> None:
+        """End every worker and what it left behind. Calls without an outcome are cancelled."""
+        self._stop(RuntimeError("The worker pool is closed; start another one."))
+        workers, self._workers = self._workers, []
+        try:
+            await asyncio.gather(*map(_dismiss, workers), *self._funerals)
+        finally:
+            self._refuse_unfinished(workers)
+            for worker in workers:
+                worker.release()
+
+    # ── sharing out ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _dispatch(self) -> None:
+        """Top up every worker that has less than a chunk left, then grow if calls are still waiting."""
+        if self._dispatch_soon is not None:
+            self._dispatch_soon.cancel()
+            self._dispatch_soon = None
+        worth = max(1, min(_MAX_CHUNK_CALLS, int(_CHUNK_SECONDS / self._seconds_a_call)))
+        share = min(worth, math.ceil(len(self._pending) / self._size))
+        for worker in sorted(self._workers, key=_backlog):
+            if self._pending and worker.greeted and not worker.stuck and _backlog(worker) < worth:
+                chunk = self._next_chunk(share)
+                if chunk:
+                    worker.send(chunk)
+        for _ in range(min(len(self._pending), self._size - len(self._workers))):
+            self._hire()
+        self._watch()
+
+    def _next_chunk(self, share: int) -> list[Call]:
+        chunk: list[Call] = []
+        room = _MAX_CHUNK_BYTES
+        while self._pending and len(chunk) < share:
+            call = self._pending[0]
+            room -= len(call.payload)
+            if room < 0 and chunk:
+                break
+            self._pending.popleft()
+            if not call.future.done():
+                chunk.append(call)
+        return chunk
+
+    def _heard(self, worker: WorkerProcess, blobs: list[bytes], worked_ns: int) -> None:
+        if not worker.greeted:
+            self._greeted(worker, blobs[0])
+            return
+        if not worker.answered:
+            worker.answered, self._barren = True, 0
+        worker.stuck = False
+        self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / len(blobs) - self._seconds_a_call)
+        passed_over: list[Call] = []
+        for blob in blobs:
+            call = worker.answer_for()
+            if call is not None and blob:
+                call.settle(_outcome(blob))
+            elif call is not None:
+                passed_over.append(call)
+        self._put_back(passed_over)
+        self._dispatch()
+
+    def _put_back(self, calls: Sequence[Call]) -> None:
+        self._pending.extendleft(reversed(calls))
+
+    # ── workers come ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _make_launch(self) -> Launch:
+        if sys.platform == "win32":
+            raise ConfigError("Worker processes need Linux or macOS; on Windows, run inside WSL.")
+        import cloudpickle  # type: ignore[import-untyped]
+
+        try:
+            factory = cloudpickle.dumps(self._factory, 5)
+        except Exception as error:
+            raise ConfigError(
+                f"The {self._name} {self._factory!r} cannot be sent to a worker ({type(error).__name__}: {error}). "
+                "Create locks, connections and clients inside the function instead of capturing them."
+            ) from error
+        return Launch(self._name, factory, list(sys.path), os.getcwd(), self._memory_mb, self._log_path)
+
+    def _hire(self) -> None:
+        """Start one more worker."""
+        if self._refusal is not None or len(self._workers) >= self._size:
+            return
+        try:
+            self._workers.append(WorkerProcess(self._launch, self._heard, self._lost))
+        except OSError as error:
+            self._start_failed(f"could not be started: {error}", None)
+        self._watch()
+
+    def _greeted(self, worker: WorkerProcess, greeting: bytes) -> None:
+        ok, complaint = pickle.loads(greeting)
+        if not ok:  # it ends now, and `_lost` takes it from there
+            worker.complaint = Raised(*complaint)
+            return
+        worker.greeted = True
+        if not self._opened.done():
+            self._opened.set_result(None)
+        self._dispatch()
+
+    def _start_failed(self, reason: str, complaint: Raised | None) -> None:
+        """Try again a few times; then do with the workers that there are, or give up."""
+        self._barren += 1
+        if self._barren < _MAX_BARREN and (complaint is None or self._opened.done()):
+            self._loop.call_soon(self._hire)
+            return
+        if ready := sum(worker.greeted for worker in self._workers):
+            _log.warning("A %s worker %s; going on with %d.", self._name, reason, ready)
+            self._size, self._barren = ready, 0
+            return
+        self._give_up(reason, complaint)
+
+    def _give_up(self, reason: str, complaint: Raised | None) -> None:
+        if complaint is None:
+            error = ConfigError(f"The {self._name} worker {reason}, before it could run anything; see what it printed.")
+        else:
+            told = f"{complaint.type}: {complaint.message}".rstrip(": ")
+            error = ConfigError(f"The {self._name} could not be loaded in a worker: {told}. Fix it and run again.")
+            error.add_note(complaint.traceback)
+        self._stop(error)
+        self._refuse_unfinished(self._workers)
+        if not self._opened.done():
+            self._opened.set_exception(error)
+
+    def _stop(self, refusal: Exception) -> None:
+        self._refusal = refusal
+        for handle in (self._dispatch_soon, self._watch_later):
+            if handle is not None:
+                handle.cancel()
+        self._dispatch_soon = self._watch_later = None
+
+    def _refuse_unfinished(self, workers: Sequence[WorkerProcess]) -> None:
+        """Calls that can have no outcome get the pool's error, or are cancelled where it was closed."""
+        sent = [call for worker in workers for _, call in worker.unanswered()]
+        waiting, self._pending = self._pending, deque()
+        for call in (*sent, *waiting):
+            if isinstance(self._refusal, ConfigError) and not call.future.done():
+                call.future.set_exception(self._refusal)
+            else:
+                call.future.cancel()
+
+    # ── workers go ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch(self) -> None:
+        """Look after the workers again soon, if any has something to do."""
+        if self._watch_later is not None or self._refusal is not None:
+            return
+        if any(worker.sent or not worker.greeted for worker in self._workers):
+            running = [found for worker in self._workers if (found := worker.running())]
+            left = min((found.started + self._timeout - time.monotonic() for found in running), default=self._timeout)
+            self._watch_later = self._loop.call_later(max(0.001, min(left, _WATCH_SECONDS)), self._look_after)
+
+    def _look_after(self) -> None:
+        self._watch_later = None
+        for worker in tuple(self._workers):
+            if not worker.greeted and time.monotonic() - worker.born > _STARTUP_SECONDS:
+                worker.complaint = Raised("TimeoutError", f"it took more than {_STARTUP_SECONDS:.0f} s to load", "")
+                self._let_go(worker)
+            elif worker.has_ended():
+                self._let_go(worker)
+            else:
+                self._keep_deadline(worker)
+        self._watch()
+
+    def _keep_deadline(self, worker: WorkerProcess) -> None:
+        running = worker.running()
+        if running is None:
+            return
+        seconds = time.monotonic() - running.started
+        if seconds >= self._timeout:
+            self._let_go(worker, late=running.serial)
+        elif seconds >= _STUCK_SECONDS:
+            taken = worker.take_back(running)
+            if taken:
+                self._put_back(taken)
+                self._dispatch()
+
+    def _lost(self, worker: WorkerProcess) -> None:
+        if worker in self._workers:
+            self._let_go(worker)
+
+    def _let_go(self, worker: WorkerProcess, *, late: int | None = None) -> None:
+        """Part with a worker that is `late` with a call, or has ended or must; replace it at once if it ever worked."""
+        self._workers.remove(worker)
+        funeral = self._loop.create_task(self._bury(worker, late))
+        self._funerals.add(funeral)
+        funeral.add_done_callback(self._funerals.discard)
+        if late is not None or worker.answered or worker.running() is not None:
+            self._hire()
+
+    async def _bury(self, worker: WorkerProcess, late: int | None) -> None:
+        try:
+            reason = await worker.bury(_LAST_WORDS_SECONDS if late is None else 0.0)
+            running = worker.running()
+            blamed = late if late is not None else running.serial if running is not None else None
+            barren = blamed is None and not worker.answered
+            self._settle(worker, blamed, Died(reason) if late is None else TimedOut(self._timeout), barren=barren)
+        finally:
+            worker.release()
+        if self._refusal is not None:
+            self._refuse_unfinished([])
+            return
+        if barren:
+            self._start_failed(reason, worker.complaint)
+        self._dispatch()
+
+    def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, barren: bool) -> None:
+        """Give the outcome to the call it ended in, or to one that no worker can even begin; the others go back."""
+        back: list[Call] = []
+        for serial, call in worker.unanswered():
+            if serial == blamed:
+                call.settle(outcome)
+            else:
+                back.append(call)
+        if barren and back:
+            back[0].losses += 1
+            if back[0].losses >= _MAX_LOSSES:
+                back.pop(0).settle(outcome)
+        self._put_back(back)
+
+
+def _backlog(worker: WorkerProcess) -> int:
+    return len(worker.sent)
+
+
+def _outcome(answer: bytes) -> Outcome:
+    try:
+        ok, value = pickle.loads(answer)
+    except Exception as error:  # noqa: BLE001 - a named boundary: unpickling runs the result's own code
+        kind, message, trace = describe(error)
+        return Raised(kind, f"its result cannot be unpickled here ({message}); return plain data instead", trace)
+    return Done(value) if ok else Raised(*value)
+
+
+def _unsendable(error: Exception) -> Raised:
+    kind, message, trace = describe(error)
+    return Raised(kind, f"its arguments cannot be pickled ({message}); pass plain data instead", trace)
+
+
+async def _dismiss(worker: WorkerProcess) -> None:
+    """Let an idle worker end by itself; one at work is not waited for."""
+    busy = any(True for _ in worker.unanswered()) or worker.running() is not None
+    worker.hang_up()
+    await worker.bury(0.0 if busy else _GOODBYE_SECONDS)

@@ -1,0 +1,291 @@
+"""One worker process as the pool sees it: started, spoken to, watched, and buried."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mmap
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from reward_kit.workers import child
+from reward_kit.workers.outcomes import Outcome, Raised
+
+__all__ = ["Call", "Launch", "Running", "WorkerProcess"]
+
+_POLL_SECONDS = 0.002
+_KILL_SECONDS = 10.0
+_DRAIN_SECONDS = 0.5
+
+
+class Call:
+    """One call on its way: its arguments, pickled, and the future that gets its outcome."""
+
+    __slots__ = ("future", "losses", "payload")
+
+    def __init__(self, payload: bytes, future: asyncio.Future[Outcome]) -> None:
+        self.payload = payload
+        self.future = future
+        self.losses = 0
+        """Fresh workers that ended when this call was next, before they began it."""
+
+    def settle(self, outcome: Outcome) -> None:
+        """Hand over the outcome, unless nobody waits for it any more."""
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+
+class Running(NamedTuple):
+    """The call a worker is in the middle of."""
+
+    serial: int
+    started: float
+    """On the clock of `time.monotonic`."""
+
+
+class Launch(NamedTuple):
+    """What every worker of a pool is started with."""
+
+    name: str
+    factory: bytes
+    """The pickled factory of the callable."""
+    path: list[str]
+    """What becomes `sys.path`."""
+    cwd: str
+    memory_mb: int | None
+    log_path: Path | None
+    """Where user code's standard output and error go; None: to this process's standard error."""
+
+    def spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
+        """Start a process in a session of its own, which holds the two descriptors and this pool's output."""
+        program = [sys.executable, "-u", "-P", child.__file__, self.name, str(os.getpid()), str(channel), str(page)]
+        with self._output() as output:
+            return subprocess.Popen(
+                program,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(channel, page),
+                cwd=self.cwd,
+                start_new_session=True,
+            )
+
+    @contextlib.contextmanager
+    def _output(self) -> Iterator[int]:
+        if self.log_path is not None:
+            self.log_path.parent.mkdir(parents=True, exist_ok=True)
+            with self.log_path.open("ab") as log:
+                yield log.fileno()
+            return
+        try:
+            os.fstat(2)
+        except OSError:  # this process has no standard error
+            yield subprocess.DEVNULL
+        else:
+            yield 2
+
+
+def _new_page() -> int:
+    """A descriptor of memory that can be shared with another program."""
+    size = 8 * child.PAGE_WORDS
+    if sys.platform == "linux":
+        page = os.memfd_create("reward-kit-worker")
+    else:
+        with tempfile.TemporaryFile() as file:
+            page = os.dup(file.fileno())
+    os.truncate(page, size)
+    return page
+
+
+class WorkerProcess(asyncio.Protocol):
+    """A child process, what it has been sent, and what is known of it.
+
+    `on_frame(worker, blobs, worked_ns)` is called for each frame it sends, `on_lost(worker)` once when it hangs up.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        on_frame: Callable[[WorkerProcess, list[bytes], int], None],
+        on_lost: Callable[[WorkerProcess], None],
+    ) -> None:
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self.sent: deque[Call | None] = deque()
+        """Calls it has not answered yet, in order; None stands for one that was taken back."""
+        self.first = 0
+        """The serial number of the first of them."""
+        self.greeted = False
+        """Whether its factory has made the callable."""
+        self.answered = False
+        """Whether it has ever answered a call."""
+        self.complaint: Raised | None = None
+        """Why its factory could not make the callable."""
+        self.stuck = False
+        """Whether it is in a long call, so that nothing should be queued behind it."""
+        self.born = time.monotonic()
+        self._taken_from = -1
+        self._unread = bytearray()
+        self._lost = asyncio.Event()
+        self._transport: asyncio.WriteTransport | None = None
+        self._socket, self._page_map, self._process = self._start(launch)
+        self._page = memoryview(self._page_map).cast("Q")
+        self._connecting = asyncio.get_running_loop().create_task(self._connect(launch))
+
+    @staticmethod
+    def _start(launch: Launch) -> tuple[socket.socket, mmap.mmap, subprocess.Popen[bytes]]:
+        ours, theirs = socket.socketpair()
+        page = _new_page()
+        try:
+            with theirs:
+                process = launch.spawn(theirs.fileno(), page)
+            ours.setblocking(False)
+            return ours, mmap.mmap(page, 8 * child.PAGE_WORDS), process
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            os.close(page)
+
+    async def _connect(self, launch: Launch) -> None:
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self._socket)
+        self._write([pickle.dumps((launch.path, launch.memory_mb), 5), launch.factory])
+
+    # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport to write to."""
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one in all but name
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on every whole frame received so far."""
+        unread, start = self._unread, child.HEADER.size
+        unread += data
+        while len(unread) >= start:
+            length, count, worked_ns = child.HEADER.unpack_from(unread)
+            end = start + length
+            if len(unread) < end:
+                return
+            body = bytes(memoryview(unread)[start:end])
+            del unread[:end]
+            self._on_frame(self, child.unpack(body, count), worked_ns)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the pool: whatever the worker managed to say has been heard."""
+        self._lost.set()
+        self._on_lost(self)
+
+    def _write(self, blobs: Sequence[bytes]) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(child.pack(blobs))
+
+    def send(self, calls: Sequence[Call]) -> None:
+        """Queue `calls` behind those it has."""
+        self.sent.extend(calls)
+        self._write([call.payload for call in calls])
+
+    def answer_for(self) -> Call | None:
+        """The call that the next answer belongs to; None where it was taken back."""
+        self.first += 1
+        return self.sent.popleft()
+
+    # ── what it is doing ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def running(self) -> Running | None:
+        """The call it is in the middle of, or ended in the middle of."""
+        word = self._page[child.RUNNING]
+        if not word:
+            return None
+        ahead = (word - self.first) & (1 << child.SERIAL_BITS) - 1
+        return Running(self.first + ahead, (word >> child.SERIAL_BITS) / 1e6)
+
+    def take_back(self, running: Running) -> list[Call]:
+        """Take back the calls behind a long one. Asks first; what was not begun by the next time is returned.
+
+        The worker announces a call before it looks whether that call was taken back, and here the order is the other
+        way round with a pause between. So when it is still in the same call at the second look, it will pass over the
+        rest. In every other case its answers tell which calls it passed over.
+        """
+        self.stuck = True
+        if self._taken_from != running.serial + 1:
+            self._taken_from = running.serial + 1
+            self._page[child.TAKEN_TO] = self.first + len(self.sent)
+            self._page[child.TAKEN_FROM] = self._taken_from
+            return []
+        begun = self._taken_from - self.first
+        behind = [self.sent[at] for at in range(begun, len(self.sent))]
+        for at in range(begun, len(self.sent)):
+            self.sent[at] = None
+        return [call for call in behind if call is not None]
+
+    def unanswered(self) -> Iterator[tuple[int, Call]]:
+        """The calls it still has, each with its serial number."""
+        return ((serial, call) for serial, call in enumerate(self.sent, self.first) if call is not None)
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    # ── its end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def hang_up(self) -> None:
+        """Say that there is nothing more to do: an idle worker ends by itself."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def kill(self) -> None:
+        """Kill the process and its group. The group's number is not given away while anyone is left in it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def bury(self, grace: float) -> str:
+        """Give the process `grace` seconds to end, kill what is left of its group, and say how it ended."""
+        ended = await self._ends_within(grace)
+        self.kill()
+        await self._ends_within(_KILL_SECONDS)
+        with contextlib.suppress(TimeoutError):  # the worker's last words; a fork of its may hold the line open
+            await asyncio.wait_for(asyncio.gather(self._connecting, self._lost.wait()), _DRAIN_SECONDS)
+        if self._transport is not None:
+            self._transport.abort()
+        return _how_it_ended(self._process.returncode if ended else child.CLOSED_CODE)
+
+    async def _ends_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not self.has_ended():
+            if time.monotonic() >= deadline:
+                return False
+            await asyncio.sleep(_POLL_SECONDS)
+        return True
+
+    def release(self) -> None:
+        """Give back everything it holds here, at once; harmless when it is buried already."""
+        if self._process.returncode is None:
+            self.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_KILL_SECONDS)
+        self._connecting.cancel()
+        if self._transport is None:
+            self._socket.close()
+        else:
+            self._transport.abort()
+        self._page.release()
+        self._page_map.close()
+
+
+def _how_it_ended(code: int) -> str:
+    if code == child.CLOSED_CODE:
+        return "closed its connection to the pool"
+    if code >= 0:
+        return f"exited with code {code}"
+    hint = "out of memory?" if code == -signal.SIGKILL else signal.strsignal(-code) or "unknown"
+    return f"was killed by signal {-code} ({hint})"

@@ -1,0 +1,67 @@
+"""Hugging Face datasets: real ones, made of local files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets import load_samples
+from reward_kit.errors import DatasetError, MissingExtraError
+
+WriteRows = Callable[..., str]
+
+
+def config(path: str | dict[str, str], **settings: Any) -> DatasetConfig:
+    return DatasetConfig(source_type="huggingface", path_or_name="json", data_files=path, **settings)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_rows_come_through(
+    write_rows: WriteRows, streaming: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    path = write_rows(*[{"question": f"{n}?", "answer": str(n)} for n in range(3)])
+    mapping = {"user_query": "question", "ground_truth_for_eval": "answer"}
+    settings = config(path, split="train", streaming=streaming, column_mapping=mapping)
+    samples = list(load_samples(settings))
+    assert [(sample.messages[0].content, sample.ground_truth, sample.split) for sample in samples] == [
+        ("0?", "0", "train"),
+        ("1?", "1", "train"),
+        ("2?", "2", "train"),
+    ]
+    assert load_samples(settings).size_hint() is None
+
+
+def test_one_split_must_be_chosen_where_there_are_several(write_rows: WriteRows) -> None:
+    pytest.importorskip("datasets")
+    path = write_rows({"user_query": "a"})
+    assert len(list(load_samples(config({"train": path})))) == 1
+    with pytest.raises(DatasetError, match=r"several splits \('train', 'test'\).*dataset.split"):
+        list(load_samples(config({"train": path, "test": path})))
+    with pytest.raises(DatasetError, match="cannot be loaded"):
+        list(load_samples(config({"train": path}, split="validation")))
+
+
+def test_a_bad_row_is_numbered(write_rows: WriteRows) -> None:
+    pytest.importorskip("datasets")
+    path = write_rows({"user_query": "a"}, {"user_query": ""})
+    with pytest.raises(DatasetError, match="'json', row 2: column 'user_query'"):
+        list(load_samples(config({"train": path})))
+
+
+def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"'openai/gsm8k'.*pip install 'reward-kit\[hf\]'"):
+        list(load_samples(DatasetConfig(path_or_name="openai/gsm8k")))
+
+
+def test_the_fingerprint_is_what_was_asked_for() -> None:
+    prints = {
+        load_samples(DatasetConfig(path_or_name="openai/gsm8k", split=split)).fingerprint() for split in ("a", "b")
+    }
+    assert len(prints) == 2

@@ -1,0 +1,83 @@
+"""The shapes on the wire, whatever comes over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reward_kit.config_models import Sampling
+from reward_kit.errors import ProviderError
+from reward_kit.generation.wire import derived_seed, read_completions, read_json, settings_of
+
+scalars = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=5)
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+
+
+def mostly(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects of the right shape in which any field may be missing or hold anything."""
+    return st.fixed_dictionaries({}, optional={name: field | anything for name, field in fields.items()}) | anything
+
+
+functions = mostly(name=st.text(max_size=5), arguments=st.text(max_size=5))
+messages = mostly(
+    content=st.text(max_size=5) | st.none(),
+    tool_calls=st.lists(mostly(id=st.text(max_size=3), function=functions), max_size=2),
+    function_call=functions,
+    reasoning=st.text(max_size=5),
+    reasoning_content=st.text(max_size=5),
+    refusal=st.text(max_size=5),
+)
+details = mostly(reasoning_tokens=st.integers(0, 9), cached_tokens=st.integers(0, 9))
+usages = mostly(prompt_tokens=st.integers(0, 9), prompt_tokens_details=details, completion_tokens_details=details)
+choices = mostly(message=messages, finish_reason=st.sampled_from(["stop", "error", None]), error=anything)
+replies = mostly(choices=st.lists(choices, max_size=3), usage=usages, model=st.text(max_size=3))
+
+
+@given(replies)
+def test_any_reply_is_read_or_is_a_broken_answer(reply: Any) -> None:
+    try:
+        completions = read_completions(read_json(orjson.dumps(reply)), asked_model="m", most=2, latency_ms=1.0)
+    except ProviderError as error:
+        assert str(error).endswith("Try again.")
+    else:
+        assert 1 <= len(completions) <= 2
+        assert all(completion.usage is None for completion in completions[1:])
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_an_object_or_a_broken_answer(data: bytes) -> None:
+    try:
+        assert isinstance(read_json(data), dict)
+    except ProviderError as error:
+        assert error.retryable
+
+
+@given(st.integers(), st.text(), st.integers(0, 1000))
+def test_seeds_have_31_bits_and_repeat(seed: int, sample_id: str, draw: int) -> None:
+    assert 0 <= derived_seed(seed, sample_id, draw) < 2**31
+    assert derived_seed(seed, sample_id, draw) == derived_seed(seed, sample_id, draw)
+
+
+def test_seeds_are_the_same_on_every_machine_and_differ_by_each_part() -> None:
+    assert derived_seed(1, "a", 0) == 544851141
+    assert len({derived_seed(s, i, d) for s in (1, 2) for i in ("a", "b") for d in (0, 1)}) == 8
+
+
+def test_only_what_was_set_is_told() -> None:
+    assert settings_of(Sampling()) == {}
+    told = settings_of(Sampling(temperature=0.0, min_p=0.1, reasoning_effort="low", seed=3, extra_body={"top_k": 1}))
+    assert told == {"temperature": 0.0, "min_p": 0.1, "reasoning_effort": "low", "top_k": 1}
+
+
+@pytest.mark.parametrize("parts", [[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]])
+def test_content_in_parts_is_kept(parts: list[dict[str, str]]) -> None:
+    reply = {"choices": [{"message": {"content": parts}}]}
+    (completion,) = read_completions(reply, asked_model="m", most=1, latency_ms=0.0)
+    assert completion.message.content == parts
+    assert completion.message.text == "ab"

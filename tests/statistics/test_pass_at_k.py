@@ -1,0 +1,115 @@
+"""pass@k against counting every possible choice of k answers."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from itertools import combinations
+from math import sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reward_kit.statistics import Estimate, PassAtK, pass_at_k, pass_hat_k, student_t_quantile, wilson_interval
+
+sizes = st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
+samples = st.integers(0, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+
+
+@given(sizes)
+def test_it_is_the_share_of_all_choices(case: tuple[int, int, int]) -> None:
+    n, c, k = case
+    choices = list(combinations([1] * c + [0] * (n - c), k))
+    assert pass_at_k(n, c, k) == float(Fraction(sum(map(max, choices)), len(choices)))
+    assert pass_hat_k(n, c, k) == float(Fraction(sum(map(min, choices)), len(choices)))
+
+
+def test_it_is_unbiased_where_the_plug_in_is_not() -> None:
+    """Over every outcome of n = 6 fair draws, the mean is exactly the chance that one of k = 3 is right."""
+    share = Fraction(1, 3)
+    outcomes = [
+        (sum(right), share ** sum(right) * (1 - share) ** (6 - sum(right)))
+        for right in ([int(digit) for digit in f"{number:06b}"] for number in range(64))
+    ]
+    truth = float(1 - (1 - share) ** 3)
+    assert sum(pass_at_k(6, c, 3) * float(chance) for c, chance in outcomes) == pytest.approx(truth, abs=1e-12)
+    plug_in = sum((1 - (1 - c / 6) ** 3) * float(chance) for c, chance in outcomes)
+    assert abs(plug_in - truth) > 0.01
+
+
+def test_large_numbers_are_exact() -> None:
+    assert pass_at_k(10_000, 1, 5_000) == 0.5
+    assert pass_at_k(100_000, 100_000, 100_000) == 1.0
+    assert pass_at_k(1_000, 1, 1) == 0.001
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(5, 6, 1), (5, -1, 1), (5, 2, 0), (5, 2, 6), (0, 0, 1)])
+def test_impossible_counts_are_refused(n: int, c: int, k: int) -> None:
+    with pytest.raises(ValueError, match="between"):
+        pass_at_k(n, c, k)
+    with pytest.raises(ValueError, match="between"):
+        pass_hat_k(n, c, k)
+
+
+@given(st.lists(samples, max_size=40), st.integers(1, 12))
+def test_the_mean_and_interval_are_those_of_the_samples_that_have_k_answers(
+    counts: list[tuple[int, int]], k: int
+) -> None:
+    streamed = PassAtK(12)
+    for n, c in counts:
+        streamed.add(n, c)
+    values = [pass_at_k(n, c, k) for n, c in counts if n >= k]
+    estimate = streamed.estimate(k)
+    if not values:
+        assert estimate is None
+        return
+    assert estimate is not None
+    mean = sum(values) / len(values)
+    assert estimate.value == pytest.approx(mean)
+    assert estimate.count == len(values)
+    if max(values) - min(values) > 1e-3:
+        spread = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+        reach = student_t_quantile(0.975, len(values) - 1) * spread / sqrt(len(values))
+        assert estimate.low == pytest.approx(max(0.0, mean - reach), abs=1e-9)
+        assert estimate.high == pytest.approx(min(1.0, mean + reach), abs=1e-9)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.low < estimate.high
+
+
+def test_samples_that_all_pass_leave_room_for_doubt() -> None:
+    passes = PassAtK(4)
+    for _ in range(10):
+        passes.add(4, 4)
+    low, high = wilson_interval(10, 10)
+    assert passes.estimates() == {k: Estimate(1.0, low, high, 10) for k in (1, 2, 3, 4)}
+
+
+def test_there_is_an_estimate_for_each_k_that_some_sample_reaches() -> None:
+    passes = PassAtK(8)
+    assert passes.estimates() == {}
+    passes.add(0, 0)
+    passes.add(3, 1)
+    passes.add(2, 1)
+    assert {k: estimate.count for k, estimate in passes.estimates().items()} == {1: 2, 2: 2, 3: 1}
+
+
+def test_an_impossible_sample_is_refused() -> None:
+    with pytest.raises(ValueError, match="right answers"):
+        PassAtK(4).add(3, 4)
+
+
+def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    """Samples of different difficulty, 4 answers each; the truth is the mean over difficulties of 1 - (1 - p)²."""
+    draw = random.Random(3)
+    truth = sum(1 - (1 - p / 20) ** 2 for p in range(21)) / 21
+    held = 0
+    for _ in range(400):
+        passes = PassAtK(2)
+        for _ in range(30):
+            p = draw.randrange(21) / 20
+            passes.add(4, sum(draw.random() < p for _ in range(4)))
+        estimate = passes.estimate(2)
+        assert estimate is not None
+        held += estimate.low <= truth <= estimate.high
+    assert 0.91 <= held / 400 <= 0.98
