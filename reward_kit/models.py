@@ -257,13 +257,31 @@ class Rollout(_Value):
 
 
 class ExecResult(_Value):
-    """What a command did in a sandbox."""
+    """What a command did in a sandbox. A sandbox that fails itself raises `SandboxError` instead."""
 
     exit_code: int | None
+    """None when the command was ended by a signal or by its time limit."""
+    signal: int | None = None
+    """The signal that ended it, where one did."""
+    output: str = ""
+    """Standard output and standard error in the order they were written."""
     stdout: str = ""
     stderr: str = ""
     timed_out: bool = False
+    oom_killed: bool = False
+    """Ended because it exceeded its memory."""
     truncated: bool = False
+    """More was printed than is kept: the beginning and the end are."""
+    exited: bool = False
+    """The command ended the sandbox's shell: further commands in it are refused."""
+    wall_seconds: float = 0.0
+    cpu_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended by itself, with exit code 0."""
+        return self.exit_code == 0
 
 
 class Record(_Value):
