@@ -288,6 +288,8 @@ def _problem(kind: str, location: tuple[int | str, ...], message: str, given: ob
         return f"unknown key {path!r}; {_nearest(path)}"
     if kind == "missing":
         return f"{path!r} is missing; set it in the config or as {path}=… on the command line."
+    if location[-1:] == ("api_key",):
+        return f"{path!r} is not a text. Better set generation.api_key_env to the variable that holds the key."
     reason = message.removeprefix("Value error, ")
     return f"{path!r} is {given!r}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
 

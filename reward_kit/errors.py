@@ -24,8 +24,6 @@ Every message names the thing with ``!r``, says what was expected, and ends with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 __all__ = [
     "AuthError",
@@ -147,18 +145,28 @@ class RewardTimeoutError(RewardError):
     """The reward did not return within its time."""
 
 
-@contextmanager
-def boundary(kind: type[ItemError], name: str) -> Iterator[None]:
+class boundary:
     """Attribute whatever extension code raises inside to `name`, as an item error of `kind`.
 
     Errors of our own pass through unchanged, so that a failure is attributed once, where it arose.
     """
-    try:
-        yield
-    except RewardKitError:
-        raise
-    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:
+
+    __slots__ = ("_kind", "_name")
+
+    def __init__(self, kind: type[ItemError], name: str) -> None:
+        """Name the code that runs inside, and what its errors become."""
+        self._kind = kind
+        self._name = name
+
+    def __enter__(self) -> None:
+        """Enter foreign code."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """Leave it, with any error turned into one of ours, SystemExit included; a wish to stop is passed on."""
+        if error is None or isinstance(error, _PASSED_ON):
+            return
         text = str(error).strip() or "no message"
-        raise kind(f"{name} raised {type(error).__name__}: {text}") from error
+        raise self._kind(f"{self._name} raised {type(error).__name__}: {text}") from error
+
+
+_PASSED_ON = (RewardKitError, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)

@@ -113,6 +113,7 @@ class RewardCall:
         self.func = func = load_function(reward) if isinstance(reward, str) else reward
         """The reward itself, as its author left it."""
         self.name = name_of(func)
+        self._quoted = repr(self.name)
         self.mode = mode_of(func)
         self.is_async = is_async(func)
         self.timeout = timeout_of(func)
@@ -221,12 +222,12 @@ class RewardCall:
         """The verdict on one rollout, or a `RewardError`. An asynchronous reward is run to its end."""
         if self.is_async:
             return run_blocking(self.judge_async(payload, resources))
-        return verdict_or_raise(self._call(payload, resources), repr(self.name))
+        return verdict_or_raise(self._call(payload, resources), self._quoted)
 
     async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
         result = await self._call_async(payload, resources)
-        return verdict_or_raise(result, repr(self.name))
+        return verdict_or_raise(result, self._quoted)
 
     def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
         """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""
@@ -244,14 +245,14 @@ class RewardCall:
 
     def _call(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
         arguments = self.arguments_for(payload, resources)
-        with boundary(RewardError, repr(self.name)):
+        with boundary(RewardError, self._quoted):
             return self.function(**arguments)
 
     async def _call_async(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
         if not self.is_async:
             return self._call(payload, resources)
         arguments = self.arguments_for(payload, resources)
-        with boundary(RewardError, repr(self.name)):
+        with boundary(RewardError, self._quoted):
             return await self.function(**arguments)
 
 

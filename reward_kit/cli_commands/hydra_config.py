@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
@@ -80,7 +81,7 @@ def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -
         parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
         combinations = list(_combinations(parsed, sweep=sweep))
         return [Job(label, _compose(config, lines)) for label, lines in combinations]
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"The config {config.name!r} cannot be composed: {_one_line(error)}") from error
 
 

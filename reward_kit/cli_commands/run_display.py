@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.config_models import PipelineConfig
@@ -41,7 +42,8 @@ class Display:
         """Say which run begins."""
         what = config.generation.model_name if config.generation.enabled else "answers in the data"
         title = f"{label} · " if label else ""
-        self._console.print(f"[bold]{title}{what}[/] · n={config.generation.n} · {config.output.output_dir}")
+        rest = f" · n={config.generation.n} · {config.output.output_dir}"
+        self._console.print(f"[bold]{escape(f'{title}{what}')}[/]{escape(rest)}")
 
     def reporter(self) -> Reporter | None:
         """What shows progress, if anything does."""
@@ -65,11 +67,12 @@ class Display:
             self._console.print(_result_table(label, result))
             if result.status == "finished" and not (result.counters.generated or result.counters.scored):
                 self._console.print("  Nothing was owed: this run was finished before.")
-            self._console.print(_files(result), soft_wrap=True)
+            self._console.print(_files(result), soft_wrap=True, markup=False)
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""
-        self._console.print(f"Run the same command again to go on; nothing is paid twice:\n  {command}", soft_wrap=True)
+        told = f"Run the same command again to go on; nothing is paid twice:\n  {command}"
+        self._console.print(told, soft_wrap=True, markup=False)
 
 
 def _print_json(values: list[dict[str, Any]]) -> None:
@@ -90,7 +93,7 @@ class _PlainReporter:
     async def watch(self, counters: RunCounters) -> None:
         while True:
             await asyncio.sleep(_PLAIN_SECONDS)
-            self._console.print(progress_line(counters), soft_wrap=True)
+            self._console.print(progress_line(counters), soft_wrap=True, markup=False)
 
 
 class _LiveReporter:
@@ -204,7 +207,7 @@ def _result_table(label: str, result: RunResult) -> Table:
     for row in _effort(summary):
         table.add_row(*row)
     if result.reason:
-        table.add_row("ended early", result.reason)
+        table.add_row("ended early", escape(result.reason))
     return table
 
 
@@ -244,7 +247,7 @@ def _with_interval(estimate: dict[str, Any]) -> str:
 
 
 def _two_columns(title: str | None) -> Table:
-    table = Table(title=title, show_header=False, title_justify="left", box=None, padding=(0, 2))
+    table = Table(title=title and escape(title), show_header=False, title_justify="left", box=None, padding=(0, 2))
     table.add_column(style="bold")
     table.add_column()
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -65,13 +66,16 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         display.show_plans([(label, _pipeline(config, **options).plan()) for label, config in configs])
         return
     results: list[tuple[str, RunResult]] = []
-    for label, config in configs:
-        display.announce(label, config)
-        result = _pipeline(config, **options, reporter=display.reporter()).run()
-        results.append((label, result))
-        if result.status == "interrupted":
-            break
-    display.show_results(results)
+    try:
+        for label, config in configs:
+            display.announce(label, config)
+            result = _pipeline(config, **options, reporter=display.reporter()).run()
+            results.append((label, result))
+            if result.status == "interrupted":
+                break
+    finally:
+        if results:  # where a later job of a sweep fails, those before it have their say
+            display.show_results(results)
     if results[-1][1].status != "finished":
         display.show_resume(_resume_command())
     sys.exit(max(_exit_code(result) for _, result in results))
@@ -113,13 +117,16 @@ def _display(*, quiet: bool, as_json: bool) -> Display:
 def _exit_code(result: RunResult) -> int:
     if result.status == "interrupted":
         return INTERRUPTED
-    if result.summary.get("records") and not result.judged:
-        return NOTHING_JUDGED
-    return STOPPED_BY_BUDGET if result.status == "stopped" else 0
+    if result.status == "stopped":
+        return STOPPED_BY_BUDGET
+    made = result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
+    return 0 if made else NOTHING_JUDGED
 
 
 def _resume_command() -> str:
-    return shlex.join(["reward-kit", *sys.argv[1:]])
+    """What was typed, without a key that may have been among it."""
+    typed = [re.sub(r"(api_key['\"]?\s*[=:]\s*)[^,}\s]+", r"\1…", argument) for argument in sys.argv[1:]]
+    return shlex.join(["reward-kit", *typed])
 
 
 def _log_to_stderr() -> None:

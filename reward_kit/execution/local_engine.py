@@ -12,17 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
 from reward_kit.execution.result import RunStatus
 from reward_kit.execution.scorers import Reward, open_scorer
-from reward_kit.execution.stages import Feed, ItemQueue, Stop, generate, score, work_with_hands
+from reward_kit.execution.stages import Feed, Stop, generate, score, work_with_hands
 from reward_kit.generation.play import Play
 from reward_kit.storage.journal import Journal
 
 __all__ = ["End", "LocalEngine", "Reporter"]
 
-_QUEUE_SIZE = 1024
-"""Rollouts that may wait for the score stage; with it, memory is bounded."""
+_ON_THE_WAY = 1024
+"""Items that may wait for the score stage before generation waits for it."""
 _GRACE_SECONDS = 10.0
 """How long work in flight may go on after a stop was asked for."""
 _SYNC_SECONDS = 5.0
@@ -58,11 +59,11 @@ class LocalEngine:
 
     async def run(
         self, works: Iterator[Work], play: Play | None, rollouts: Journal, results: Journal | None,
-        reward: Reward | None, *, blocking: bool,
+        reward: Reward | None, *, blocking: bool, backlog: bool,
     ) -> End:  # fmt: skip
         """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did."""
         stop = Stop(self._counters)
-        feed = Feed(works, blocking=blocking)
+        feed = Feed(works, blocking=blocking, backlog=backlog)
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
             around.enter_context(_interrupts(stop))
@@ -75,6 +76,8 @@ class LocalEngine:
                 await self._both(feed, play, rollouts, results, reward, stop)
         if stop.error is not None:
             raise stop.error
+        for journal in journals:
+            journal.flush()
         if stop.reason is not None:
             return End("interrupted", stop.reason)
         return End("stopped", feed.closed) if feed.closed else End("finished", None)
@@ -82,35 +85,34 @@ class LocalEngine:
     async def _both(
         self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Reward, stop: Stop
     ) -> None:
-        queue: ItemQueue = asyncio.Queue(_QUEUE_SIZE)
+        handover = Handover(_ON_THE_WAY)
         async with open_scorer(reward, self._config.reward, self._directory) as scorer:
-            hands = [score(queue, scorer, results, self._counters) for _ in range(scorer.concurrency)]
+            hands = [score(handover, scorer, results, self._counters) for _ in range(scorer.concurrency)]
             scoring = asyncio.create_task(work_with_hands(hands, stop, grace=_GRACE_SECONDS))
+            generating = asyncio.create_task(
+                self._generate(feed, play, rollouts, handover, stop, groups=reward.judges_groups)
+            )
             try:
-                await self._generate(feed, play, rollouts, queue, stop, groups=reward.judges_groups)
-                await self._let_go(queue, len(hands), scoring)
+                # Scoring ends first only when something is wrong; then nobody may wait for it to take more.
+                await asyncio.wait({generating, scoring}, return_when=asyncio.FIRST_COMPLETED)
+                if scoring.done():
+                    scoring.result()
+                await generating
+                handover.end()
                 await scoring
-            except BaseException:
-                scoring.cancel()  # nobody will tell it that nothing more comes
-                await asyncio.gather(scoring, return_exceptions=True)
-                raise
+            finally:
+                generating.cancel()
+                scoring.cancel()
+                await asyncio.gather(generating, scoring, return_exceptions=True)
 
     async def _generate(
-        self, feed: Feed, play: Play | None, rollouts: Journal, outbox: ItemQueue | None, stop: Stop, *, groups: bool
+        self, feed: Feed, play: Play | None, rollouts: Journal, outbox: Handover | None, stop: Stop, *, groups: bool
     ) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1
         hands = [generate(feed, play, rollouts, outbox, self._counters, stop, groups=groups) for _ in range(width)]
         await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
-
-    @staticmethod
-    async def _let_go(queue: ItemQueue, hands: int, scoring: asyncio.Task[None]) -> None:
-        """Tell each scoring hand that nothing more comes, unless they have all gone."""
-        for _ in range(hands):
-            put = asyncio.create_task(queue.put(None))
-            await asyncio.wait({put, scoring}, return_when=asyncio.FIRST_COMPLETED)
-            if scoring.done():
-                put.cancel()
-                return
+        if stop.error is None:
+            rollouts.flush()
 
     @staticmethod
     async def _keep_on_disk(journals: list[Journal]) -> None:
@@ -132,15 +134,18 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 @contextlib.contextmanager
 def _interrupts(stop: Stop) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM ask for a gentle stop; asked twice, the run is cancelled where it stands."""
+    """Let Ctrl-C and SIGTERM ask for a gentle stop; asked twice, the run ends where it stands: KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()
+    in_a_hurry = False
 
     def interrupted() -> None:
+        nonlocal in_a_hurry
         if stop.requested.is_set() and running is not None:
+            in_a_hurry = True
             running.cancel()
         stop.request("interrupted")
 
@@ -150,6 +155,10 @@ def _interrupts(stop: Stop) -> Iterator[None]:
         loop.add_signal_handler(number, interrupted)
     try:
         yield
+    except asyncio.CancelledError:
+        if in_a_hurry:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for number, handler in zip(signals, previous, strict=True):
             loop.remove_signal_handler(number)

@@ -32,6 +32,8 @@ class Work:
     """Rollouts that must be scored; the generate stage adds what it draws."""
     new: list[Rollout] = field(default_factory=list)
     """Rollouts that came with the data and are not in the journal yet."""
+    regrouped: bool = False
+    """The rollouts are judged already, and are to be judged again only together with the draws."""
 
 
 @dataclass
@@ -62,7 +64,10 @@ class Ledger:
             self._note_position(sample)
             draws = [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample.id, draw))]
             present = [draw for draw in range(n) if draw not in draws] if len(draws) < n else []
-            yield Work(sample, content, draws, self._to_score(sample.id, present, bool(draws)))
+            unjudged = [draw for draw in present if self._is_owed(self.results.status(sample.id, draw))]
+            whole = self.whole_groups and bool(unjudged or draws)
+            rollouts = self._read(sample.id, present if whole else unjudged) if self.scoring else []
+            yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
 
     def from_answers(self, answers: Iterable[Rollout]) -> Iterator[Work]:
         """What is owed to answers that came with the data; rows of a sample that follow each other are a group."""
@@ -84,13 +89,13 @@ class Ledger:
             sample = rollouts[0].sample
             yield Work(sample, content_digest(sample), rollouts=self._unjudged(rollouts))
 
-    def _to_score(self, sample_id: str, present: list[int], growing: bool) -> list[Rollout]:
-        if not self.scoring or not present:
-            return []
-        owed = [draw for draw in present if self._is_owed(self.results.status(sample_id, draw))]
-        if self.whole_groups and (owed or growing):
-            owed = present
-        offsets = [self.rollouts.offset(sample_id, draw) for draw in owed]
+    @property
+    def has_backlog(self) -> bool:
+        """Whether there may be rollouts on disk that nobody has judged."""
+        return self.scoring and len(self.rollouts) > len(self.results)
+
+    def _read(self, sample_id: str, draws: list[int]) -> list[Rollout]:
+        offsets = [self.rollouts.offset(sample_id, draw) for draw in draws]
         return [rollout_from_line(self.journal.line_at(offset)) for offset in offsets if offset is not None]
 
     def _unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from reward_kit.config_models import PipelineConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
@@ -29,6 +29,15 @@ __all__ = ["EvaluationPipeline"]
 
 _OTHER_DIRECTORY = "Choose another directory with output.output_dir=…"
 _OR_RESCORE = "Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore."
+
+
+class _Claim(NamedTuple):
+    """What a part of a run directory depends on, and what to do where it depends on something else."""
+
+    which: Literal["rollouts", "results"]
+    digest: str
+    settings: dict[str, Any]
+    advice: str
 
 
 class EvaluationPipeline:
@@ -90,7 +99,13 @@ class EvaluationPipeline:
         self._require_rollouts()
         reward = self._reward()
         source = open_source(self.config, self.phase, self._samples)
-        return make_plan(self.config, source, self._rollouts_path(), reward, self._client)
+        directory = RunDirectory.seen_from_outside(Path(self.config.output.output_dir))
+        rollouts, results = self._claims(reward)
+        anew = self._rescore and results is not None and directory.holds_other_results(results.digest)
+        for claim in (rollouts, None if anew else results):
+            if claim is not None:
+                directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice)
+        return make_plan(self.config, source, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
     async def _enter(self, directory: RunDirectory, source: Source, reward: Reward | None) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
@@ -104,7 +119,9 @@ class EvaluationPipeline:
                 models = await open_things.enter_async_context(open_models(self.config, self._client, spent=spent))
             engine = LocalEngine(self.config, directory.path, counters, self._reporter)
             works = source.works(ledger)
-            end = await engine.run(works, models.play, rollouts, results, reward, blocking=source.blocking)
+            end = await engine.run(
+                works, models.play, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
+            )
             counters.skipped_rows = source.skipped()
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
@@ -144,17 +161,25 @@ class EvaluationPipeline:
         path = self._rollouts_path()
         return directory.rollouts() if path is None else Journal(path, read_only=True)
 
-    def _claim(self, directory: RunDirectory, reward: Reward | None) -> None:
-        """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
+    def _claims(self, reward: Reward | None) -> tuple[_Claim | None, _Claim | None]:
+        """What the rollouts and the results that this run makes or uses depend on."""
+        rollouts = results = None
         if self.phase != "execution" or self.config.rollouts_file is not None:
             settings = rollouts_settings(self.config)
-            directory.claim("rollouts", digest_of(settings), settings, advice=_OTHER_DIRECTORY)
+            rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
             settings = results_settings(reward.call.name, reward.source_digest, self.config.reward.params)
-            digest = digest_of(settings)
-            if self._rescore:
-                directory.set_results_aside(digest)
-            directory.claim("results", digest, settings, advice=_OR_RESCORE)
+            results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
+        return rollouts, results
+
+    def _claim(self, directory: RunDirectory, reward: Reward | None) -> None:
+        """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
+        for claim in self._claims(reward):
+            if claim is None:
+                continue
+            if claim.which == "results" and self._rescore:
+                directory.set_results_aside(claim.digest)
+            directory.claim(claim.which, claim.digest, claim.settings, advice=claim.advice)
 
     def _facts(self, source: Source) -> dict[str, Any]:
         """What decides, beside the digests, whether a finished run has anything left to do."""

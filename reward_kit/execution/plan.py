@@ -18,7 +18,7 @@ from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, estimate_tokens, price_of
 from reward_kit.models import Usage
-from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal import Journal, JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 
 __all__ = ["Plan", "make_plan"]
@@ -56,20 +56,23 @@ class Plan:
 def make_plan(
     config: PipelineConfig,
     source: Source,
-    rollouts_file: Path | None,
     reward: Reward | None,
     client: ModelClient | None,
+    *,
+    retry_failed: bool = False,
+    anew: bool = False,
 ) -> Plan:
-    """Walk through what is owed, asking only the journals and the cache."""
+    """Walk through what is owed, asking only the journals and the cache. `anew`: as if nothing were judged yet."""
     directory = Path(config.output.output_dir)
     with contextlib.ExitStack() as files:
-        rollouts = _existing(files, rollouts_file or directory / ROLLOUTS)
+        rollouts = _existing(files, Path(config.rollouts_file or directory / ROLLOUTS))
         results = _existing(files, directory / RESULTS)
         ledger = Ledger(
             rollouts,
             rollouts.index(),
-            results.index(),
+            JournalIndex() if anew else results.index(),
             whole_groups=reward is not None and reward.judges_groups,
+            retry_failed=retry_failed,
             scoring=reward is not None,
         )
         cache = _cache(files, config, client) if source.needs_model else None
@@ -87,7 +90,8 @@ def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | N
             else 0
         )
         owed = len(work.draws) - hits
-        plan.rollouts += len(work.draws) + len(work.new)
+        first_tries = [draw for draw in work.draws if ledger.rollouts.status(work.sample.id, draw) is None]
+        plan.rollouts += len(first_tries) + len(work.new)
         plan.cached += hits
         plan.answers_to_generate += owed
         plan.to_score += len(work.rollouts) + (len(work.draws) if ledger.scoring else 0)
@@ -109,7 +113,7 @@ def _existing(files: contextlib.ExitStack, path: Path) -> Journal:
 
 def _cache(files: contextlib.ExitStack, config: PipelineConfig, client: ModelClient | None) -> CachedClient | None:
     generation = config.generation
-    if not generation.cache.enabled or not Path(generation.cache.cache_dir).exists():
+    client = client or make_client(generation, needs_key=False)
+    if not generation.cache.enabled:
         return None
-    cache = files.enter_context(ResponseCache(generation.cache.cache_dir))
-    return CachedClient(client or make_client(generation, needs_key=False), cache)
+    return CachedClient(client, files.enter_context(ResponseCache(generation.cache.cache_dir, read_only=True)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -17,7 +18,15 @@ from typing import Any, Protocol
 from reward_kit.config_models import RewardConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
 from reward_kit.models import EvaluateResult, Failure, Rollout
-from reward_kit.reward_function import BatchScorer, PointwiseScorer, RewardCall, load_scorer, verdict_or_raise
+from reward_kit.reward_function import (
+    BatchScorer,
+    Payload,
+    PointwiseScorer,
+    RewardCall,
+    load_scorer,
+    verdict_or_raise,
+)
+from reward_kit.utils.deadlines import Deadlines
 from reward_kit.utils.source_digest import source_digest
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
@@ -100,31 +109,35 @@ class _OnTheLoop:
         self.concurrency = concurrency
         self._call = reward.call
         self._timeout = reward.timeout
+        self._deadlines = Deadlines(reward.timeout)
         self._score = self._score_group if reward.judges_groups else self._score_one
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        task: asyncio.Task[None] = _current_task()
+        self._deadlines.begin(task)
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._score(rollouts)
-        except TimeoutError:
-            late = RewardTimeoutError(_too_slow(self._call.name, self._timeout))
-            return [Failure.of(late, "score")] * len(rollouts)
+            return await self._score(rollouts)
         except ItemError as error:
             return [Failure.of(error, "score")] * len(rollouts)
         except asyncio.CancelledError:
-            if _is_being_cancelled():
-                raise
-            leaked = RewardError(
-                f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises."
-            )
-            return [Failure.of(leaked, "score")] * len(rollouts)
+            return [Failure.of(self._cancelled(task), "score")] * len(rollouts)
+        finally:
+            self._deadlines.end(task)
+
+    def _cancelled(self, task: asyncio.Task[None]) -> RewardError:
+        """What a cancellation means: the call was too slow, or it let one out; or it is meant for us, and goes on."""
+        if self._deadlines.was_missed_by(task):
+            return RewardTimeoutError(_too_slow(self._call.name, self._timeout))
+        if task.cancelling():
+            raise asyncio.CancelledError
+        return RewardError(f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises.")
 
     async def _score_one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         (rollout,) = rollouts
-        return [await self._call.judge_async(self._call.payload_of(rollout))]
+        return [await self._call.judge_async(_own(self._call.payload_of(rollout)))]
 
     async def _score_group(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        results = await self._call.judge_group_async(self._call.group_payload_of(rollouts))
+        results = await self._call.judge_group_async(_own(self._call.group_payload_of(rollouts)))
         return [_verdict(result, self._call.name) for result in results]
 
 
@@ -160,6 +173,17 @@ class _InWorkers:
                 raise AssertionError("a finished call is no error")
 
 
+def _own(payload: Payload) -> Payload:
+    """The payload with nothing in it that belongs to others: a reward may change what it is handed."""
+    payload["ground_truth"] = _copied(payload.get("ground_truth"))
+    payload["columns"] = {name: _copied(value) for name, value in payload.get("columns", {}).items()}
+    return payload
+
+
+def _copied(value: Any) -> Any:
+    return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
+
+
 def _verdict(result: EvaluateResult, name: str) -> Verdict:
     try:
         return verdict_or_raise(result, repr(name))
@@ -167,10 +191,11 @@ def _verdict(result: EvaluateResult, name: str) -> Verdict:
         return Failure.of(error, "score")
 
 
-def _is_being_cancelled() -> bool:
-    """Whether it is us who are asked to stop; else a cancellation is something the reward let out."""
+def _current_task() -> asyncio.Task[Any]:
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    if task is None:
+        raise AssertionError("scoring happens in a task")
+    return task
 
 
 def _too_slow(name: str, seconds: float) -> str:

@@ -1,20 +1,21 @@
 """The two stages. Each takes a stream, puts what it makes on disk, and only then hands it on.
 
-    Work ──▶ generate ══▶ rollouts.jsonl ──▶ queue ──▶ score ══▶ results.jsonl
-              `width` hands                            `concurrency` hands
+    Work ──▶ generate ══▶ rollouts.jsonl ──▶ handover ──▶ score ══▶ results.jsonl
+              `width` hands                               `concurrency` hands
 
-A hand deals with one sample (generate) or one rollout or group (score) at a time. The queue between the stages is
-bounded, so memory is too, and a slow reward slows generation down instead of filling it up.
+A hand deals with one sample (generate) or one rollout or group (score) at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.handover import Handover, Item
 from reward_kit.execution.owed import Work
 from reward_kit.execution.scorers import Scorer
 from reward_kit.generation.budget import BudgetExhaustedError
@@ -23,18 +24,7 @@ from reward_kit.models import Rollout
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.tables import result_entry, rollout_entry
 
-__all__ = ["Feed", "Item", "ItemQueue", "Stop", "generate", "score", "work_with_hands"]
-
-
-class Item(NamedTuple):
-    """What travels from generate to score: one rollout, or all rollouts of a sample."""
-
-    rollouts: list[Rollout]
-    content: str
-
-
-ItemQueue = asyncio.Queue["Item | None"]
-"""From generate to score; None means that nothing more will come."""
+__all__ = ["Feed", "Stop", "generate", "score", "work_with_hands"]
 
 
 class Stop:
@@ -58,21 +48,31 @@ class Stop:
 class Feed:
     """Hands out work, one piece at a time, in order."""
 
-    def __init__(self, works: Iterator[Work], *, blocking: bool = False) -> None:
-        """`blocking` sources (a remote dataset) are read in a thread, so that waiting for them stalls nobody."""
+    def __init__(self, works: Iterator[Work], *, blocking: bool = False, backlog: bool = False) -> None:
+        """`blocking` sources (a remote dataset) are read in a thread, so that waiting for them stalls nobody.
+
+        With a `backlog`, rollouts that an earlier entry left unjudged are handed out even after `close`.
+        """
         self._works = works
         self._lock = asyncio.Lock() if blocking else None
+        self._backlog = backlog
         self.closed: str | None = None
-        """Why nothing more is handed out although there was more, once that is so."""
+        """Why nothing more is generated although there was more, once that is so."""
 
     def close(self, reason: str) -> None:
-        """Hand out nothing more. What was handed out is finished and scored as usual."""
+        """Have nothing more generated. What was generated is scored as usual."""
         self.closed = self.closed or reason
 
     async def take(self) -> Work | None:
         """The next piece of work, or None when there is none left."""
-        if self.closed is not None:
-            return None
+        while self.closed is None or self._backlog:
+            work = await self._next()
+            if work is None or self.closed is None or (work.rollouts and not work.regrouped):
+                return work
+            await asyncio.sleep(0)  # others may have something to do while the rest is looked through
+        return None
+
+    async def _next(self) -> Work | None:
         if self._lock is None:
             return next(self._works, None)
         async with self._lock:
@@ -80,50 +80,58 @@ class Feed:
 
 
 async def generate(
-    feed: Feed, play: Play | None, journal: Journal, outbox: ItemQueue | None, counters: RunCounters, stop: Stop,
+    feed: Feed, play: Play | None, journal: Journal, outbox: Handover | None, counters: RunCounters, stop: Stop,
     *, groups: bool,
 ) -> None:  # fmt: skip
     """One hand of the generate stage: take work, have its owed draws played, journal them, hand them on."""
     while not stop.requested.is_set() and (work := await feed.take()) is not None:
-        if work.draws and play is not None:
+        made = work.new
+        if work.draws and play is not None and feed.closed is None:
             counters.in_flight += 1
             try:
-                drawn = await play(work.sample, work.draws)
+                made = await play(work.sample, work.draws)
             except BudgetExhaustedError as refusal:
                 feed.close(str(refusal))
-                return
+            else:
+                work.rollouts.extend(made)
+                work.regrouped = False
             finally:
                 counters.in_flight -= 1
-            _journal_rollouts(journal, drawn, work.content, counters)
-            work.rollouts.extend(drawn)
-        elif work.new:
-            _journal_rollouts(journal, work.new, work.content, counters)
-        if outbox is not None and work.rollouts:
-            await _hand_on(work, outbox, groups=groups)
+        hand_on = None
+        if outbox is not None and work.rollouts and not work.regrouped:
+            hand_on = partial(_hand_on, work, outbox, groups=groups)
+        _journal_rollouts(journal, made, work.content, counters, hand_on)
+        if outbox is not None:
+            await outbox.room()
 
 
-def _journal_rollouts(journal: Journal, rollouts: Sequence[Rollout], content: str, counters: RunCounters) -> None:
-    journal.append([rollout_entry(rollout, content) for rollout in rollouts])
+def _journal_rollouts(
+    journal: Journal, rollouts: Sequence[Rollout], content: str, counters: RunCounters, then: Callable[[], None] | None
+) -> None:
+    if rollouts:
+        journal.append_soon([rollout_entry(rollout, content) for rollout in rollouts], then)
+    elif then is not None:  # what is to be scored is on disk already
+        then()
     for rollout in rollouts:
         counters.count_rollout(rollout)
 
 
-async def _hand_on(work: Work, outbox: ItemQueue, *, groups: bool) -> None:
+def _hand_on(work: Work, outbox: Handover, *, groups: bool) -> None:
     if groups:
         ordered = sorted(work.rollouts, key=lambda rollout: rollout.response_index)
-        await outbox.put(Item(ordered, work.content))
+        outbox.give(Item(ordered, work.content))
         return
     for rollout in work.rollouts:
-        await outbox.put(Item([rollout], work.content))
+        outbox.give(Item([rollout], work.content))
 
 
-async def score(inbox: ItemQueue, scorer: Scorer, journal: Journal, counters: RunCounters) -> None:
+async def score(inbox: Handover, scorer: Scorer, journal: Journal, counters: RunCounters) -> None:
     """One hand of the score stage: take an item, have it judged, journal the verdicts."""
-    while (item := await inbox.get()) is not None:
+    while (item := await inbox.take()) is not None:
         answered = [rollout for rollout in item.rollouts if rollout.failure is None]
         verdicts = iter(await scorer.score(answered) if answered else [])
         judged = [(rollout, rollout.failure or next(verdicts)) for rollout in item.rollouts]
-        journal.append([result_entry(rollout, item.content, verdict) for rollout, verdict in judged])
+        journal.append_soon([result_entry(rollout, item.content, verdict) for rollout, verdict in judged])
         for _, verdict in judged:
             counters.count_verdict(verdict)
 

@@ -42,7 +42,8 @@ class _Totals:
             self.scores.add(scores)
             self.passes.add(len(scores), passed)
             self.passes.k_max = max(self.passes.k_max, len(scores))
-        self._add_metrics(judged)
+        if any(row["evaluation_metrics"] for row in judged):
+            self._add_metrics(judged)
         for row in rows:
             self._add_row(row)
 

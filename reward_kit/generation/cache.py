@@ -16,19 +16,19 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import orjson
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache_shards import CACHE_SCHEMA, SHARD_NAMES, Shard, decode_entry, encode_entry, shard_dir
+from reward_kit.generation.cache_file import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
 from reward_kit.generation.cache_upkeep import CacheInfo, PruneReport, info, prune
 from reward_kit.models import Completion, Failure, Message
+from reward_kit.utils.end_of_turn import EndOfTurn
 
 if TYPE_CHECKING:
     from reward_kit.generation.clients import ModelClient
@@ -37,7 +37,8 @@ __all__ = ["CacheInfo", "CachedClient", "PruneReport", "ResponseCache", "draw_ke
 
 _log = logging.getLogger(__name__)
 
-_Ask = Callable[..., Awaitable[list[Completion | Failure]]]
+_Asking: TypeAlias = "Awaitable[list[Completion | Failure]]"
+_Awaited: TypeAlias = "asyncio.Future[Completion | Failure | None]"
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,10 +84,11 @@ def _canonical(value: Mapping[str, Any]) -> bytes:
 
 
 class ResponseCache:
-    """Completions by key, in files that several processes may use at once and that survive `kill -9`.
+    """Completions by key, in a file that several processes may use at once and that survives `kill -9`.
 
-    Only a compact index is kept in memory. Entries of other running processes are seen as soon as they are written.
-    Meant for one thread; other threads and forked children open their own.
+    What is put during one turn of the event loop is written together at its end, and found at once meanwhile. Only a
+    compact index is kept in memory. Entries of other running processes are seen within a hundredth of a second. Meant
+    for one thread; other threads and forked children open their own.
     """
 
     def __init__(self, cache_dir: Path | str, *, read_only: bool = False) -> None:
@@ -95,15 +97,17 @@ class ResponseCache:
         With `read_only` nothing is created, and a cache that is not there reads as empty.
         """
         self.cache_dir = Path(cache_dir)
-        directory = shard_dir(self.cache_dir)
-        self._shards = {name: Shard(directory / f"{name}.jsonl", read_only=read_only) for name in SHARD_NAMES}
+        path = entries_path(self.cache_dir)
+        self._file = EntryFile(path, read_only=read_only)
+        self._unwritten: dict[str, bytes] = {}
+        self._writing = EndOfTurn(self.flush)
         self._read_only = read_only
         self._warned = False
         if read_only:
             return
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._shards["0"].open()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file.open()
         except OSError as error:
             raise StorageError(
                 f"cache directory {str(cache_dir)!r} cannot be written ({error.strerror}); choose another with "
@@ -112,10 +116,13 @@ class ResponseCache:
 
     def get(self, key: str) -> Completion | None:
         """The completion stored under `key`, marked as cached; None when there is none that can be read."""
+        line = self._unwritten.get(key)
+        if line is not None:
+            return decode_entry(line.rstrip(), key)
         try:
-            line = self._shards[key[0]].find(key)
+            line = self._file.find(key)
         except OSError as error:
-            if not (self._read_only and isinstance(error, FileNotFoundError)):  # a shard nobody has written to
+            if not (self._read_only and isinstance(error, FileNotFoundError)):  # nobody has written to it yet
                 self._warn("read", error)
             return None
         return None if line is None else decode_entry(line, key)
@@ -123,15 +130,26 @@ class ResponseCache:
     def put(self, key: str, completion: Completion, *, model: str = "") -> None:
         """Store a completion; `model` only informs `info`. Where that fails, warn once: whoever asked has it anyway."""
         try:
-            line = encode_entry(key, completion, model=model, created=int(time.time()))
-            self._shards[key[0]].append(key, line)
-        except (OSError, ValueError, TypeError) as error:  # the latter two: text that JSON cannot hold
+            self._unwritten[key] = encode_entry(key, completion, model=model, created=int(time.time()))
+        except (ValueError, TypeError) as error:  # text that JSON cannot hold
+            self._warn("written", error)
+        else:
+            self._writing.ask()
+
+    def flush(self) -> None:
+        """Write what was put and is not written yet."""
+        if not self._unwritten:
+            return
+        entries, self._unwritten = self._unwritten, {}
+        try:
+            self._file.append(entries)
+        except OSError as error:
             self._warn("written", error)
 
     def close(self) -> None:
-        """Close the files."""
-        for shard in self._shards.values():
-            shard.close()
+        """Write what is left, and close the file."""
+        self.flush()
+        self._file.close()
 
     def __enter__(self) -> Self:
         """Use the cache in a `with` block."""
@@ -140,7 +158,7 @@ class ResponseCache:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the files."""
+        """Write what is left, and close the file."""
         self.close()
 
     def _warn(self, what: str, error: Exception) -> None:
@@ -161,8 +179,8 @@ class CachedClient:
         """Put `cache` before `inner`. Closing this client closes `inner`; the cache is its opener's to close."""
         self.inner = inner
         self.cache = cache
-        self._in_flight: dict[str, asyncio.Future[Completion | Failure | None]] = {}
-        """By key, what is being asked for now; comes to None when the asking was given up."""
+        self._in_flight: dict[str, _Awaited | None] = {}
+        """By key, what is being asked for now, with a future once somebody else waits for it too."""
 
     @property
     def model(self) -> str:
@@ -202,53 +220,57 @@ class CachedClient:
         """One answer or failure a draw, in the order of `draws`; only what the cache lacks is asked for."""
         request = request_key(self.identity, messages, tools, sampling, sample_id)
         keys = {draw: draw_key(request, draw) for draw in draws}
-        ask = partial(self.inner.generate, messages, sampling=sampling, tools=tools, sample_id=sample_id)
         answers: dict[int, Completion | Failure] = {}
         while missing := self._look_up(keys, answers):
-            asked = {draw: self._in_flight[keys[draw]] for draw in missing if keys[draw] in self._in_flight}
-            mine = {draw: keys[draw] for draw in missing if draw not in asked}
+            asked = {draw: self._awaited(key) for draw, key in missing.items() if key in self._in_flight}
+            mine = {draw: key for draw, key in missing.items() if draw not in asked} if asked else missing
             if mine:
-                answers.update(await self._ask(ask, mine))
+                await self._ask(
+                    self.inner.generate(messages, draws=[*mine], sampling=sampling, tools=tools, sample_id=sample_id),
+                    mine,
+                    answers,
+                )
             if asked:
                 await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
                 answers.update(_shared(asked))
         return [answers[draw] for draw in draws]
 
-    def _look_up(self, keys: Mapping[int, str], answers: dict[int, Completion | Failure]) -> list[int]:
-        """Answer what the cache can answer; the draws that are left."""
-        missing = []
+    def _look_up(self, keys: Mapping[int, str], answers: dict[int, Completion | Failure]) -> dict[int, str]:
+        """Answer what the cache can answer; the draws that are left, with their keys."""
+        missing = {}
         for draw, key in keys.items():
             if draw in answers:
                 continue
             hit = self.cache.get(key)
             if hit is None:
-                missing.append(draw)
+                missing[draw] = key
             else:
                 answers[draw] = hit
         return missing
 
-    async def _ask(self, ask: _Ask, keys: Mapping[int, str]) -> dict[int, Completion | Failure]:
-        """Ask the inner client for these draws while whoever wants the same ones waits, and store the completions."""
-        loop = asyncio.get_running_loop()
-        futures: dict[str, asyncio.Future[Completion | Failure | None]] = {
-            key: loop.create_future() for key in keys.values()
-        }
-        self._in_flight.update(futures)
+    def _awaited(self, key: str) -> _Awaited:
+        """What comes to the answer that another is asking for; to None when the asking was given up."""
+        future = self._in_flight[key]
+        if future is None:
+            future = self._in_flight[key] = asyncio.get_running_loop().create_future()
+        return future
+
+    async def _ask(self, asking: _Asking, keys: Mapping[int, str], answers: dict[int, Completion | Failure]) -> None:
+        """Have the inner client answer while whoever wants the same draws waits, and store the completions."""
+        self._in_flight.update(dict.fromkeys(keys.values()))
         try:
-            answers = dict(zip(keys, await ask(draws=list(keys)), strict=True))
-            for draw, answer in answers.items():
+            for (draw, key), answer in zip(keys.items(), await asking, strict=True):
+                answers[draw] = answer
                 if isinstance(answer, Completion):
-                    self.cache.put(keys[draw], answer, model=self.model)
-                futures[keys[draw]].set_result(answer)
-            return answers
+                    self.cache.put(key, answer, model=self.model)
         finally:
-            for key, future in futures.items():
-                del self._in_flight[key]
-                if not future.done():
-                    future.set_result(None)
+            for draw, key in keys.items():
+                waiting = self._in_flight.pop(key)
+                if waiting is not None:
+                    waiting.set_result(answers.get(draw))
 
 
-def _shared(asked: Mapping[int, asyncio.Future[Completion | Failure | None]]) -> dict[int, Completion | Failure]:
+def _shared(asked: Mapping[int, _Awaited]) -> dict[int, Completion | Failure]:
     """What others asked for and got. A completion is marked as cached: it was paid for once, by them."""
     answers = {draw: answer for draw, future in asked.items() if (answer := future.result()) is not None}
     return {

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import orjson
 
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache_shards import SHARD_NAMES, entry_key, key_digest, lines, shard_dir
+from reward_kit.generation.cache_file import entries_path, entry_key, key_digest, lines
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["CacheInfo", "PruneReport", "info", "prune"]
@@ -81,15 +81,13 @@ def prune(
 ) -> PruneReport:
     """Drop what is older than asked, then the oldest until `max_bytes` are left, or `everything`.
 
-    Superseded entries and unreadable lines always go. Runs that use the cache meanwhile lose nothing: each shard is
-    replaced as a whole, while its writers wait, and they go on in the new file.
+    Superseded entries and unreadable lines always go. Runs that use the cache meanwhile lose nothing: the file is
+    replaced as a whole, while its writers wait, and they go on in the new one.
     """
-    directory = shard_dir(Path(cache_dir))
     report = PruneReport()
     try:
         rule = _rule(Path(cache_dir), older_than, max_bytes, everything)
-        for name in SHARD_NAMES:
-            _prune_shard(directory / f"{name}.jsonl", rule, report)
+        _prune_file(entries_path(Path(cache_dir)), rule, report)
     except OSError as error:
         raise StorageError(
             f"cache {str(cache_dir)!r} could not be pruned ({error.strerror}); nothing in it is lost: "
@@ -133,15 +131,14 @@ def _parse(line: bytes) -> _Entry | None:
 
 
 def _all_lines(cache_dir: Path) -> Iterator[bytes]:
-    """Every line of every shard, the unreadable ones included."""
-    for name in SHARD_NAMES:
-        try:
-            file = (shard_dir(cache_dir) / f"{name}.jsonl").open("rb")
-        except FileNotFoundError:
-            continue
-        with file:
-            for line in file:
-                yield line.removesuffix(b"\n")
+    """Every line, the unreadable ones included."""
+    try:
+        file = entries_path(cache_dir).open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        for line in file:
+            yield line.removesuffix(b"\n")
 
 
 # ── pruning ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +178,7 @@ def _newest_that_fit(cache_dir: Path, rule: _Rule, max_bytes: int) -> _Rule:
     return rule
 
 
-def _prune_shard(path: Path, rule: _Rule, report: PruneReport) -> None:
+def _prune_file(path: Path, rule: _Rule, report: PruneReport) -> None:
     with _held(path) as descriptor:
         if descriptor is None:
             return
@@ -210,8 +207,8 @@ def _choose(descriptor: int, size: int, rule: _Rule) -> tuple[int, DigestMap]:
 
 
 def _replace(path: Path, descriptor: int, status: os.stat_result, keep: DigestMap) -> int:
-    """Put a file with only the kept entries in the place of the shard; its size."""
-    temporary = path.with_suffix(".tmp")  # one name is enough: only the holder of the shard writes it
+    """Put a file with only the kept entries in the place of the old one; its size."""
+    temporary = path.with_suffix(".tmp")  # one name is enough: only the holder of the file writes it
     try:
         with temporary.open("wb") as file:
             os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
@@ -230,7 +227,7 @@ def _replace(path: Path, descriptor: int, status: os.stat_result, keep: DigestMa
 
 @contextmanager
 def _held(path: Path) -> Iterator[int | None]:
-    """The shard, opened and held alone: its writers wait. None where there is no such file."""
+    """The file, opened and held alone: its writers wait. None where there is no such file."""
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

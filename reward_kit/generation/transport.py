@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
+from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
+    from yarl import URL
 
 __all__ = ["Reply", "Transport"]
 
@@ -36,10 +38,12 @@ class Transport:
         self.api_base = api_base
         self.url = _completions_url(api_base)
         self._timeout = timeout
+        self._deadlines = Deadlines(timeout)  # a fraction of what aiohttp's own timer for each request costs
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
         self._session: ClientSession | None = None
+        self._address: URL | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answered = False
         self._refused_in_a_row = 0
@@ -51,14 +55,25 @@ class Transport:
         """Send one body; a connection that fails or an answer that does not come in time is a `ProviderError`."""
         import aiohttp
 
+        session = self._open()
+        task = asyncio.current_task()
+        if task is None:
+            raise AssertionError("requests are made in a task")
+        self._deadlines.begin(task)
         try:
-            response = await self._open().post(self.url, data=data, allow_redirects=False)
+            response = await session.post(self._address or self.url, data=data, allow_redirects=False)
             try:
                 reply = Reply(response.status, response.headers, await response.read())
             finally:
                 response.release()
         except (aiohttp.ClientError, OSError) as error:
             raise self._typed(error) from None
+        except asyncio.CancelledError:
+            if self._deadlines.was_missed_by(task):
+                raise self._typed(TimeoutError()) from None
+            raise
+        finally:
+            self._deadlines.end(task)
         self._answered = True
         self._refused_in_a_row = 0
         return reply
@@ -88,6 +103,7 @@ class Transport:
 
     async def close(self) -> None:
         """Close the connections."""
+        self._deadlines.stop()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -96,13 +112,16 @@ class Transport:
         if self._session is not None and self._loop is asyncio.get_running_loop():
             return self._session
         import aiohttp
+        from yarl import URL
 
         self._loop = asyncio.get_running_loop()
+        self._address = URL(self.url)  # aiohttp would make one of a string for every request
+        self._deadlines = Deadlines(self._timeout)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),  # how many are in flight is for the limits to say
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
-            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=_LONGEST_CONNECT),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_LONGEST_CONNECT),
             proxy=_proxy_for(self.url),
         )
         return self._session

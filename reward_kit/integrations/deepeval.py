@@ -10,7 +10,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from reward_kit.errors import MissingExtraError
 from reward_kit.integrations.scorers import NamedScore, as_reward, last_text
 from reward_kit.models import Message
 
@@ -26,7 +25,7 @@ def adapt_metric(metric: Any) -> Callable[..., Any]:
         cases = import_module("deepeval.test_case")
         metrics = import_module("deepeval.metrics")
     except ImportError as error:
-        raise MissingExtraError("adapt_metric", "deepeval") from error
+        raise ImportError("adapt_metric needs the package deepeval. Install it with: pip install deepeval") from error
     conversational = isinstance(metric, metrics.BaseConversationalMetric)
 
     def ask(messages: list[Message], ground_truth: Any, columns: dict[str, Any]) -> dict[str, Any]:

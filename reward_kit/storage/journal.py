@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -20,18 +19,20 @@ import orjson
 
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
+from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
 from reward_kit.utils.digest_map import DigestMap, digest64
+from reward_kit.utils.end_of_turn import EndOfTurn
 
 __all__ = ["Entry", "Head", "Journal", "JournalIndex", "Status", "position_in"]
 
 Status = Literal["ok", "failed", "retry"]
 """Done; failed for good; failed in a way that entering the run again may mend."""
 
-_STATUS_CODES: dict[str, int] = {"ok": 0, "failed": 1, "retry": 2}
+_STATUS_CODES = {b"ok": 0, b"failed": 1, b"retry": 2}
 _STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
 _STATUS_BITS = 2
+_MOST_UNWRITTEN = 128
 _CONTENT_MASK = (1 << 63) - 1
-_MAX_SLOTS_PER_LINE = 64
 _OPENING = b'{"schema":'
 _HEAD = re.compile(
     rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*"),"response_index":(\d+),"position":(\d+),'
@@ -66,6 +67,28 @@ class Head(NamedTuple):
         return head + (b"," if len(body) > len(b"{}") else b"") + body[1:] + b"\n"
 
 
+class _RawHead(NamedTuple):
+    """A head as it stands in the file: enough to tell lines apart, at a fraction of the cost of parsing it."""
+
+    id: bytes
+    response_index: int
+    position: int
+    content: bytes
+    status: bytes
+    cost: bytes
+
+    def parsed(self) -> Head:
+        """The same, as plain values."""
+        return Head(
+            id=orjson.loads(self.id),
+            response_index=self.response_index,
+            position=self.position,
+            content=self.content.decode(),
+            status=_STATUSES[_STATUS_CODES[self.status]],
+            cost=None if self.cost == b"null" else float(self.cost),
+        )
+
+
 class Entry(NamedTuple):
     """A line about to be written."""
 
@@ -87,16 +110,17 @@ class JournalIndex:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def note(self, head: Head, offset: int) -> None:
+    def note(self, line: _RawHead, offset: int) -> None:
         """Take account of a line at `offset`."""
-        self._lines.put(_key(head.id, head.response_index), offset << _STATUS_BITS | _STATUS_CODES[head.status])
-        self._contents.put(digest64(head.id), _content_number(head.content))
-        self.cost += head.cost or 0.0
+        key = digest64(b"%b%d" % (line.id, line.response_index))
+        self._lines.put(key, offset << _STATUS_BITS | _STATUS_CODES[line.status])
+        self._contents.put(digest64(line.id), _content_number(line.content))
+        self.cost += 0.0 if line.cost == b"null" else float(line.cost)
         self.lines += 1
 
     def status(self, sample_id: str, response_index: int) -> Status | None:
         """How that attempt went, or None when there is no line for it."""
-        packed = self._lines.get(_key(sample_id, response_index))
+        packed = self._lines.get(_key(sample_id, response_index)) if self.lines else -1
         return None if packed < 0 else _STATUSES[packed & (1 << _STATUS_BITS) - 1]
 
     def offset(self, sample_id: str, response_index: int) -> int | None:
@@ -106,8 +130,10 @@ class JournalIndex:
 
     def has_other_content(self, sample_id: str, content: str) -> bool:
         """Whether lines of this id were made from a sample with other content."""
-        known = self._contents.get(digest64(sample_id))
-        return known not in (-1, _content_number(content))
+        if not self.lines:
+            return False
+        known = self._contents.get(digest64(orjson.dumps(sample_id)))
+        return known not in (-1, _content_number(content.encode()))
 
 
 class Journal:
@@ -130,6 +156,13 @@ class Journal:
         if not read_only:
             self._refuse_foreign()
             os.ftruncate(self._descriptor, self._end)
+        self._written = WrittenOrder() if self._end == 0 else None
+        """Where the lines belong, noted as they are written, where the file was empty when it was opened."""
+        self._sorted = False
+        self._unwritten: list[Entry] = []
+        self._then: list[Callable[[], None]] = []
+        self._writing = EndOfTurn(self._write_quietly)
+        self._failed: StorageError | None = None
         self.appended = 0
         """Lines written since the journal was opened."""
 
@@ -144,9 +177,49 @@ class Journal:
         """Whether there is at least one whole line."""
         return self._end > 0
 
+    def append_soon(self, entries: Sequence[Entry], then: Callable[[], None] | None = None) -> None:
+        """Write the lines by the end of the event loop's turn, with all that come until then; `then` is called after.
+
+        A write that failed is raised by whatever is called next, `flush` in the end.
+        """
+        if self._failed is not None:
+            raise self._failed
+        self._unwritten.extend(entries)
+        if then is not None:
+            self._then.append(then)
+        if len(self._unwritten) < _MOST_UNWRITTEN:
+            self._writing.ask()
+        else:  # a turn may be long where nothing has to be waited for
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is still to be written."""
+        if self._failed is not None:
+            raise self._failed
+        entries, self._unwritten = self._unwritten, []
+        then, self._then = self._then, []
+        if entries:
+            self._append_all(entries)
+        for call in then:
+            call()
+
+    def _append_all(self, entries: Sequence[Entry]) -> None:
+        try:
+            self.append(entries)
+        except StorageError:
+            for entry in entries:  # a nearly full disk may still take some of them
+                self.append([entry])
+
+    def _write_quietly(self) -> None:
+        try:
+            self.flush()
+        except StorageError as error:  # nobody is there to be told; the next caller is
+            self._failed = error
+
     def append(self, entries: Sequence[Entry]) -> None:
         """Write the lines in one go. When this returns, they survive the death of this process."""
-        block = b"".join([entry.head.line(entry.body) for entry in entries])
+        lines = [entry.head.line(entry.body) for entry in entries]
+        block = b"".join(lines)
         try:
             written = os.write(self._descriptor, block)
             if written != len(block):  # a nearly full disk takes a part of it
@@ -158,8 +231,17 @@ class Journal:
                 f"Cannot write to {str(self.path)!r} ({reason}). "
                 "Nothing before this is lost: make room, then run the same command again."
             ) from error
+        self._note_written(entries, lines)
         self._end += len(block)
         self.appended += len(entries)
+
+    def _note_written(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
+        self._sorted = False
+        if self._written is not None:
+            offset = self._end
+            for entry, line in zip(entries, lines, strict=True):
+                self._written.note(entry.head.position, entry.head.response_index, offset)
+                offset += len(line)
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
@@ -168,28 +250,30 @@ class Journal:
     def index(self) -> JournalIndex:
         """Read the heads of all lines."""
         index = JournalIndex()
-        for head, offset in self._heads():
-            index.note(head, offset)
+        for line, offset in self._heads():
+            index.note(line, offset)
         return index
 
     def in_order(self) -> Iterator[bytes]:
         """The last line of each key, in dataset order, whatever their order in the file."""
-        for position, offset in _LineOrder(self._heads(), _stored_position).places():
-            yield _moved_to(position, self.line_at(offset))
+        if self._sorted:
+            return self._lines()
+        order = self._order()
+        return self._lines() if order.is_sorted else self._placed(order)
 
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
         """Rewrite the file as one line a key, in dataset order, atomically. False if it was so already.
 
         `position_of` tells where a sample stands now, where that is not what its line says. The lines are told.
         """
-        order = _LineOrder(self._heads(), position_of or _stored_position)
-        if order.is_sorted:
+        order = self._order(position_of)
+        self._sorted = order.is_sorted
+        if self._sorted:
             return False
         replacement = self.path.with_name(self.path.name + ".compacting")
         try:
             with replacement.open("wb") as file:
-                for position, offset in order.places():
-                    file.write(_moved_to(position, self.line_at(offset)))
+                file.writelines(self._placed(order))
                 file.flush()
                 os.fsync(file.fileno())
             replacement.replace(self.path)
@@ -200,12 +284,14 @@ class Journal:
                 "Its content is complete: make room, then run again."
             ) from error
         self._reopen()
+        self._written, self._sorted = None, True
         return True
 
     def close(self) -> None:
         """Put everything on the disk and let go of the file."""
         if self._descriptor >= 0:
             if not self.read_only:
+                self._write_quietly()
                 os.fsync(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
@@ -245,16 +331,38 @@ class Journal:
         except OSError:
             return  # opening the file again cuts the torn line off
 
-    def _heads(self) -> Iterator[tuple[Head, int]]:
-        offset = 0
-        with self.path.open("rb", buffering=1 << 20) as file:
-            for number, raw in enumerate(file, start=1):
-                if offset >= self._end:  # a torn line, or what another process appends meanwhile
-                    return
-                yield self._head(raw, f"line {number}"), offset
-                offset += len(raw)
+    def _order(self, position_of: Callable[[Head], int] | None = None) -> WrittenOrder | ScannedOrder:
+        # A file that was empty when it was opened was filled in one pass: its lines say where their samples stand.
+        if self._written is not None:
+            return self._written
+        order = ScannedOrder()
+        for line, offset in self._heads():
+            position = line.position if position_of is None else position_of(line.parsed())
+            order.note(line.id, position, line.response_index, offset, says=line.position)
+        return order
 
-    def _head(self, raw: bytes, where: str) -> Head:
+    def _placed(self, order: WrittenOrder | ScannedOrder) -> Iterator[bytes]:
+        """The lines to keep, in order, each saying where its sample stands."""
+        if isinstance(order, WrittenOrder):
+            return map(self.line_at, order.offsets())
+        return (_moved_to(position, self.line_at(offset)) for position, offset in order.places())
+
+    def _lines(self) -> Iterator[bytes]:
+        left = self._end
+        with self.path.open("rb", buffering=1 << 20) as file:
+            for raw in file:
+                left -= len(raw)
+                if left < 0:  # a torn line, or what another process appends meanwhile
+                    return
+                yield raw
+
+    def _heads(self) -> Iterator[tuple[_RawHead, int]]:
+        offset = 0
+        for number, raw in enumerate(self._lines(), start=1):
+            yield self._head(raw, f"line {number}"), offset
+            offset += len(raw)
+
+    def _head(self, raw: bytes, where: str) -> _RawHead:
         match = _HEAD.match(raw)
         if match is None or not raw.endswith(b"}\n"):
             raise self._foreign(where)
@@ -264,14 +372,7 @@ class Journal:
                 f"{str(self.path)!r} was written with file schema {int(schema)}, and this version reads "
                 f"{SCHEMA_VERSION}. Choose another output directory."
             )
-        return Head(
-            id=orjson.loads(sample_id),
-            response_index=int(index),
-            position=int(position),
-            content=content.decode(),
-            status=_STATUSES[_STATUS_CODES[status.decode()]],
-            cost=None if cost == b"null" else float(cost),
-        )
+        return _RawHead(sample_id, int(index), int(position), content, status, cost)
 
     def line_at(self, offset: int, guess: int = 4096) -> bytes:
         """The line that begins at `offset`."""
@@ -284,74 +385,6 @@ class Journal:
                 f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it."
             )
         return self.line_at(offset, guess * 8)
-
-
-class _LineOrder:
-    """Which line comes where once a journal is in dataset order, in a few bytes a line.
-
-    A sample stands where its last line says. A slot a (position, response index) is filled with the offset of its last
-    line; only where two samples claim the same position (the dataset was edited between two entries) are the lines
-    sorted instead.
-    """
-
-    def __init__(self, heads: Iterator[tuple[Head, int]], position_of: Callable[[Head], int]) -> None:
-        self._positions, self._indexes, self._offsets = array("Q"), array("Q"), array("Q")
-        self._ids = array("Q")
-        self._place_of = DigestMap()
-        self.is_sorted = True
-        """Whether the lines are in order already, with one line a key, and say where they stand."""
-        moved = False
-        previous = (-1, 0, 0)
-        for head, offset in heads:
-            owner, position = digest64(head.id), position_of(head)
-            if (position, owner) != previous[:2]:
-                moved = moved or self._place_of.get(owner, position) != position
-                self._place_of.put(owner, position)
-            place = (position, owner, head.response_index)
-            self.is_sorted = self.is_sorted and place > previous and head.position == position
-            previous = place
-            self._positions.append(position)
-            self._indexes.append(head.response_index)
-            self._offsets.append(offset)
-            self._ids.append(owner)
-        if moved:
-            self.is_sorted = False
-            self._positions = array("Q", [self._place_of.get(owner) for owner in self._ids])
-
-    def places(self) -> Iterator[tuple[int, int]]:
-        """The position and the offset of each line to keep, in order."""
-        return self._by_slots() if self._slots_suffice() else self._by_sorting()
-
-    def _slots_suffice(self) -> bool:
-        if not self._offsets:
-            return True
-        width = max(self._indexes) + 1
-        if (max(self._positions) + 1) * width > _MAX_SLOTS_PER_LINE * len(self._offsets):
-            return False
-        owners = array("Q", bytes(8 * (max(self._positions) + 1)))
-        for position, owner in zip(self._positions, self._ids, strict=True):
-            if owners[position] not in (0, owner):
-                return False
-            owners[position] = owner
-        return True
-
-    def _by_slots(self) -> Iterator[tuple[int, int]]:
-        if not self._offsets:
-            return
-        width = max(self._indexes) + 1
-        slots = array("Q", bytes(8 * (max(self._positions) + 1) * width))
-        for position, index, offset in zip(self._positions, self._indexes, self._offsets, strict=True):
-            slots[position * width + index] = offset + 1
-        yield from ((number // width, slot - 1) for number, slot in enumerate(slots) if slot)
-
-    def _by_sorting(self) -> Iterator[tuple[int, int]]:
-        columns = zip(self._positions, self._ids, self._indexes, self._offsets, strict=True)
-        last = {(position, owner, index): offset for position, owner, index, offset in columns}
-        yield from ((place[0], last[place]) for place in sorted(last))
-
-
-def _stored_position(head: Head) -> int:
-    return head.position
 
 
 def position_in(line: bytes) -> int | None:
@@ -369,8 +402,8 @@ def _moved_to(position: int, line: bytes) -> bytes:
 
 
 def _key(sample_id: str, response_index: int) -> int:
-    return digest64(f"{response_index}\x00{sample_id}")
+    return digest64(b"%b%d" % (orjson.dumps(sample_id), response_index))
 
 
-def _content_number(content: str) -> int:
-    return int(content or "0", 16) & _CONTENT_MASK
+def _content_number(content: bytes) -> int:
+    return int(content or b"0", 16) & _CONTENT_MASK

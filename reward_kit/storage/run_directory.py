@@ -72,6 +72,13 @@ class RunDirectory:
             os.close(self._lock)
             self._lock = None
 
+    @classmethod
+    def seen_from_outside(cls, path: Path) -> Self:
+        """The directory as it is, to be asked about; it is not entered, and nothing may be written."""
+        directory = cls(path)
+        directory._manifest = directory._read_manifest()
+        return directory
+
     @property
     def rollouts_path(self) -> Path:
         """Where the rollouts are."""
@@ -101,11 +108,16 @@ class RunDirectory:
         `settings` are what the digest was made of: when it differs, the error names what changed. As long as nothing
         was made, nothing is bound: a wrong model name that was refused at once can be corrected.
         """
-        claims: dict[str, Any] = self._manifest.setdefault("digests", {})
-        known = claims.get(which)
+        if self.is_bound(which, digest, settings, advice=advice):
+            return True
+        self._manifest.setdefault("digests", {})[which] = {"digest": digest, "settings": dict(settings)}
+        self.write_manifest()
+        return False
+
+    def is_bound(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
+        """Whether they are bound to `digest`; False while they are free, an error when bound to another."""
+        known = self._manifest.get("digests", {}).get(which)
         if known is None or (known["digest"] != digest and self._is_unused(which)):
-            claims[which] = {"digest": digest, "settings": dict(settings)}
-            self.write_manifest()
             return False
         if known["digest"] != digest:
             changed = _changed(known["settings"], settings)
@@ -114,15 +126,20 @@ class RunDirectory:
 
     def set_results_aside(self, digest: str) -> Path | None:
         """For re-scoring: unless they were made with `digest`, move the old results aside and release their claim."""
-        known = self._manifest.get("digests", {}).get("results")
-        if known is None or known["digest"] == digest:
+        if not self.holds_other_results(digest):
             return None
+        known = self._manifest["digests"]["results"]
         kept = self._free_name(f"results.{known['digest'][:8]}")
         if self.results_path.exists():
             self.results_path.rename(kept)
         del self._manifest["digests"]["results"]
         self.write_manifest()
         return kept
+
+    def holds_other_results(self, digest: str) -> bool:
+        """Whether the results here are bound to another digest."""
+        known = self._manifest.get("digests", {}).get("results")
+        return known is not None and known["digest"] != digest
 
     def begin_phase(self, phase: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Note that a phase has begun; the entry returned is completed by `end_phase`."""

@@ -9,16 +9,15 @@ import json
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample
+from reward_kit.models import EvaluateResult, Failure, Rollout, Sample
 from reward_kit.storage.journal import Entry, Head, Status, position_in
 
 __all__ = ["preview_pair", "result_entry", "rollout_entry", "rollout_from_line"]
 
-_messages = TypeAdapter(list[Message])
 _IN_THE_HEAD = {"response_index", "cost"}
 
 
@@ -52,12 +51,11 @@ def rollout_from_line(line: bytes) -> Rollout:
 def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
     """The judged rollout as a line of `results.jsonl`."""
     failure = verdict if isinstance(verdict, Failure) else None
-    row = _answer_columns(rollout) | _verdict_columns(verdict) | _origin_columns(rollout)
+    row = _result_row(rollout, verdict)
     try:
-        conversation = orjson.Fragment(_messages.dump_json(rollout.messages, exclude_none=True))
-        body = orjson.dumps(row | {"messages": conversation}, default=_plain, option=orjson.OPT_NON_STR_KEYS)
-    except (TypeError, PydanticSerializationError):  # integers beyond 64 bits; text that is not valid Unicode
-        body = _forgiving(row | {"messages": _messages.dump_python(rollout.messages, exclude_none=True)})
+        body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
+        body = _forgiving(row)
     return Entry(_head(rollout, content, failure), body)
 
 
@@ -77,27 +75,28 @@ def _head(rollout: Rollout, content: str, failure: Failure | None) -> Head:
     return Head(sample.id, rollout.response_index, sample.position, content, status, rollout.cost)
 
 
-def _answer_columns(rollout: Rollout) -> dict[str, Any]:
-    answer = rollout.turns[-1] if rollout.turns and rollout.turns[-1].role == "assistant" else None
-    return {
-        "user_query": _last_text(rollout.sample, "user"),
-        "system_prompt": _last_text(rollout.sample, "system"),
-        "messages": None,
-        "assistant_response": answer.text if answer is not None else None,
-        "ground_truth_for_eval": rollout.sample.ground_truth,
+def _result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
+    sample, turns = rollout.sample, rollout.turns
+    row: dict[str, Any] = {
+        "user_query": _last_text(sample, "user"),
+        "system_prompt": _last_text(sample, "system"),
+        "messages": [*map(_set_fields, sample.messages), *map(_set_fields, turns)],
+        "assistant_response": turns[-1].text if turns and turns[-1].role == "assistant" else None,
+        "ground_truth_for_eval": sample.ground_truth,
+        **(_failed(verdict) if isinstance(verdict, Failure) else _judged(verdict)),
+        "model": rollout.model,
+        "usage": None if rollout.usage is None else _set_fields(rollout.usage),
+        "finish_reason": rollout.finish_reason,
+        "latency_ms": rollout.latency_ms,
+        "cached": rollout.cached,
+        "split": sample.split,
     }
+    if sample.columns:
+        row["columns"] = sample.columns
+    return row
 
 
-def _verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
-    if isinstance(verdict, Failure):
-        return {
-            "evaluation_score": None,
-            "evaluation_reason": None,
-            "evaluation_metrics": {},
-            "is_score_valid": False,
-            "error": f"{verdict.type}: {verdict.message}",
-            "failure": verdict.model_dump(),
-        }
+def _judged(verdict: EvaluateResult) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "evaluation_score": verdict.score,
         "evaluation_reason": verdict.reason,
@@ -109,26 +108,31 @@ def _verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
         "error": None,
     }
     if verdict.step_outputs is not None:
-        columns["step_outputs"] = [step.model_dump() for step in verdict.step_outputs]
+        columns["step_outputs"] = verdict.step_outputs
     return columns
 
 
-def _origin_columns(rollout: Rollout) -> dict[str, Any]:
-    columns: dict[str, Any] = {
-        "model": rollout.model,
-        "usage": rollout.usage.model_dump(exclude_none=True) if rollout.usage is not None else None,
-        "finish_reason": rollout.finish_reason,
-        "latency_ms": rollout.latency_ms,
-        "cached": rollout.cached,
-        "split": rollout.sample.split,
+def _failed(failure: Failure) -> dict[str, Any]:
+    return {
+        "evaluation_score": None,
+        "evaluation_reason": None,
+        "evaluation_metrics": {},
+        "is_score_valid": False,
+        "error": f"{failure.type}: {failure.message}",
+        "failure": failure,
     }
-    if rollout.sample.columns:
-        columns["columns"] = rollout.sample.columns
-    return columns
+
+
+def _set_fields(value: BaseModel) -> dict[str, Any]:
+    """The fields that hold something, without the cost of a full dump: nested models are left to `_plain`."""
+    return {name: held for name, held in value.__dict__.items() if held is not None}
 
 
 def _last_text(sample: Sample, role: str) -> str | None:
-    return next((message.text for message in reversed(sample.messages) if message.role == role), None)
+    for message in reversed(sample.messages):
+        if message.role == role:
+            return message.text
+    return None
 
 
 def _forgiving(row: dict[str, Any]) -> bytes:
@@ -137,6 +141,5 @@ def _forgiving(row: dict[str, Any]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """What orjson does not know: models as their fields, anything else as its text."""
-    dump = getattr(value, "model_dump", None)
-    return dump() if callable(dump) else str(value)
+    """What JSON writers do not know: models as their fields, anything else as its text."""
+    return value.model_dump() if isinstance(value, BaseModel) else str(value)

@@ -6,7 +6,6 @@ two fifths and four fifths of its slots in use, so an index over a million keys 
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 
 __all__ = ["DigestMap", "digest64"]
@@ -17,9 +16,8 @@ _SMALLEST = 8
 
 
 def digest64(text: str | bytes) -> int:
-    """A 64-bit digest of `text`: the same in every process, on every machine, unlike `hash`."""
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+    """A 64-bit digest of `text`, for this process only: the interpreter's own salted hash, by far the cheapest."""
+    return hash(text) & _MASK64
 
 
 class DigestMap:

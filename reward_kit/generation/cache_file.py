@@ -1,12 +1,12 @@
-"""The files of the response cache: append-only JSON lines, and an index of where each entry starts.
+"""The file of the response cache: append-only JSON lines, and an index of where each entry starts.
 
-    cache_dir/v1/0.jsonl … f.jsonl      a key's first hex digit names its shard
+    cache_dir/v1/responses.jsonl
 
     {"key":"<64 hex>","schema":1,"created":<unix seconds>,"model":"…","completion":{…}}
 
-An entry is one `write` to a file opened for appending, which no other process can cut in two; appending costs a tenth
-of what a file for each entry does. Nothing is ever changed in place: of two entries with one key the later counts, a
-line that does not parse is skipped, and a shard is pruned by putting a new file in its place.
+Entries are written to a file opened for appending, some or many in one `write`, which no other process can cut in two;
+that costs a tenth of what a file for each entry does. Nothing is ever changed in place: of two entries with one key the
+later counts, a line that does not parse is skipped, and the file is pruned by putting a new one in its place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import orjson
@@ -24,30 +25,28 @@ from reward_kit.utils.digest_map import DigestMap
 
 __all__ = [
     "CACHE_SCHEMA",
-    "SHARD_NAMES",
-    "Shard",
+    "EntryFile",
     "decode_entry",
     "encode_entry",
+    "entries_path",
     "entry_key",
     "key_digest",
     "lines",
-    "shard_dir",
 ]
 
 CACHE_SCHEMA = 1
 """The version of an entry and of what its key is made of; each has its own directory, so others are never read."""
-
-SHARD_NAMES = "0123456789abcdef"
-"""One shard a hex digit."""
 
 _KEY_LENGTH = 64
 _BEFORE_KEY = b'{"key":"'
 _KEY = slice(len(_BEFORE_KEY), len(_BEFORE_KEY) + _KEY_LENGTH)
 _AFTER_KEY = b'","schema":%d,"created":' % CACHE_SCHEMA
 _BLOCK = 1 << 20
-"""Bytes read at a time while a shard is scanned."""
+"""Bytes read at a time while the file is scanned."""
 _FIRST_READ = 4096
 """Bytes read for one entry; most fit, and more are read for those that do not."""
+_BETWEEN_LOOKS = 0.01
+"""Seconds during which a miss is believed without looking whether another process has written meanwhile."""
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
 """What filesystems without locks answer: some network and cluster filesystems, as they are mounted."""
 
@@ -57,7 +56,7 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOL
 
 def encode_entry(key: str, completion: Completion, *, model: str, created: int) -> bytes:
     """The entry's line. Raises ValueError for text that JSON cannot hold."""
-    body = completion.model_dump_json(exclude_defaults=True).encode()
+    body = completion.__pydantic_serializer__.to_json(completion, exclude_unset=True)
     head = b"%b%b%b%d" % (_BEFORE_KEY, key.encode(), _AFTER_KEY, created)
     return b'%b,"model":%b,"completion":%b}\n' % (head, orjson.dumps(model), body)
 
@@ -82,16 +81,16 @@ def entry_key(line: bytes) -> bytes | None:
 
 
 def key_digest(key: str | bytes) -> int:
-    """Sixty-four of the key's bits, none of which choose its shard."""
+    """Sixty-four of the key's bits."""
     return int(key[16:32], 16)
 
 
 # ── one file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shard_dir(cache_dir: Path) -> Path:
-    """Where the shards of the current schema are."""
-    return cache_dir / f"v{CACHE_SCHEMA}"
+def entries_path(cache_dir: Path) -> Path:
+    """Where the entries of the current schema are."""
+    return cache_dir / f"v{CACHE_SCHEMA}" / "responses.jsonl"
 
 
 def lines(descriptor: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
@@ -105,34 +104,35 @@ def lines(descriptor: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
             position += len(line) + 1
 
 
-class Shard:
-    """One file of entries. Opened when first used, and followed while other processes append to it or prune it."""
+class EntryFile:
+    """The entries of a cache. Opened when first used, and followed while other processes append to it or prune it."""
 
-    __slots__ = ("_descriptor", "_flags", "_index", "_scanned", "path")
+    __slots__ = ("_descriptor", "_flags", "_followed", "_index", "_scanned", "path")
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Name the file; nothing is opened yet."""
         self.path = path
         self._flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
         self._descriptor = -1
+        self._followed = 0.0
         self._forget()
 
     def find(self, key: str) -> bytes | None:
         """The line that `key`'s latest entry starts, whoever wrote it. Its 64-bit digest is all that was compared."""
         digest = key_digest(key)
         offset = self._index.get(digest)
-        if offset < 0 and self._follow():
+        if offset < 0 and self._may_have_grown() and self._follow():
             offset = self._index.get(digest)
         return None if offset < 0 else self._line_at(offset)
 
-    def append(self, key: str, line: bytes) -> None:
-        """Add an entry; once this returns, every process finds it, even if this one is killed at once."""
+    def append(self, entries: Mapping[str, bytes]) -> None:
+        """Add lines by key; once this returns, every process finds them, even if this one is killed at once."""
         while True:
             descriptor = self.open()
             locked = _lock_shared(descriptor)
             try:
                 if not self._replaced(os.fstat(descriptor)):
-                    self._write(descriptor, key, line)
+                    self._write(descriptor, entries)
                     return
             finally:
                 if locked:
@@ -146,7 +146,7 @@ class Shard:
         return self._descriptor
 
     def close(self) -> None:
-        """Close the file and forget its index; using the shard again opens it again."""
+        """Close the file and forget its index; using it again opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
@@ -155,6 +155,14 @@ class Shard:
     def _forget(self) -> None:
         self._index = DigestMap()
         self._scanned = 0
+
+    def _may_have_grown(self) -> bool:
+        """Whether it is time to look again for what others wrote: asking at every miss would cost a call each."""
+        now = time.monotonic()
+        if now - self._followed < _BETWEEN_LOOKS:
+            return False
+        self._followed = now
+        return True
 
     def _follow(self) -> bool:
         """Index what was appended since the last look; whether there was anything."""
@@ -199,14 +207,18 @@ class Shard:
                 return data
             size *= 4
 
-    def _write(self, descriptor: int, key: str, line: bytes) -> None:
-        start = _append(descriptor, line)
+    def _write(self, descriptor: int, entries: Mapping[str, bytes]) -> None:
+        block = b"".join(entries.values())
+        start = _append(descriptor, block)
         if start not in (0, self._scanned) and os.pread(descriptor, 1, start - 1) != b"\n":
-            # A writer died inside its line, and this one was glued to it. Say it again on a line of its own.
-            start = _append(descriptor, b"\n" + line) + 1
+            # A writer died inside its line, and these were glued to it. Say them again on lines of their own.
+            start = _append(descriptor, b"\n" + block) + 1
         if start == self._scanned:
-            self._index.put(key_digest(key), start)
-            self._scanned += len(line)
+            for key, line in entries.items():
+                self._index.put(key_digest(key), self._scanned)
+                self._scanned += len(line)
+        else:
+            self._followed = 0.0  # others wrote before: the next miss looks at all of it
 
 
 def _append(descriptor: int, data: bytes) -> int:

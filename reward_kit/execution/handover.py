@@ -1,0 +1,85 @@
+"""What is on its way from generate to score.
+
+Giving never waits, because what is given is on disk and somebody has to take it; whoever gives asks for room before
+making more, and so a slow reward slows generation down instead of filling memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import NamedTuple
+
+from reward_kit.models import Rollout
+
+__all__ = ["Handover", "Item"]
+
+
+class Item(NamedTuple):
+    """One rollout, or all rollouts of a sample."""
+
+    rollouts: list[Rollout]
+    content: str
+    """The digest of their sample's content."""
+
+
+class Handover:
+    """A queue between the hands of two stages, on one event loop."""
+
+    def __init__(self, capacity: int) -> None:
+        """Ask makers to wait while `capacity` items are on their way, until half of them are taken."""
+        self._capacity = capacity
+        self._items: deque[Item] = deque()
+        self._takers: deque[asyncio.Future[None]] = deque()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._ended = False
+
+    def give(self, item: Item) -> None:
+        """Hand an item on."""
+        self._items.append(item)
+        if len(self._items) >= self._capacity:
+            self._room.clear()
+        self._wake_one()
+
+    def end(self) -> None:
+        """Nothing more will be given."""
+        self._ended = True
+        while self._takers:
+            self._wake_one()
+
+    async def take(self) -> Item | None:
+        """The next item; None when nothing more will come."""
+        while not self._items:
+            if self._ended:
+                return None
+            await self._wait()
+        item = self._items.popleft()
+        if len(self._items) <= self._capacity // 2:
+            self._room.set()
+        return item
+
+    async def room(self) -> None:
+        """Come back when there is room for more."""
+        if not self._room.is_set():
+            await self._room.wait()
+
+    async def _wait(self) -> None:
+        taker = asyncio.get_running_loop().create_future()
+        self._takers.append(taker)
+        try:
+            await taker
+        except asyncio.CancelledError:
+            with contextlib.suppress(ValueError):
+                self._takers.remove(taker)
+            if self._items:  # this one was woken for an item; somebody else must be
+                self._wake_one()
+            raise
+
+    def _wake_one(self) -> None:
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(None)
+                return

@@ -1,0 +1,105 @@
+"""Which line of a journal comes where once it is in dataset order, in a few bytes a line.
+
+Sorting without sorting: a slot a (position, response index) is filled with the offset of its last line. Only where two
+samples claim the same position (the dataset was edited between two entries), or slots would be far more than lines, are
+the lines sorted instead.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from reward_kit.utils.digest_map import DigestMap, digest64
+
+__all__ = ["ScannedOrder", "WrittenOrder"]
+
+_MOST_SLOTS_A_LINE = 64
+
+
+class WrittenOrder:
+    """The order of lines that one pass over a dataset wrote: a position belongs to one sample, and stays its own."""
+
+    def __init__(self) -> None:
+        self._positions, self._indexes, self._offsets = array("Q"), array("I"), array("Q")
+        self._last = (-1, -1)
+        self.is_sorted = True
+        """Whether the lines are in order already, with one line a key."""
+
+    def note(self, position: int, response_index: int, offset: int) -> None:
+        """Take account of a line just written at `offset`."""
+        place = (position, response_index)
+        self.is_sorted = self.is_sorted and place > self._last
+        self._last = place
+        self._positions.append(position)
+        self._indexes.append(response_index)
+        self._offsets.append(offset)
+
+    def offsets(self) -> Iterator[int]:
+        """Where the lines to keep begin, in order: the last line of each key."""
+        if _slots_are_worth_it(self._positions, self._indexes):
+            return (offset for _, offset in _by_slots(self._positions, self._indexes, self._offsets))
+        columns = zip(self._positions, self._indexes, self._offsets, strict=True)
+        last = {(position, index): offset for position, index, offset in columns}
+        return (last[place] for place in sorted(last))
+
+
+class ScannedOrder:
+    """The order of lines found in a file, whoever wrote them: a sample stands where its last line says."""
+
+    def __init__(self) -> None:
+        self._positions, self._indexes, self._offsets = array("Q"), array("Q"), array("Q")
+        self._owners = array("Q")
+        self._place_of = DigestMap()
+        self._moved = False
+        self._in_order = True
+        self._last = (-1, 0, 0)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the lines are in order already, with one line a key, and say where they stand."""
+        return self._in_order and not self._moved
+
+    def note(self, sample_id: bytes, position: int, response_index: int, offset: int, *, says: int) -> None:
+        """Take account of the next line: its sample stands at `position`, and the line `says` where it stood."""
+        owner = digest64(sample_id)
+        if (position, owner) != self._last[:2]:
+            self._moved = self._moved or self._place_of.get(owner, position) != position
+            self._place_of.put(owner, position)
+        place = (position, owner, response_index)
+        self._in_order = self._in_order and place > self._last and says == position
+        self._last = place
+        self._positions.append(position)
+        self._indexes.append(response_index)
+        self._offsets.append(offset)
+        self._owners.append(owner)
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """The position and the offset of each line to keep, in order."""
+        if self._moved:
+            self._positions = array("Q", [self._place_of.get(owner) for owner in self._owners])
+        if _slots_are_worth_it(self._positions, self._indexes) and self._one_owner_a_position():
+            return _by_slots(self._positions, self._indexes, self._offsets)
+        columns = zip(self._positions, self._owners, self._indexes, self._offsets, strict=True)
+        last = {(position, owner, index): offset for position, owner, index, offset in columns}
+        return ((place[0], last[place]) for place in sorted(last))
+
+    def _one_owner_a_position(self) -> bool:
+        claimed = array("Q", bytes(8 * (max(self._positions) + 1)))
+        for position, owner in zip(self._positions, self._owners, strict=True):
+            if claimed[position] not in (0, owner):
+                return False
+            claimed[position] = owner
+        return True
+
+
+def _slots_are_worth_it(positions: array[int], indexes: array[int]) -> bool:
+    return bool(positions) and (max(positions) + 1) * (max(indexes) + 1) <= _MOST_SLOTS_A_LINE * len(positions)
+
+
+def _by_slots(positions: array[int], indexes: array[int], offsets: array[int]) -> Iterator[tuple[int, int]]:
+    width = max(indexes) + 1
+    slots = array("Q", bytes(8 * (max(positions) + 1) * width))
+    for position, index, offset in zip(positions, indexes, offsets, strict=True):
+        slots[position * width + index] = offset + 1
+    return ((number // width, slot - 1) for number, slot in enumerate(slots) if slot)
