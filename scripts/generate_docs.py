@@ -1,7 +1,7 @@
 """Writes docs/reference/cli.md and config.md from the program itself, or with --check says whether they are up to date.
 
-    python scripts/generate_docs.py            write
-    python scripts/generate_docs.py --check    exit 1 when what is there differs
+python scripts/generate_docs.py            write
+python scripts/generate_docs.py --check    exit 1 when what is there differs
 """
 
 from __future__ import annotations

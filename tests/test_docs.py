@@ -19,7 +19,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-BLOCK = re.compile(r"(?P<mark><!-- not run: [^>]+ -->\n)?```(?P<info>[^\n]*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(?P<mark><!-- not run: [^>]+ -->\n)?```(?P<info>[^\n]*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
+)
 SHOWN_ONLY = {"", "text", "console"}
 """What these blocks hold is output or a drawing."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from reward_kit.errors import StorageError
 from reward_kit.generation.cache import ResponseCache, draw_key, info, prune
-from reward_kit.generation.cache_shards import encode_entry
+from reward_kit.generation.cache_file import encode_entry, entries_path
 from reward_kit.models import Completion, Message
 
 NOW = int(datetime.now(UTC).timestamp())
@@ -25,10 +25,10 @@ def key(number: int) -> str:
 
 def put_aged(directory: Path, number: int, days: int, model: str = "m") -> None:
     """An entry as it would have been written so many days ago."""
-    shard = directory / "v1" / f"{key(number)[0]}.jsonl"
-    shard.parent.mkdir(parents=True, exist_ok=True)
+    entries = entries_path(directory)
+    entries.parent.mkdir(parents=True, exist_ok=True)
     completion = Completion(message=Message(role="assistant", content=f"answer {number:04}"))
-    with shard.open("ab") as file:
+    with entries.open("ab") as file:
         file.write(encode_entry(key(number), completion, model=model, created=NOW - days * DAY))
 
 
@@ -51,8 +51,8 @@ def aged(tmp_path: Path) -> Iterator[Path]:
 
 def test_info_counts_what_is_there(aged: Path) -> None:
     put_aged(aged, 3, 3, model="new")
-    with (aged / "v1" / "5.jsonl").open("ab") as shard:
-        shard.write(b'\n{"key":"torn')
+    with entries_path(aged).open("ab") as file:
+        file.write(b'\n{"key":"torn')
     seen = info(aged)
     assert (seen.entries, seen.superseded, seen.unreadable) == (40, 1, 1)
     assert seen.models == {"new": 30, "old": 10}
@@ -115,8 +115,8 @@ def test_prune_drops_everything_but_what_is_not_ours(aged: Path) -> None:
 def test_prune_always_drops_superseded_and_unreadable_lines(aged: Path) -> None:
     clean = size(aged)
     put_aged(aged, 3, 3)
-    with (aged / "v1" / "5.jsonl").open("ab") as shard:
-        shard.write(b"rubbish\n\n")
+    with entries_path(aged).open("ab") as file:
+        file.write(b"rubbish\n\n")
     report = prune(aged)
     assert (report.kept, report.removed) == (40, 2)
     assert size(aged) == report.bytes_after
@@ -126,9 +126,9 @@ def test_prune_always_drops_superseded_and_unreadable_lines(aged: Path) -> None:
 
 
 def test_a_broken_later_line_does_not_supersede_a_good_entry(aged: Path) -> None:
-    shard = aged / "v1" / f"{key(3)[0]}.jsonl"
-    good = next(line for line in shard.read_bytes().splitlines() if key(3).encode() in line)
-    with shard.open("ab") as file:
+    entries = entries_path(aged)
+    good = next(line for line in entries.read_bytes().splitlines() if key(3).encode() in line)
+    with entries.open("ab") as file:
         file.write(good[:-20] + b"}}\n")
     prune(aged)
     assert 3 in found(aged, range(40))
@@ -145,19 +145,19 @@ def test_an_open_cache_goes_on_in_the_new_files(aged: Path) -> None:
 
 
 def test_a_shared_file_keeps_its_permissions(aged: Path) -> None:
-    shard = aged / "v1" / f"{key(30)[0]}.jsonl"
-    shard.chmod(0o660)
+    entries = entries_path(aged)
+    entries.chmod(0o660)
     put_aged(aged, 30, 0)
     prune(aged)
-    assert stat.S_IMODE(shard.stat().st_mode) == 0o660
+    assert stat.S_IMODE(entries.stat().st_mode) == 0o660
 
 
-def test_a_shard_that_cannot_be_replaced_is_a_clear_error(aged: Path) -> None:
+def test_a_file_that_cannot_be_replaced_is_a_clear_error(aged: Path) -> None:
     put_aged(aged, 3, 3)
-    (aged / "v1" / f"{key(3)[0]}.tmp").mkdir()
+    (aged / "v1" / "responses.tmp").mkdir()
     before = size(aged)
     with pytest.raises(StorageError, match="could not be pruned"):
         prune(aged)
     assert size(aged) <= before
-    os.rmdir(aged / "v1" / f"{key(3)[0]}.tmp")
+    os.rmdir(aged / "v1" / "responses.tmp")
     assert found(aged, range(40)) == list(range(40))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from reward_kit.errors import MissingExtraError
 from reward_kit.integrations.deepeval import adapt_metric
 
 TURNS: Any = [
@@ -72,7 +71,7 @@ def deepeval(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_deepeval_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deepeval", None)
-    with pytest.raises(MissingExtraError, match="deepeval"):
+    with pytest.raises(ImportError, match="pip install deepeval"):
         adapt_metric(Exact())
 
 

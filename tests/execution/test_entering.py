@@ -1,0 +1,185 @@
+"""Who may enter a run directory: nobody beside another run, and nobody with other settings."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from reward_kit.errors import EndpointError, StorageError
+from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.result import RunResult
+from tests.generation.loopback import Reaction, complains
+from tests.loopback.endpoint import honest, serving
+from tests.loopback.runs import config, lines, questions, results, write_rows
+from tests.loopback.zygote import zygote
+
+
+def run(told: dict[str, Any], **options: Any) -> RunResult:
+    return EvaluationPipeline(told, **options).run()
+
+
+def files(home: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (home / "run").iterdir() if path.suffix == ".jsonl"}
+
+
+def test_two_runs_at_once_the_second_is_refused_and_the_first_is_unharmed(tmp_path: Path) -> None:
+    refusals: list[str] = []
+
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        if number == 1:  # the other process is in the middle of its run now
+            with pytest.raises(StorageError) as caught:
+                run(config(tmp_path))
+            refusals.append(str(caught.value))
+        return honest(body, number)
+
+    with serving(react) as endpoint, zygote() as processes:
+        pid = processes.start(config=config(tmp_path, endpoint.api_base))
+        assert processes.wait() == 0
+        assert len(endpoint.requests) == 4
+    assert refusals == [
+        f"Another run (process {pid}) is working in {str(tmp_path / 'run')!r}. "
+        "Wait for it, or choose another output.output_dir."
+    ]
+    assert len(results(tmp_path)) == 4
+
+
+def test_a_killed_run_leaves_no_lock_behind(tmp_path: Path) -> None:
+    pids: list[int] = []
+
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        if number == 1:
+            os.kill(pids[0], signal.SIGKILL)
+        return honest(body, number)
+
+    with serving(react) as endpoint, zygote() as processes:
+        told = config(tmp_path, endpoint.api_base, reward="steady")
+        pids.append(processes.start(config=told))
+        assert processes.wait() == -signal.SIGKILL
+        assert run(told).judged == 4
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "generation.model_name": {"generation__model_name": "other"},
+    "generation.temperature": {"generation__temperature": 0.1},
+    "generation.seed": {"generation__seed": 2},
+    "generation.max_tokens": {"generation__max_tokens": 7},
+    "generation.extra_body": {"generation__extra_body": {"min_tokens": 3}},
+    "generation.enabled": {"generation__enabled": False},
+    "system_prompt": {"system_prompt": "Be rude."},
+    "dataset.system_prompt": {"dataset__system_prompt": "Be rude."},
+    "dataset.prompt_template": {"dataset__prompt_template": "Say: {{ user_query }}"},
+    "dataset.column_mapping": {"dataset__column_mapping": {"user_query": "id"}},
+    "reward.params": {"reward__params": {"strictness": 2}},
+    "reward.function": {"reward": "steady"},
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_other_settings_are_refused_by_name_before_anything_is_sent(tmp_path: Path, changed: str) -> None:
+    with serving(honest) as endpoint:
+        run(config(tmp_path, endpoint.api_base))
+        before, sent = files(tmp_path), len(endpoint.requests)
+        with pytest.raises(StorageError) as caught:
+            run(config(tmp_path, endpoint.api_base, **CHANGES[changed]))
+        assert len(endpoint.requests) == sent
+    assert changed in str(caught.value)
+    assert "output.output_dir" in str(caught.value)
+    assert ("--rescore" in str(caught.value)) == changed.startswith("reward.")
+    assert files(tmp_path) == before
+
+
+HARMLESS: dict[str, Any] = {
+    "generation__api_params": {"max_concurrent_requests": 1, "max_retries": 1},
+    "generation__cache": {"enabled": False, "cache_dir": "elsewhere"},
+    "generation__n_mode": "fanout",
+    "reward__timeout": 5.0,
+    "reward__workers": 2,
+    "reward__pass_threshold": 0.5,
+    "max_cost": 1.0,
+}
+
+
+@pytest.mark.parametrize("setting", HARMLESS)
+def test_settings_that_change_no_answer_and_no_score_are_welcome(tmp_path: Path, setting: str) -> None:
+    run(config(tmp_path))
+    result = run(config(tmp_path, **{setting: HARMLESS[setting]}))
+    assert (result.counters.generated, result.counters.scored) == (0, 0)
+    assert result.judged == 4
+
+
+def test_another_threshold_changes_the_figures_of_a_finished_run(tmp_path: Path) -> None:
+    assert run(config(tmp_path)).summary["pass_rate"] == 0
+    assert run(config(tmp_path, reward__pass_threshold=0.0)).summary["pass_rate"] == 1
+
+
+def test_edited_reward_source_is_refused_and_rescored_on_request(tmp_path: Path) -> None:
+    reward = tmp_path / "mine.py"
+    reward.write_text("def f(messages, **kwargs):\n    return 0.25\n")
+    told = config(tmp_path, reward__function_path=f"{reward}:f")
+    run(told)
+    before = lines(tmp_path / "run" / "results.jsonl")
+    reward.write_text("def f(messages, **kwargs):\n    return 0.75\n")
+    with pytest.raises(StorageError, match=r"reward\.source.*--rescore"):
+        run(told)
+    assert lines(tmp_path / "run" / "results.jsonl") == before
+    result = run(told, rescore=True)
+    assert result.mean_score == 0.75
+    assert result.counters.generated == 0
+    (kept,) = (tmp_path / "run").glob("results.*.jsonl")
+    assert lines(kept) == before
+    assert run(told).mean_score == 0.75, "entering again with the new reward is welcome now"
+
+
+def test_rescoring_with_the_same_reward_does_nothing(tmp_path: Path) -> None:
+    told = config(tmp_path)
+    run(told)
+    before = files(tmp_path)
+    assert run(told, rescore=True).counters.scored == 0
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("column", ["user_query", "ground_truth_for_eval", "level"])
+def test_a_row_that_changed_under_its_id_is_refused(tmp_path: Path, column: str) -> None:
+    told = config(tmp_path)
+    run(told)
+    before = files(tmp_path)
+    write_rows(tmp_path / "dataset.jsonl", [*questions(3), questions(4)[3] | {column: "changed"}])
+    with pytest.raises(StorageError, match=r"'s3' is not what it was.*output\.output_dir"):
+        run(told)
+    assert {name: content[: len(before[name])] for name, content in files(tmp_path).items()} == before
+
+
+def test_what_an_endpoint_refused_at_once_can_be_corrected(tmp_path: Path) -> None:
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        return honest(body, number) if body["model"] == "right" else complains(404, "no such model")
+
+    with serving(react) as endpoint:
+        with pytest.raises(EndpointError):
+            run(config(tmp_path, endpoint.api_base, generation__model_name="wrong", reward="quick"))
+        assert run(config(tmp_path, endpoint.api_base, generation__model_name="right", reward="steady")).judged == 4
+
+
+def test_a_foreign_file_in_the_directory_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    mine = tmp_path / "run" / "results.jsonl"
+    mine.write_text('{"id": "mine", "score": 1}')
+    with pytest.raises(StorageError, match="is not a line of a run"):
+        run(config(tmp_path))
+    assert mine.read_text() == '{"id": "mine", "score": 1}'
+
+
+def test_the_manifest_tells_the_story_of_the_directory(tmp_path: Path) -> None:
+    told = config(tmp_path)
+    run(told, phase="inference")
+    run(told, phase="execution")
+    manifest = orjson.loads((tmp_path / "run" / "manifest.json").read_bytes())
+    assert [(phase["phase"], phase["status"]) for phase in manifest["phases"]] == [
+        ("inference", "finished"),
+        ("execution", "finished"),
+    ]
+    assert set(manifest["digests"]) == {"rollouts", "results"}

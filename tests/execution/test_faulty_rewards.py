@@ -1,0 +1,135 @@
+"""A reward that raises, hangs, dies or returns rubbish costs that record only, and never becomes a zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.errors import ConfigError
+from reward_kit.execution.pipeline import EvaluationPipeline
+from tests.loopback.runs import config, results
+
+EVERYWHERE = {
+    "raise": "ZeroDivisionError",
+    "hang": "did not return within",
+    "nothing": "returned a NoneType",
+    "words": "returned a str",
+    "nan": "nan",
+    "infinite": "inf",
+    "invalid": "I cannot tell",
+    "error": "the judge was out",
+    "object": "",
+    "many": "returned",
+}
+ONLY_IN_A_PROCESS = {"exit": "exited with code 7", "quit": "SystemExit", "memory": "MemoryError"}
+ONLY_ON_THE_LOOP = {"quit": "SystemExit", "cancel": "cancelled"}
+ONLY_IN_A_BATCH = {
+    "raise": "",
+    "hang": "did not return within",
+    "nothing": "",
+    "words": "",
+    "many": "9 results for 2",
+    "object": "",
+}
+
+
+def rows(faults: dict[str, str]) -> list[dict[str, Any]]:
+    """Rows that provoke each fault, with harmless ones between them."""
+    mixed = [name for fault in faults for name in (f"<{fault}>", f"fine {fault}")]
+    return [{"id": name, "user_query": f"Please {name}"} for name in mixed]
+
+
+def check(home: Path, faults: dict[str, str], n: int = 1) -> None:
+    found = results(home)
+    assert len(found) == 2 * len(faults) * n
+    for (name, _), row in found.items():
+        if name.startswith("fine"):
+            assert row["error"] is None
+            assert row["evaluation_score"] is not None
+            continue
+        assert row["evaluation_score"] is None, f"{name} has a score"
+        assert row["is_score_valid"] is False
+        assert row["failure"]["stage"] == "score"
+        assert faults[name.strip("<>")] in row["error"], name
+
+
+def run(home: Path, reward: str, faults: dict[str, str], **settings: Any) -> None:
+    told = config(
+        home,
+        rows=rows(faults),
+        reward=reward,
+        reward__timeout=1.0,
+        reward__workers=2,
+        reward__memory_mb=1024,
+        **settings,
+    )
+    result = EvaluationPipeline(told).run()
+    n = told["generation"].get("n", 1)
+    assert (result.judged, result.failed) == (len(faults) * n, len(faults) * n)
+    check(home, faults, n)
+
+
+def test_in_a_worker_process(tmp_path: Path) -> None:
+    run(tmp_path, "faulty", EVERYWHERE | ONLY_IN_A_PROCESS)
+
+
+def test_on_the_loop(tmp_path: Path) -> None:
+    run(tmp_path, "faulty_async", EVERYWHERE | ONLY_ON_THE_LOOP)
+
+
+@pytest.mark.parametrize("reward", ["faulty_batch", "faulty_batch_async"])
+def test_a_faulty_call_costs_its_group_only(tmp_path: Path, reward: str) -> None:
+    faults = ONLY_IN_A_BATCH | (ONLY_IN_A_PROCESS if reward == "faulty_batch" else {})
+    run(tmp_path, reward, faults, generation__n=2)
+
+
+def test_one_member_of_a_group_may_be_without_a_verdict(tmp_path: Path) -> None:
+    told = config(tmp_path, rows=[{"id": "a", "user_query": "<one>"}], reward="faulty_batch", generation__n=3)
+    EvaluationPipeline(told).run()
+    rows = results(tmp_path)
+    assert rows["a", 0]["evaluation_score"] is None
+    assert "only this one" in rows["a", 0]["error"]
+    assert [rows["a", draw]["error"] for draw in (1, 2)] == [None, None]
+
+
+def test_a_reward_that_changes_what_it_is_handed_changes_nothing_for_others(tmp_path: Path) -> None:
+    row = {"id": "a", "user_query": "q", "ground_truth_for_eval": {"value": 1}, "notes": ["n"]}
+    EvaluationPipeline(config(tmp_path, rows=[row], reward="greedy", generation__n=3)).run()
+    rows = results(tmp_path)
+    assert [row["evaluation_reason"] for row in rows.values()] == ["1 n"] * 3
+    assert all(row["ground_truth_for_eval"] == {"value": 1} for row in rows.values())
+    assert all(row["columns"] == {"notes": ["n"]} for row in rows.values())
+
+
+@pytest.mark.parametrize("fault", ["surrogate", "steps"])
+@pytest.mark.parametrize("reward", ["faulty", "faulty_async"])
+def test_a_result_that_json_cannot_hold_does_not_end_the_run(tmp_path: Path, reward: str, fault: str) -> None:
+    told = config(tmp_path, rows=rows({fault: ""}), reward=reward)
+    assert EvaluationPipeline(told).run().status == "finished"
+    assert results(tmp_path)[f"fine {fault}", 0]["error"] is None
+    assert results(tmp_path)[f"<{fault}>", 0]["evaluation_score"] in (1.0, None)
+
+
+def test_failures_are_not_owed_again_unless_asked_for(tmp_path: Path) -> None:
+    told = config(tmp_path, rows=rows({"raise": ""}), reward="faulty")
+    assert EvaluationPipeline(told).run().counters.scored == 2
+    assert EvaluationPipeline(told).run().counters.scored == 0
+    again = EvaluationPipeline(told, retry_failed=True).run()
+    assert (again.counters.generated, again.counters.scored) == (0, 1)
+    assert len(results(tmp_path)) == 2
+
+
+def test_a_reward_that_cannot_be_loaded_in_a_worker_is_one_sentence(tmp_path: Path) -> None:
+    reward = tmp_path / "late.py"
+    reward.write_text(
+        "import os\nif os.environ.get('HERE') != str(os.getpid()):\n    raise RuntimeError('not in this process')\n"
+        "def f(messages, **kwargs):\n    return 1.0\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        import os
+
+        patch.setenv("HERE", str(os.getpid()))
+        with pytest.raises(ConfigError, match="not in this process"):
+            EvaluationPipeline(config(tmp_path, reward__function_path=f"{reward}:f")).run()

@@ -1,0 +1,203 @@
+"""kill -9 at chosen bytes, file operations and requests, in both stages; then resume, and compare with a quiet run."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.generation.loopback import Loopback, Says
+from tests.loopback.endpoint import honest, prompt_of, serving
+from tests.loopback.runs import Key, config, judged, keys, lines, questions, results
+from tests.loopback.zygote import Zygote, zygote
+
+SAMPLES, N, CONCURRENCY = 6, 2, 3
+KILLED = -signal.SIGKILL
+
+
+@dataclass
+class Bench:
+    """One endpoint and one zygote for all points of a test."""
+
+    endpoint: Loopback
+    processes: Zygote
+    home: Path
+    kill_at_request: int = 0
+    pid: int = 0
+    quiet: dict[Key, dict[str, Any]] = field(default_factory=dict)
+
+    def settings(self, run: str, *, n: int = N, cache: bool = False, reward: str = "quick") -> dict[str, Any]:
+        return config(
+            self.home,
+            self.endpoint.api_base,
+            reward=reward,
+            output__output_dir=str(self.home / run),
+            generation__n=n,
+            generation__n_mode="fanout",
+            generation__api_params={"max_concurrent_requests": CONCURRENCY},
+            generation__cache={"enabled": cache, "cache_dir": str(self.home / f"cache-{run}")},
+        )
+
+    def react(self, body: dict[str, Any], number: int) -> Says:
+        if self.kill_at_request:
+            self.kill_at_request -= 1
+            if not self.kill_at_request:
+                os.kill(self.pid, signal.SIGKILL)
+        return honest(body, number)
+
+    def enter(self, settings: dict[str, Any], die_at: dict[str, int] | None = None, phase: str = "both") -> int:
+        """Enter the run once; how that ended."""
+        point = die_at or {}
+        self.kill_at_request = point.get("request", 0)
+        self.pid = self.processes.start(config=settings, phase=phase, die_at=point)
+        status = self.processes.wait()
+        self.kill_at_request = 0
+        return status
+
+    def paid(self) -> Counter[tuple[str, int]]:
+        """What the endpoint was asked since the last time this was asked."""
+        asked = Counter((prompt_of(body), body["seed"]) for body in self.endpoint.requests)
+        self.endpoint.requests.clear()
+        return asked
+
+
+@pytest.fixture
+def bench(shared: Bench) -> Bench:
+    shared.endpoint.requests.clear()
+    return shared
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with ExitStack() as stack:
+        home = tmp_path_factory.mktemp("kills")
+        made: list[Bench] = []
+
+        def react(body: dict[str, Any], number: int) -> Says:
+            return made[0].react(body, number)
+
+        endpoint = stack.enter_context(serving(react))
+        made.append(Bench(endpoint, stack.enter_context(zygote()), home))
+        config(home, rows=questions(SAMPLES))
+        assert made[0].enter(made[0].settings("quiet")) == 0
+        made[0].quiet = judged(results(home, "quiet"))
+        yield made[0]
+
+
+def held(path: Path) -> set[Key]:
+    """The keys of the whole lines of a journal that may end in a torn one."""
+    if not path.exists():
+        return set()
+    whole = path.read_bytes().rpartition(b"\n")[0]
+    whole_file = path.with_name("whole")
+    whole_file.write_bytes(whole + b"\n" if whole else b"")
+    return set(keys(lines(whole_file)))
+
+
+def check_finished(bench: Bench, run: str, n: int = N) -> None:
+    """The same records as in the quiet run, in order, one line each, and nothing else lying about."""
+    assert judged(results(bench.home, run)) == {key: row for key, row in bench.quiet.items() if key[1] < n}
+    in_order = [(f"s{i}", draw) for i in range(SAMPLES) for draw in range(n)]
+    for name in ("rollouts.jsonl", "results.jsonl"):
+        assert keys(lines(bench.home / run / name)) == in_order
+    known = {".lock", "config.yaml", "manifest.json", "rollouts.jsonl", "results.jsonl", "summary.json", "whole"}
+    left_over = {path.name for path in (bench.home / run).iterdir()} - known
+    assert left_over <= {"reward_output.log"}
+
+
+def seeded_points(seed: int, size: int) -> list[dict[str, int]]:
+    """Bytes up to the size of both journals together, requests, and file operations."""
+    dice = random.Random(seed)
+    points = [{"bytes": dice.randint(1, size)} for _ in range(48)]
+    points += [{"request": dice.randint(1, SAMPLES)} for _ in range(16)]
+    points += [{"operation": number} for number in range(1, 33)]
+    return points
+
+
+def test_a_run_killed_anywhere_comes_out_the_same_and_pays_only_for_what_was_in_flight(bench: Bench) -> None:
+    journals = [bench.home / "quiet" / name for name in ("rollouts.jsonl", "results.jsonl")]
+    size = sum(journal.stat().st_size for journal in journals)
+    killed_in: Counter[str] = Counter()
+    for number, point in enumerate(seeded_points(20, size // 2)):
+        n, cache = 1 + number % 2, number % 3 == 0
+        run = f"point-{number}"
+        settings = bench.settings(run, n=n, cache=cache, reward="steady" if number % 10 == 7 else "quick")
+        if bench.enter(settings, point) == KILLED:
+            killed_in["score" if held(bench.home / run / "results.jsonl") else "generate"] += 1
+        before, on_disk = bench.paid(), held(bench.home / run / "rollouts.jsonl")
+        assert held(bench.home / run / "results.jsonl") <= on_disk, "what is judged is on disk first"
+        assert bench.enter(settings) == 0, point
+        check_finished(bench, run, n)
+        again = before & bench.paid()
+        assert len({prompt for prompt, _ in again}) <= CONCURRENCY, (point, again)
+        assert before.total() - again.total() >= len(on_disk), point
+        shutil.rmtree(bench.home / run)
+    assert killed_in.total() >= 80, killed_in
+    assert min(killed_in["generate"], killed_in["score"]) >= 20, killed_in
+
+
+def test_a_run_killed_again_and_again_still_ends_and_loses_nothing(bench: Bench) -> None:
+    settings = bench.settings("unlucky")
+    kills, on_disk = 0, 0
+    for attempt in range(30):
+        status = bench.enter(settings, {"bytes": 900 + 100 * (attempt % 5)})
+        now = len(held(bench.home / "unlucky" / "rollouts.jsonl"))
+        assert now >= on_disk, "what was on disk is gone"
+        on_disk = now
+        if status != KILLED:
+            break
+        kills += 1
+    assert kills >= 5
+    assert status == 0
+    check_finished(bench, "unlucky")
+    paid = bench.paid()
+    assert paid.total() - len(paid) <= kills * CONCURRENCY * N
+
+
+def test_scoring_old_rollouts_survives_kills_and_asks_the_endpoint_nothing(bench: Bench) -> None:
+    settings = bench.settings("later")
+    assert bench.enter(settings, phase="inference") == 0
+    bench.paid()
+    statuses = [bench.enter(settings, {"bytes": cut}, phase="execution") for cut in (1, 650, 1300, 2000)]
+    assert statuses == [KILLED] * 4
+    assert bench.enter(settings, phase="execution") == 0
+    check_finished(bench, "later")
+    assert not bench.paid()
+
+
+def test_judging_again_survives_kills_and_keeps_the_old_results_aside(bench: Bench) -> None:
+    settings = bench.settings("again")
+    assert bench.enter(settings) == 0
+    old = lines(bench.home / "again" / "results.jsonl")
+    other = settings | {"reward": settings["reward"] | {"params": {"strictness": 2}}}
+    for point in ({"operation": 6}, {"operation": 9}, {"bytes": 700}, {"operation": 12}):
+        bench.processes.run(config=other, rescore=True, die_at=point)
+    assert bench.processes.run(config=other, rescore=True) == 0
+    assert judged(results(bench.home, "again")) == bench.quiet
+    (kept,) = (bench.home / "again").glob("results.*.jsonl")
+    assert lines(kept) == old
+    assert bench.enter(settings) == 2, "the first reward must no longer be welcome"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_journals_cut_at_any_byte_are_mended(bench: Bench, seed: int) -> None:
+    dice = random.Random(seed)
+    for number in range(4):
+        run = f"cut-{seed}-{number}"
+        shutil.copytree(bench.home / "quiet", bench.home / run)
+        for name in ("rollouts.jsonl", "results.jsonl"):
+            journal = bench.home / run / name
+            os.truncate(journal, dice.randint(0, journal.stat().st_size - 1))
+        kept = held(bench.home / run / "rollouts.jsonl")
+        assert bench.enter(bench.settings(run)) == 0
+        check_finished(bench, run)
+        assert bench.paid().total() == SAMPLES * N - len(kept)

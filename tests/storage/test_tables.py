@@ -1,0 +1,155 @@
+"""Rollouts and records as lines: what is written is what is read back, and the columns are those users know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reward_kit.errors import StorageError
+from reward_kit.models import (
+    ChatCompletionMessageToolCall,
+    EvaluateResult,
+    Failure,
+    FunctionCall,
+    Message,
+    MetricResult,
+    Rollout,
+    Sample,
+    StepOutput,
+    Usage,
+)
+from reward_kit.storage.tables import preview_pair, result_entry, rollout_entry, rollout_from_line
+
+LATE = Failure(stage="generate", type="ProviderError", message="late", retryable=True)
+COLUMNS = {
+    "schema", "id", "response_index", "position", "content", "status", "cost", "user_query", "system_prompt",
+    "messages", "assistant_response", "ground_truth_for_eval", "evaluation_score", "evaluation_reason",
+    "evaluation_metrics", "is_score_valid", "error", "model", "usage", "finish_reason", "latency_ms", "cached", "split",
+}  # fmt: skip
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=4), inside, max_size=3),
+    max_leaves=6,
+)
+calls = st.builds(
+    ChatCompletionMessageToolCall,
+    id=st.text(max_size=3),
+    function=st.builds(FunctionCall, name=st.text(max_size=3), arguments=st.text(max_size=5)),
+)
+messages = st.builds(
+    Message,
+    role=st.sampled_from(["user", "assistant", "system", "tool"]),
+    content=st.none() | st.text(max_size=8) | st.just([{"type": "text", "text": "part"}]),
+    tool_calls=st.none() | st.lists(calls, max_size=2),
+    reasoning_content=st.none() | st.text(max_size=4),
+)
+samples = st.builds(
+    Sample,
+    id=st.text(min_size=1, max_size=8),
+    messages=st.lists(messages, min_size=1, max_size=3),
+    ground_truth=plain,
+    split=st.none() | st.text(max_size=4),
+    columns=st.dictionaries(st.text(max_size=5), plain, max_size=3),
+    tools=st.none() | st.just([{"type": "function", "function": {"name": "f"}}]),
+    position=st.integers(0, 10**9),
+)
+rollouts = st.builds(
+    Rollout,
+    sample=samples,
+    response_index=st.integers(0, 100),
+    turns=st.lists(messages, max_size=2),
+    model=st.none() | st.text(max_size=4),
+    sampling=st.just({"temperature": 0.5, "stop": ["a"]}),
+    finish_reason=st.none() | st.just("stop"),
+    usage=st.none()
+    | st.builds(Usage, prompt_tokens=st.integers(0, 99), reasoning_tokens=st.none() | st.integers(0, 9)),
+    cost=st.none() | st.floats(0, 5),
+    latency_ms=st.none() | st.floats(0, 5),
+    cached=st.booleans(),
+    failure=st.none() | st.just(LATE),
+)
+
+
+def line_of(rollout: Rollout) -> bytes:
+    entry = rollout_entry(rollout, "00")
+    return entry.head.line(entry.body)
+
+
+@given(rollouts)
+def test_a_rollout_is_read_back_as_it_was(rollout: Rollout) -> None:
+    line = line_of(rollout)
+    assert line.count(b"\n") == 1
+    assert rollout_from_line(line) == rollout
+
+
+def a_rollout(**changes: Any) -> Rollout:
+    sample = Sample(
+        id="a",
+        messages=[Message(role="system", content="Be brief."), Message(role="user", content="2+2?")],
+        ground_truth="4",
+        columns={"level": 3},
+        position=7,
+    )
+    return Rollout(
+        sample=sample, response_index=1, turns=[Message(role="assistant", content="4")], model="m", cost=0.1
+    ).model_copy(update=changes)
+
+
+def row_of(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
+    entry = result_entry(rollout, "00", verdict)
+    row: dict[str, Any] = orjson.loads(entry.head.line(entry.body))
+    return row
+
+
+def test_a_verdict_has_the_columns_users_know() -> None:
+    metrics = {"exact": MetricResult(score=1.0, reason="same", is_score_valid=True)}
+    row = row_of(a_rollout(), EvaluateResult(score=0.5, reason="half", metrics=metrics))
+    assert row.keys() >= COLUMNS
+    assert (row["id"], row["response_index"], row["position"], row["status"]) == ("a", 1, 7, "ok")
+    assert (row["user_query"], row["system_prompt"], row["assistant_response"]) == ("2+2?", "Be brief.", "4")
+    assert (row["evaluation_score"], row["evaluation_reason"], row["error"]) == (0.5, "half", None)
+    assert row["evaluation_metrics"] == {"exact": {"score": 1.0, "is_score_valid": True, "reason": "same"}}
+    assert row["columns"] == {"level": 3}
+
+
+@pytest.mark.parametrize(("retryable", "status"), [(True, "retry"), (False, "failed")])
+def test_a_failure_has_no_score(retryable: bool, status: str) -> None:
+    failure = Failure(stage="score", type="RewardError", message="it broke", retryable=retryable)
+    row = row_of(a_rollout(), failure)
+    assert row.keys() >= COLUMNS
+    assert (row["evaluation_score"], row["is_score_valid"], row["error"]) == (None, False, "RewardError: it broke")
+    assert (row["status"], row["failure"]["stage"]) == (status, "score")
+
+
+def test_step_rewards_are_kept() -> None:
+    steps = [StepOutput(step_index=0, base_reward=0.25, metrics={"x": 1})]
+    assert row_of(a_rollout(), EvaluateResult(score=1.0, step_outputs=steps))["step_outputs"][0]["base_reward"] == 0.25
+
+
+@pytest.mark.parametrize("truth", [2**70, "lone \ud800 surrogate", {1: "a key that is a number"}])
+def test_what_json_can_hardly_hold_is_written_all_the_same(truth: Any) -> None:
+    rollout = a_rollout()
+    rollout = rollout.model_copy(update={"sample": rollout.sample.model_copy(update={"ground_truth": truth})})
+    assert row_of(rollout, EvaluateResult(score=1.0))["evaluation_score"] == 1.0
+    assert rollout_from_line(line_of(rollout)).sample.id == "a"
+
+
+def test_a_preview_pair_is_made_only_of_answers() -> None:
+    answered = row_of(a_rollout(), EvaluateResult(score=1.0))
+    assert preview_pair(answered) == {"messages": answered["messages"], "id": "a", "ground_truth": "4"}
+    assert preview_pair(row_of(a_rollout(turns=[], failure=LATE), LATE)) is None
+
+
+@pytest.mark.parametrize("line", [b"{}", b"not json", b'{"schema":1,"id":"a","response_index":0}'])
+def test_a_line_that_is_no_rollout_is_refused_in_a_sentence(line: bytes) -> None:
+    with pytest.raises(StorageError, match=r"is not a rollout .* rollouts\.jsonl"):
+        rollout_from_line(line)

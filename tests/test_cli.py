@@ -1,0 +1,126 @@
+"""The command line itself: help that imports nothing, errors in one sentence, bugs with their traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reward_kit.cli
+from reward_kit import __version__
+from reward_kit.cli import COMMANDS, cli, main
+from reward_kit.errors import ConfigError, DatasetError, EndpointError, StorageError
+
+HEAVY = (
+    "hydra",
+    "omegaconf",
+    "aiohttp",
+    "pydantic",
+    "rich",
+    "jinja2",
+    "pyarrow",
+    "asyncio",
+    "yaml",
+    "orjson",
+    "cloudpickle",
+)
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom reward_kit.cli import main\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
+        f"print('LOADED', sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    assert python(code).splitlines()[-1] == "LOADED []"
+
+
+def test_help_lists_every_command_with_the_line_its_own_help_begins_with(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leave:
+        main(["--help"])
+    assert leave.value.code == 0
+    shown = capsys.readouterr().out
+    for name, entry in COMMANDS.items():
+        assert f"{name} " in shown
+        assert entry.summary in shown
+        assert cli.get_command(None, name) is not None  # type: ignore[arg-type]  # lazily loaded: no context is needed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leave:
+        main([name, "--help"])
+    assert leave.value.code == 0
+    assert f"Usage: reward-kit {name}" in capsys.readouterr().out
+
+
+def test_the_module_is_the_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "reward_kit", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == f"reward-kit, version {__version__}"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ConfigError("wrong"), 2), (DatasetError("wrong"), 2), (StorageError("wrong"), 1), (EndpointError("wrong"), 1)],
+)
+def test_an_error_of_ours_is_one_sentence(
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(error))
+    with pytest.raises(SystemExit) as leave:
+        main(["run"])
+    assert leave.value.code == code
+    assert capsys.readouterr().err == "Error: wrong\n"
+
+
+def test_an_error_of_ours_is_shown_whole_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(ConfigError("wrong")))
+    with pytest.raises(ConfigError):
+        main(["run", "--verbose"])
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(KeyError("a bug")))
+    with pytest.raises(KeyError):
+        main(["run"])
+
+
+def test_an_interrupt_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(KeyboardInterrupt()))
+    with pytest.raises(SystemExit) as leave:
+        main(["run"])
+    assert leave.value.code == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_output_into_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    assert reader.stdin is not None
+    reader.wait()
+    done = subprocess.run(
+        [sys.executable, "-m", "reward_kit", "--help"],
+        stdout=reader.stdin,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    reader.stdin.close()
+    assert "Traceback" not in done.stderr
+
+
+def _raising(error: BaseException) -> object:
+    def fail(**_: object) -> None:
+        raise error
+
+    return fail
