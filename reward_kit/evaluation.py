@@ -24,6 +24,7 @@ def evaluate(
     model: str | ModelClient | None = None,
     n: int = 1,
     params: Mapping[str, Any] | None = None,
+    reward_settings: Mapping[str, Any] | None = None,
     output_dir: str | Path | None = None,
     **settings: Any,
 ) -> RunResult:
@@ -33,7 +34,9 @@ def evaluate(
     its import path. Without a `model`, the answers are taken from the data. Without an `output_dir` the files go to a
     temporary directory; with one, the run is durable and calling again resumes it.
 
-    Further keywords are settings of the config: `generation={"temperature": 0.2}`, `system_prompt="…"`, `max_cost=5`.
+    `params` reach the reward by name; `reward_settings` are further keys of the config's `reward`, such as `timeout` or
+    `pass_threshold`. All other keywords are settings of the config: `generation={"temperature": 0.2}`,
+    `system_prompt="…"`, `max_cost=5`.
 
         result = evaluate([{"user_query": "2+2?", "ground_truth_for_eval": "4"}], my_reward, model="local", n=4)
         print(result.mean_score, result.summary["pass_at_k"])
@@ -46,7 +49,7 @@ def evaluate(
     config: dict[str, Any] = dict(settings)
     config["generation"] = {"enabled": model is not None, "model_name": name, "n": n, **config.get("generation", {})}
     config["reward"] = {
-        "function_path": _label(reward), "params": dict(params or {}), **config.get("reward", {})
+        "function_path": _label(reward), "params": dict(params or {}), **(reward_settings or {})
     }  # fmt: skip
     config["output"] = {**config.get("output", {}), "output_dir": str(directory)}
     if path is not None:

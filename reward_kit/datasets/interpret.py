@@ -126,11 +126,16 @@ class Interpreter:
 def _id(value: Any, column: str) -> str | None:
     if value is None or value == "":
         return None
-    if isinstance(value, str):
+    if isinstance(value, str) and _is_unicode(value):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise BadRow(f"column {column!r} is {value!r}; an id is text or a whole number")
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text can be written to a file: half of a surrogate pair cannot."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _text_or_none(columns: Columns, name: str) -> str | None:

@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.config_models import PipelineConfig
+from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
 from reward_kit.execution.result import RunStatus
-from reward_kit.execution.scorers import Reward, open_scorer
-from reward_kit.execution.stages import Feed, Stop, generate, score, work_with_hands
+from reward_kit.execution.scorers import Reward, Scorer, open_scorer
+from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
 from reward_kit.generation.play import Play
+from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.journal import Journal
 
 __all__ = ["End", "LocalEngine", "Reporter"]
@@ -58,12 +60,15 @@ class LocalEngine:
         self._reporter = reporter
 
     async def run(
-        self, works: Iterator[Work], play: Play | None, rollouts: Journal, results: Journal | None,
+        self, works: Iterator[Work], models: ModelStack, rollouts: Journal, results: Journal | None,
         reward: Reward | None, *, blocking: bool, backlog: bool,
     ) -> End:  # fmt: skip
         """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did."""
         stop = Stop(self._counters)
-        feed = Feed(works, blocking=blocking, backlog=backlog)
+        together = reward is not None and reward.judges_groups
+        at_once = None if together else models.draws_at_once
+        feed = Feed(works, blocking=blocking, backlog=backlog, at_once=at_once)
+        play = models.play
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
             around.enter_context(_interrupts(stop))
@@ -71,13 +76,11 @@ class LocalEngine:
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
-                await self._generate(feed, play, rollouts, None, stop, groups=False)
+                await self._generate(feed, play, Rollouts(rollouts, None, self._counters, groups=False), stop)
             else:
                 await self._both(feed, play, rollouts, results, reward, stop)
         if stop.error is not None:
             raise stop.error
-        for journal in journals:
-            journal.flush()
         if stop.reason is not None:
             return End("interrupted", stop.reason)
         return End("stopped", feed.closed) if feed.closed else End("finished", None)
@@ -86,12 +89,10 @@ class LocalEngine:
         self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Reward, stop: Stop
     ) -> None:
         handover = Handover(_ON_THE_WAY)
+        made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
         async with open_scorer(reward, self._config.reward, self._directory) as scorer:
-            hands = [score(handover, scorer, results, self._counters) for _ in range(scorer.concurrency)]
-            scoring = asyncio.create_task(work_with_hands(hands, stop, grace=_GRACE_SECONDS))
-            generating = asyncio.create_task(
-                self._generate(feed, play, rollouts, handover, stop, groups=reward.judges_groups)
-            )
+            scoring = asyncio.create_task(self._score(handover, scorer, Verdicts(results, self._counters), stop))
+            generating = asyncio.create_task(self._generate(feed, play, made, stop))
             try:
                 # Scoring ends first only when something is wrong; then nobody may wait for it to take more.
                 await asyncio.wait({generating, scoring}, return_when=asyncio.FIRST_COMPLETED)
@@ -105,14 +106,21 @@ class LocalEngine:
                 scoring.cancel()
                 await asyncio.gather(generating, scoring, return_exceptions=True)
 
-    async def _generate(
-        self, feed: Feed, play: Play | None, rollouts: Journal, outbox: Handover | None, stop: Stop, *, groups: bool
-    ) -> None:
+    async def _generate(self, feed: Feed, play: Play | None, rollouts: Rollouts, stop: Stop) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1
-        hands = [generate(feed, play, rollouts, outbox, self._counters, stop, groups=groups) for _ in range(width)]
-        await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
-        if stop.error is None:
-            rollouts.flush()
+        hands = [generate(feed, play, rollouts, self._counters, stop) for _ in range(width)]
+        try:
+            await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
+        finally:
+            _settle(rollouts.settle, stop)
+
+    @staticmethod
+    async def _score(handover: Handover, scorer: Scorer, verdicts: Verdicts, stop: Stop) -> None:
+        hands = [score(handover, scorer, verdicts) for _ in range(scorer.concurrency)]
+        try:
+            await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
+        finally:
+            _settle(verdicts.settle, stop)
 
     @staticmethod
     async def _keep_on_disk(journals: list[Journal]) -> None:
@@ -120,6 +128,14 @@ class LocalEngine:
             await asyncio.sleep(_SYNC_SECONDS)
             for journal in journals:
                 await asyncio.to_thread(journal.sync)
+
+
+def _settle(settle: Callable[[], None], stop: Stop) -> None:
+    """Put down what the last turn made, whatever ended the stage."""
+    try:
+        settle()
+    except RewardKitError as error:
+        stop.request("error", error)
 
 
 @contextlib.asynccontextmanager

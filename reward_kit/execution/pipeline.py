@@ -120,7 +120,7 @@ class EvaluationPipeline:
             engine = LocalEngine(self.config, directory.path, counters, self._reporter)
             works = source.works(ledger)
             end = await engine.run(
-                works, models.play, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
+                works, models, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
             )
             counters.skipped_rows = source.skipped()
             if models.dropped_parameters:

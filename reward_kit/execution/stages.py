@@ -9,22 +9,23 @@ A hand deals with one sample (generate) or one rollout or group (score) at a tim
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.handover import Handover, Item
 from reward_kit.execution.owed import Work
-from reward_kit.execution.scorers import Scorer
+from reward_kit.execution.scorers import Scorer, Verdict
+from reward_kit.execution.settling import Settling
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import Rollout
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.tables import result_entry, rollout_entry
 
-__all__ = ["Feed", "Stop", "generate", "score", "work_with_hands"]
+__all__ = ["Feed", "Rollouts", "Stop", "Verdicts", "generate", "score", "work_with_hands"]
 
 
 class Stop:
@@ -48,12 +49,22 @@ class Stop:
 class Feed:
     """Hands out work, one piece at a time, in order."""
 
-    def __init__(self, works: Iterator[Work], *, blocking: bool = False, backlog: bool = False) -> None:
+    def __init__(
+        self,
+        works: Iterator[Work],
+        *,
+        blocking: bool = False,
+        backlog: bool = False,
+        at_once: Callable[[], int] | None = None,
+    ) -> None:
         """`blocking` sources (a remote dataset) are read in a thread, so that waiting for them stalls nobody.
 
-        With a `backlog`, rollouts that an earlier entry left unjudged are handed out even after `close`.
+        With a `backlog`, rollouts that an earlier entry left unjudged are handed out even after `close`. More draws of
+        a sample than can be asked for `at_once` are handed out apart, so that each is on disk as soon as it comes.
         """
         self._works = works
+        self._at_once = at_once
+        self._parts: deque[Work] = deque()
         self._lock = asyncio.Lock() if blocking else None
         self._backlog = backlog
         self.closed: str | None = None
@@ -73,19 +84,61 @@ class Feed:
         return None
 
     async def _next(self) -> Work | None:
+        if self._parts:
+            return self._parts.popleft()
+        work = await self._read()
+        most = self._at_once() if self._at_once is not None else None
+        if work is None or most is None or len(work.draws) <= most:
+            return work
+        first, *rest = (work.draws[start : start + most] for start in range(0, len(work.draws), most))
+        self._parts.extend(Work(work.sample, work.content, draws) for draws in rest)
+        work.draws = first
+        return work
+
+    async def _read(self) -> Work | None:
         if self._lock is None:
             return next(self._works, None)
         async with self._lock:
             return await asyncio.to_thread(next, self._works, None)
 
 
-async def generate(
-    feed: Feed, play: Play | None, journal: Journal, outbox: Handover | None, counters: RunCounters, stop: Stop,
-    *, groups: bool,
-) -> None:  # fmt: skip
-    """One hand of the generate stage: take work, have its owed draws played, journal them, hand them on."""
+class Rollouts:
+    """Where the generate stage puts what it has made: into the journal, and only then into the handover."""
+
+    def __init__(self, journal: Journal, outbox: Handover | None, counters: RunCounters, *, groups: bool) -> None:
+        """Without an outbox nothing is handed on; with `groups`, all rollouts of a sample go together."""
+        self._journal, self._outbox, self._counters, self._groups = journal, outbox, counters, groups
+        self._settling: Settling[tuple[Work, Sequence[Rollout]]] = Settling(self._deal)
+        self.settle = self._settling.settle
+
+    async def put(self, work: Work, made: Sequence[Rollout]) -> None:
+        """Take what was made for `work`; come back when there is room for more."""
+        self._settling.add((work, made))
+        if self._outbox is not None:
+            await self._outbox.room()
+
+    def _deal(self, settled: list[tuple[Work, Sequence[Rollout]]]) -> None:
+        entries = [rollout_entry(rollout, work.content) for work, made in settled for rollout in made]
+        if entries:
+            self._journal.append(entries)
+        for work, made in settled:
+            for rollout in made:
+                self._counters.count_rollout(rollout)
+            if self._outbox is not None and work.rollouts and not work.regrouped:
+                self._hand_on(work, self._outbox)
+
+    def _hand_on(self, work: Work, outbox: Handover) -> None:
+        if self._groups:
+            outbox.give(Item(sorted(work.rollouts, key=lambda rollout: rollout.response_index), work.content))
+            return
+        for rollout in work.rollouts:
+            outbox.give(Item([rollout], work.content))
+
+
+async def generate(feed: Feed, play: Play | None, rollouts: Rollouts, counters: RunCounters, stop: Stop) -> None:
+    """One hand of the generate stage: take work, have its owed draws played, put down what was made."""
     while not stop.requested.is_set() and (work := await feed.take()) is not None:
-        made = work.new
+        made: Sequence[Rollout] = work.new
         if work.draws and play is not None and feed.closed is None:
             counters.in_flight += 1
             try:
@@ -97,43 +150,35 @@ async def generate(
                 work.regrouped = False
             finally:
                 counters.in_flight -= 1
-        hand_on = None
-        if outbox is not None and work.rollouts and not work.regrouped:
-            hand_on = partial(_hand_on, work, outbox, groups=groups)
-        _journal_rollouts(journal, made, work.content, counters, hand_on)
-        if outbox is not None:
-            await outbox.room()
+        await rollouts.put(work, made)
 
 
-def _journal_rollouts(
-    journal: Journal, rollouts: Sequence[Rollout], content: str, counters: RunCounters, then: Callable[[], None] | None
-) -> None:
-    if rollouts:
-        journal.append_soon([rollout_entry(rollout, content) for rollout in rollouts], then)
-    elif then is not None:  # what is to be scored is on disk already
-        then()
-    for rollout in rollouts:
-        counters.count_rollout(rollout)
+class Verdicts:
+    """Where the score stage puts what it has said: into the journal."""
+
+    def __init__(self, journal: Journal, counters: RunCounters) -> None:
+        """Count what is journaled."""
+        self._journal, self._counters = journal, counters
+        self._settling: Settling[tuple[Rollout, str, Verdict]] = Settling(self._deal)
+        self.settle = self._settling.settle
+
+    def put(self, rollout: Rollout, content: str, verdict: Verdict) -> None:
+        """Take the verdict on a rollout."""
+        self._settling.add((rollout, content, verdict))
+
+    def _deal(self, settled: list[tuple[Rollout, str, Verdict]]) -> None:
+        self._journal.append([result_entry(rollout, content, verdict) for rollout, content, verdict in settled])
+        for *_, verdict in settled:
+            self._counters.count_verdict(verdict)
 
 
-def _hand_on(work: Work, outbox: Handover, *, groups: bool) -> None:
-    if groups:
-        ordered = sorted(work.rollouts, key=lambda rollout: rollout.response_index)
-        outbox.give(Item(ordered, work.content))
-        return
-    for rollout in work.rollouts:
-        outbox.give(Item([rollout], work.content))
-
-
-async def score(inbox: Handover, scorer: Scorer, journal: Journal, counters: RunCounters) -> None:
-    """One hand of the score stage: take an item, have it judged, journal the verdicts."""
+async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts) -> None:
+    """One hand of the score stage: take an item, have it judged, put down the verdicts."""
     while (item := await inbox.take()) is not None:
         answered = [rollout for rollout in item.rollouts if rollout.failure is None]
-        verdicts = iter(await scorer.score(answered) if answered else [])
-        judged = [(rollout, rollout.failure or next(verdicts)) for rollout in item.rollouts]
-        journal.append_soon([result_entry(rollout, item.content, verdict) for rollout, verdict in judged])
-        for _, verdict in judged:
-            counters.count_verdict(verdict)
+        said = iter(await scorer.score(answered) if answered else [])
+        for rollout in item.rollouts:
+            verdicts.put(rollout, item.content, rollout.failure or next(said))
 
 
 async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop, *, grace: float) -> None:

@@ -99,7 +99,7 @@ class ResponseCache:
         self.cache_dir = Path(cache_dir)
         path = entries_path(self.cache_dir)
         self._file = EntryFile(path, read_only=read_only)
-        self._unwritten: dict[str, bytes] = {}
+        self._unwritten: dict[str, tuple[Completion, str]] = {}
         self._writing = EndOfTurn(self.flush)
         self._read_only = read_only
         self._warned = False
@@ -116,9 +116,8 @@ class ResponseCache:
 
     def get(self, key: str) -> Completion | None:
         """The completion stored under `key`, marked as cached; None when there is none that can be read."""
-        line = self._unwritten.get(key)
-        if line is not None:
-            return decode_entry(line.rstrip(), key)
+        if key in self._unwritten:
+            return self._unwritten[key][0].model_copy(update={"cached": True})
         try:
             line = self._file.find(key)
         except OSError as error:
@@ -129,20 +128,22 @@ class ResponseCache:
 
     def put(self, key: str, completion: Completion, *, model: str = "") -> None:
         """Store a completion; `model` only informs `info`. Where that fails, warn once: whoever asked has it anyway."""
-        try:
-            self._unwritten[key] = encode_entry(key, completion, model=model, created=int(time.time()))
-        except (ValueError, TypeError) as error:  # text that JSON cannot hold
-            self._warn("written", error)
-        else:
-            self._writing.ask()
+        self._unwritten[key] = (completion, model)
+        self._writing.ask()
 
     def flush(self) -> None:
         """Write what was put and is not written yet."""
-        if not self._unwritten:
-            return
-        entries, self._unwritten = self._unwritten, {}
+        put, self._unwritten = self._unwritten, {}
+        now = int(time.time())
+        lines: dict[str, bytes] = {}
+        for key, (completion, model) in put.items():
+            try:
+                lines[key] = encode_entry(key, completion, model=model, created=now)
+            except (ValueError, TypeError) as error:  # text that JSON cannot hold
+                self._warn("written", error)
         try:
-            self._file.append(entries)
+            if lines:
+                self._file.append(lines)
         except OSError as error:
             self._warn("written", error)
 

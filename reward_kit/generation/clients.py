@@ -108,6 +108,11 @@ class OpenAICompatibleClient:
         return {"endpoint": self.api_base, "model": self.model}
 
     @property
+    def draws_at_once(self) -> int:
+        """How many draws one request may ask for, as far as is known: 1 where the endpoint does not take `n`."""
+        return self._most_choices
+
+    @property
     def limit(self) -> int:
         """How many requests may be in flight now; lower than asked for while the endpoint complains of load."""
         return self._limits.concurrency.limit

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from reward_kit.config_models import PipelineConfig, Price
 from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import BudgetedClient
 from reward_kit.generation.cache import CachedClient, ResponseCache
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.clients import ModelClient, OpenAICompatibleClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.play import Play, SingleTurn
 from reward_kit.generation.prices import price_of
 
 __all__ = ["ModelStack", "open_models"]
+
+
+_ANY_NUMBER = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class ModelStack:
 
     play: Play | None = None
     """None when nothing is to be generated."""
+    draws_at_once: Callable[[], int] = lambda: _ANY_NUMBER
+    """How many draws of a sample one request may ask for; more are asked for apart, and each is kept as it comes."""
     dropped_parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters the endpoint refused, with its reason; filled as it refuses them."""
 
@@ -33,7 +38,7 @@ async def open_models(config: PipelineConfig, client: ModelClient | None, *, spe
     """Make the client the config names (or take the one given), in its layers, and close it in the end."""
     generation = config.generation
     bare = client or make_client(generation)
-    dropped: Mapping[str, str] = vars(bare).get("dropped_parameters", {})
+    remote = bare if isinstance(bare, OpenAICompatibleClient) else None
     price = price_of(bare.model, generation.price)
     layered = _within_budget(bare, config.max_cost, spent, price)
     with contextlib.ExitStack() as files:
@@ -41,7 +46,11 @@ async def open_models(config: PipelineConfig, client: ModelClient | None, *, spe
             cache = files.enter_context(ResponseCache(generation.cache.cache_dir))
             layered = CachedClient(layered, cache)
         try:
-            yield ModelStack(SingleTurn(layered, generation.sampling(), price), dropped)
+            play = SingleTurn(layered, generation.sampling(), price)
+            if remote is None:
+                yield ModelStack(play)
+            else:
+                yield ModelStack(play, lambda: remote.draws_at_once, remote.dropped_parameters)
         finally:
             await layered.close()
 

@@ -9,6 +9,8 @@ cut off when the file is opened again: what it held is simply owed again.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +23,6 @@ from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
 from reward_kit.utils.digest_map import DigestMap, digest64
-from reward_kit.utils.end_of_turn import EndOfTurn
 
 __all__ = ["Entry", "Head", "Journal", "JournalIndex", "Status", "position_in"]
 
@@ -31,7 +32,6 @@ Status = Literal["ok", "failed", "retry"]
 _STATUS_CODES = {b"ok": 0, b"failed": 1, b"retry": 2}
 _STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
 _STATUS_BITS = 2
-_MOST_UNWRITTEN = 128
 _CONTENT_MASK = (1 << 63) - 1
 _OPENING = b'{"schema":'
 _HEAD = re.compile(
@@ -159,10 +159,6 @@ class Journal:
         self._written = WrittenOrder() if self._end == 0 else None
         """Where the lines belong, noted as they are written, where the file was empty when it was opened."""
         self._sorted = False
-        self._unwritten: list[Entry] = []
-        self._then: list[Callable[[], None]] = []
-        self._writing = EndOfTurn(self._write_quietly)
-        self._failed: StorageError | None = None
         self.appended = 0
         """Lines written since the journal was opened."""
 
@@ -177,63 +173,36 @@ class Journal:
         """Whether there is at least one whole line."""
         return self._end > 0
 
-    def append_soon(self, entries: Sequence[Entry], then: Callable[[], None] | None = None) -> None:
-        """Write the lines by the end of the event loop's turn, with all that come until then; `then` is called after.
-
-        A write that failed is raised by whatever is called next, `flush` in the end.
-        """
-        if self._failed is not None:
-            raise self._failed
-        self._unwritten.extend(entries)
-        if then is not None:
-            self._then.append(then)
-        if len(self._unwritten) < _MOST_UNWRITTEN:
-            self._writing.ask()
-        else:  # a turn may be long where nothing has to be waited for
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what is still to be written."""
-        if self._failed is not None:
-            raise self._failed
-        entries, self._unwritten = self._unwritten, []
-        then, self._then = self._then, []
-        if entries:
-            self._append_all(entries)
-        for call in then:
-            call()
-
-    def _append_all(self, entries: Sequence[Entry]) -> None:
-        try:
-            self.append(entries)
-        except StorageError:
-            for entry in entries:  # a nearly full disk may still take some of them
-                self.append([entry])
-
-    def _write_quietly(self) -> None:
-        try:
-            self.flush()
-        except StorageError as error:  # nobody is there to be told; the next caller is
-            self._failed = error
-
     def append(self, entries: Sequence[Entry]) -> None:
         """Write the lines in one go. When this returns, they survive the death of this process."""
         lines = [entry.head.line(entry.body) for entry in entries]
+        try:
+            self._write(entries, lines)
+        except OSError as error:
+            self._write_what_fits(entries, lines)
+            raise StorageError(
+                f"Cannot write to {str(self.path)!r} ({error.strerror or error}). "
+                "Nothing before this is lost: make room, then run the same command again."
+            ) from error
+
+    def _write(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
         block = b"".join(lines)
         try:
             written = os.write(self._descriptor, block)
             if written != len(block):  # a nearly full disk takes a part of it
-                raise OSError(28, f"only {written} of {len(block)} bytes were taken")
-        except OSError as error:
+                raise OSError(errno.ENOSPC, f"only {written} of {len(block)} bytes were taken")
+        except OSError:
             self._take_back_to(self._end)
-            reason = error.strerror or str(error)
-            raise StorageError(
-                f"Cannot write to {str(self.path)!r} ({reason}). "
-                "Nothing before this is lost: make room, then run the same command again."
-            ) from error
+            raise
         self._note_written(entries, lines)
         self._end += len(block)
         self.appended += len(entries)
+
+    def _write_what_fits(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
+        """Where not all of several lines could be written, write those that can: each of them was paid for."""
+        with contextlib.suppress(OSError):
+            for entry, line in zip(entries, lines, strict=True):
+                self._write([entry], [line])
 
     def _note_written(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
         self._sorted = False
@@ -291,7 +260,6 @@ class Journal:
         """Put everything on the disk and let go of the file."""
         if self._descriptor >= 0:
             if not self.read_only:
-                self._write_quietly()
                 os.fsync(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1

@@ -305,6 +305,7 @@ def test_a_secret_is_in_no_file_and_in_no_output(tmp_path: Path, call: Call, mon
             for path in (tmp_path / f"run{number}").iterdir():
                 assert SECRET not in path.read_text(), path.name
         assert all(SECRET in head for head in endpoint.heads)
+    assert "api_key:" not in (tmp_path / "run0" / "config.yaml").read_text(), "a blotted key would be a wrong one"
     complained = call("run", write_config(tmp_path, config(tmp_path)), f"generation.api_key=[{SECRET}]")
     assert complained.code == 2
     assert SECRET not in complained.err

@@ -17,6 +17,7 @@ from reward_kit.errors import ConfigError, DatasetError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from reward_kit.models import Completion, Failure, Message, Sample
+from reward_kit.storage.journal import Entry, Journal
 from tests.generation.loopback import Misbehave, Says
 from tests.loopback.endpoint import asked_twice, honest, prompt_of, serving
 from tests.loopback.runs import config, judged, keys, lines, questions, results, write_rows
@@ -356,6 +357,27 @@ def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
     assert len(lines(tmp_path / "run" / "rollouts.jsonl")) >= 1
 
 
+@pytest.mark.parametrize("journal", ["rollouts.jsonl", "results.jsonl"])
+@pytest.mark.parametrize("error", [StorageError("no room"), AttributeError("a bug of ours")])
+def test_a_line_that_could_not_be_written_is_never_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str, error: Exception
+) -> None:
+    """Not even when it is the last one, and nothing comes after it that would notice."""
+    write = Journal.append
+
+    def broken(self: Journal, entries: Sequence[Entry]) -> None:
+        if self.path.name == journal and any(entry.head.id == "s3" for entry in entries):
+            raise error
+        write(self, entries)
+
+    told = config(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", broken)
+        with pytest.raises(type(error), match=str(error)):
+            run(told)
+    assert run(told).judged == 4
+
+
 @pytest.mark.timeout(30)
 def test_an_interrupt_does_not_wait_for_a_reward_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import reward_kit.execution.local_engine as engine
@@ -391,6 +413,11 @@ def test_rows_skipped_on_request_are_counted(tmp_path: Path) -> None:
     told = config(tmp_path, rows=[*questions(2), {"id": "no prompt"}], dataset__on_bad_row="skip")
     assert run(told).summary["skipped_rows"] == 1
     assert len(results(tmp_path)) == 2
+
+
+def test_an_id_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="an id is"):
+        run(config(tmp_path) | {"dataset": None}, samples=[{"id": "lone \ud800", "user_query": "q"}])
 
 
 def test_unusual_data_goes_through_unchanged(tmp_path: Path) -> None:
