@@ -67,7 +67,8 @@ class LocalEngine:
         stop = Stop(self._counters)
         together = reward is not None and reward.judges_groups
         at_once = None if together else models.draws_at_once
-        feed = Feed(works, blocking=blocking, backlog=backlog, at_once=at_once)
+        ahead = self._config.generation.api_params.max_concurrent_requests if models.play is not None else 0
+        feed = Feed(works, blocking=blocking, backlog=backlog, at_once=at_once, ahead=ahead)
         play = models.play
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:

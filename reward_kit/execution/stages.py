@@ -24,6 +24,7 @@ from reward_kit.generation.play import Play
 from reward_kit.models import Rollout
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.tables import result_entry, rollout_entry
+from reward_kit.utils.end_of_turn import EndOfTurn
 
 __all__ = ["Feed", "Rollouts", "Stop", "Verdicts", "generate", "score", "work_with_hands"]
 
@@ -56,8 +57,12 @@ class Feed:
         blocking: bool = False,
         backlog: bool = False,
         at_once: Callable[[], int] | None = None,
+        ahead: int = 0,
     ) -> None:
         """`blocking` sources (a remote dataset) are read in a thread, so that waiting for them stalls nobody.
+
+        From others, up to `ahead` pieces are read while nothing else is to be done, so that the next request need not
+        wait for its row.
 
         With a `backlog`, rollouts that an earlier entry left unjudged are handed out even after `close`. More draws of
         a sample than can be asked for `at_once` are handed out apart, so that each is on disk as soon as it comes.
@@ -65,6 +70,9 @@ class Feed:
         self._works = works
         self._at_once = at_once
         self._parts: deque[Work] = deque()
+        self._ready: deque[Work] = deque()
+        self._ahead = 0 if blocking else ahead
+        self._reading = EndOfTurn(self._read_ahead)
         self._lock = asyncio.Lock() if blocking else None
         self._backlog = backlog
         self.closed: str | None = None
@@ -96,10 +104,26 @@ class Feed:
         return work
 
     async def _read(self) -> Work | None:
+        if self._ahead:
+            self._reading.ask()
+        if self._ready:
+            return self._ready.popleft()
         if self._lock is None:
             return next(self._works, None)
         async with self._lock:
             return await asyncio.to_thread(next, self._works, None)
+
+    def _read_ahead(self) -> None:
+        try:
+            while len(self._ready) < self._ahead and (work := next(self._works, None)) is not None:
+                self._ready.append(work)
+        except RewardKitError as error:  # a bad row: told when its turn comes
+            self._works = _raising(error)
+
+
+def _raising(error: RewardKitError) -> Iterator[Work]:
+    raise error
+    yield  # makes it an iterator, which raises when it is asked
 
 
 class Rollouts:
