@@ -11,14 +11,13 @@ A payload is what one call needs, as plain data, so that it can cross into a wor
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from reward_kit.errors import ConfigError, RewardError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
+from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function
 
 __all__ = [
@@ -268,25 +267,7 @@ def _is_decorated(func: Callable[..., Any]) -> bool:
 
 def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code, also where an event loop is running already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    outcome: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - carried over to the thread that waits, not swallowed
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="reward-kit-run-blocking")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return outcome[0]
+    return run_sync(lambda: coroutine)
 
 
 # ── in a worker process ──────────────────────────────────────────────────────────────────────────────────────────────

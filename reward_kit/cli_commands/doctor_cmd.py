@@ -66,7 +66,7 @@ def _python() -> Check:
 
 
 def _workers() -> Check:
-    from reward_kit.execution.event_loop import run_sync
+    from reward_kit.utils.event_loop import run_sync
     from reward_kit.workers import Done, Outcome, WorkerPool
 
     async def try_one() -> Outcome:

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 from reward_kit.config_models import PipelineConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.event_loop import run_sync
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.identity import results_settings, rollouts_settings
 from reward_kit.execution.local_engine import LocalEngine, Reporter
@@ -24,6 +23,7 @@ from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Sample
 from reward_kit.storage.journal import Journal, JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
+from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["EvaluationPipeline"]
 
