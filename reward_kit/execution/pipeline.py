@@ -114,14 +114,16 @@ class EvaluationPipeline:
             ledger = self._ledger(rollouts, results, reward)
             counters = RunCounters(self.phase, source.expected(ledger), len(ledger.rollouts), len(ledger.results))
             models = ModelStack()
+            serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             if source.needs_model:
                 spent = ledger.rollouts.cost
-                models = await open_things.enter_async_context(open_models(self.config, self._client, spent=spent))
+                models = await serving.enter_async_context(open_models(self.config, self._client, spent=spent))
             engine = LocalEngine(self.config, directory.path, counters, self._reporter)
             works = source.works(ledger)
             end = await engine.run(
                 works, models, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
             )
+            await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = source.skipped()
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))

@@ -15,13 +15,15 @@ from reward_kit.utils.digest_map import DigestMap, digest64
 __all__ = ["ScannedOrder", "WrittenOrder"]
 
 _MOST_SLOTS_A_LINE = 64
+_MOST_IN = {"I": (1 << 32) - 1, "H": (1 << 16) - 1}
+"""What the small arrays hold; the few files that need more get larger ones."""
 
 
 class WrittenOrder:
     """The order of lines that one pass over a dataset wrote: a position belongs to one sample, and stays its own."""
 
     def __init__(self) -> None:
-        self._positions, self._indexes, self._offsets = array("Q"), array("I"), array("Q")
+        self._positions, self._indexes, self._offsets = array("I"), array("H"), array("Q")
         self._last = (-1, -1)
         self.is_sorted = True
         """Whether the lines are in order already, with one line a key."""
@@ -31,9 +33,14 @@ class WrittenOrder:
         place = (position, response_index)
         self.is_sorted = self.is_sorted and place > self._last
         self._last = place
+        if position > _MOST_IN["I"] or response_index > _MOST_IN["H"]:
+            self._widen()
         self._positions.append(position)
         self._indexes.append(response_index)
         self._offsets.append(offset)
+
+    def _widen(self) -> None:
+        self._positions, self._indexes = array("Q", self._positions), array("Q", self._indexes)
 
     def offsets(self) -> Iterator[int]:
         """Where the lines to keep begin, in order: the last line of each key."""
