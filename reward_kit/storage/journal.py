@@ -207,10 +207,8 @@ class Journal:
     def _note_written(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
         self._sorted = False
         if self._written is not None:
-            offset = self._end
             for entry, line in zip(entries, lines, strict=True):
-                self._written.note(entry.head.position, entry.head.response_index, offset)
-                offset += len(line)
+                self._written.note(entry.head.position, entry.head.response_index, len(line))
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""

@@ -8,7 +8,8 @@ the lines sorted instead.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from reward_kit.utils.digest_map import DigestMap, digest64
 
@@ -20,33 +21,38 @@ _MOST_IN = {"I": (1 << 32) - 1, "H": (1 << 16) - 1}
 
 
 class WrittenOrder:
-    """The order of lines that one pass over a dataset wrote: a position belongs to one sample, and stays its own."""
+    """The order of lines that one pass over a dataset wrote: a position belongs to one sample, and stays its own.
+
+    Noted from the file's first line on, so that the lines' lengths say where they begin.
+    """
 
     def __init__(self) -> None:
-        self._positions, self._indexes, self._offsets = array("I"), array("H"), array("Q")
+        self._positions, self._indexes, self._lengths = array("I"), array("H"), array("I")
         self._last = (-1, -1)
         self.is_sorted = True
         """Whether the lines are in order already, with one line a key."""
 
-    def note(self, position: int, response_index: int, offset: int) -> None:
-        """Take account of a line just written at `offset`."""
+    def note(self, position: int, response_index: int, length: int) -> None:
+        """Take account of a line just written, of so many bytes."""
         place = (position, response_index)
         self.is_sorted = self.is_sorted and place > self._last
         self._last = place
-        if position > _MOST_IN["I"] or response_index > _MOST_IN["H"]:
+        if position > _MOST_IN["I"] or response_index > _MOST_IN["H"] or length > _MOST_IN["I"]:
             self._widen()
         self._positions.append(position)
         self._indexes.append(response_index)
-        self._offsets.append(offset)
+        self._lengths.append(length)
 
     def _widen(self) -> None:
         self._positions, self._indexes = array("Q", self._positions), array("Q", self._indexes)
+        self._lengths = array("Q", self._lengths)
 
     def offsets(self) -> Iterator[int]:
         """Where the lines to keep begin, in order: the last line of each key."""
+        begins = accumulate(self._lengths, initial=0)
         if _slots_are_worth_it(self._positions, self._indexes):
-            return (offset for _, offset in _by_slots(self._positions, self._indexes, self._offsets))
-        columns = zip(self._positions, self._indexes, self._offsets, strict=True)
+            return (offset for _, offset in _by_slots(self._positions, self._indexes, begins))
+        columns = zip(self._positions, self._indexes, begins, strict=False)  # the last begin is the file's end
         last = {(position, index): offset for position, index, offset in columns}
         return (last[place] for place in sorted(last))
 
@@ -104,9 +110,9 @@ def _slots_are_worth_it(positions: array[int], indexes: array[int]) -> bool:
     return bool(positions) and (max(positions) + 1) * (max(indexes) + 1) <= _MOST_SLOTS_A_LINE * len(positions)
 
 
-def _by_slots(positions: array[int], indexes: array[int], offsets: array[int]) -> Iterator[tuple[int, int]]:
+def _by_slots(positions: array[int], indexes: array[int], offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
     width = max(indexes) + 1
     slots = array("Q", bytes(8 * (max(positions) + 1) * width))
-    for position, index, offset in zip(positions, indexes, offsets, strict=True):
+    for position, index, offset in zip(positions, indexes, offsets, strict=False):
         slots[position * width + index] = offset + 1
     return ((number // width, slot - 1) for number, slot in enumerate(slots) if slot)
