@@ -20,8 +20,6 @@ PRICES_AS_OF = "2026-11"
 
 PRICES: dict[str, Price] = {
     # https://developers.openai.com/api/docs/pricing
-    "gpt-6.1-sol": Price(input=2.00, cached_input=0.10, output=10.00),
-    "gpt-6-sol": Price(input=2.00, cached_input=0.20, output=10.00),
     "gpt-6-luna": Price(input=0.10, cached_input=0.01, output=0.50),
     "gpt-5.6-luna": Price(input=0.20, cached_input=0.02, output=1.20),
     # https://docs.fireworks.ai/serverless/pricing
