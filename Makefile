@@ -19,7 +19,7 @@ help:  ## List the targets
 .PHONY: setup
 setup: $(STAMP)  ## Make .venv with everything pinned (once; again when the pins change)
 
-$(STAMP): pyproject.toml scripts/setup.sh $(wildcard requirements/*.txt)
+$(STAMP): pyproject.toml scripts/setup.sh scripts/system-packages.sh $(wildcard requirements/*.txt)
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
 

