@@ -1,0 +1,107 @@
+"""What a fresh, isolated run of a small Python program costs: a zygote beside bubblewrap with a new interpreter.
+
+python benchmarks/zygote.py [runs]
+
+CPU time of everything involved, reward-kit's own included, in milliseconds a run; starting the zygotes is taken out by
+doing few runs and many. Both ways are measured in turns, in the same minutes, with the same interpreter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+
+from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.syscalls import become_subreaper
+from reward_kit.sandbox.zygote import PythonZygote
+
+PROGRAM = "print(sum(x * x for x in range(int(input()))))"
+FEW = 5
+ROUNDS = 5
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of every process it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def bubblewrap(python: str) -> list[str]:
+    """The command that isolates as the zygote does, as far as bubblewrap does it."""
+    shown = [part for prefix in {sys.prefix, sys.base_prefix} for part in ("--ro-bind", prefix, prefix)]
+    system = [part for name in ("bin", "lib", "lib64") for part in ("--symlink", f"usr/{name}", f"/{name}")]
+    fresh = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/box", "--chdir", "/box"]
+    apart = ["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--uid", "65534", "--gid", "65534"]
+    return ["bwrap", "--ro-bind", "/usr", "/usr", *system, *shown, *fresh, *apart, python, "-I", "-c", PROGRAM]
+
+
+async def by_zygote(runs: int) -> None:
+    """So many runs, one after the other."""
+    async with PythonZygote(size=1) as zygotes:
+        for _ in range(runs):
+            result = await zygotes.run(PROGRAM, stdin=b"10")
+            assert result.stdout == "285\n", result
+
+
+async def by_call(runs: int, *, isolated: bool) -> None:
+    """So many calls of one function."""
+    async with PythonZygote(size=1, limits=Limits()) as zygotes:
+        outcomes = await zygotes.call("def f(n): return n * n", "f", [[n] for n in range(runs)], isolated=isolated)
+        assert [outcome.value for outcome in outcomes] == [n * n for n in range(runs)]
+
+
+async def by_bubblewrap(runs: int) -> None:
+    """So many runs, one after the other."""
+    command = bubblewrap(sys.executable)
+    for _ in range(runs):
+        done = subprocess.run(command, input=b"10", capture_output=True, check=True)
+        assert done.stdout == b"285\n", done
+        await_orphans()
+
+
+def await_orphans() -> None:
+    """Wait for what bubblewrap leaves behind as it exits: its time counts only then."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+
+
+def cost(way: Callable[[int], Awaitable[None]], runs: int) -> float:
+    """CPU milliseconds a run, without what starting takes."""
+
+    async def measured(count: int) -> float:
+        before = cpu_seconds()
+        await way(count)
+        return cpu_seconds() - before
+
+    few, many = asyncio.run(measured(FEW)), asyncio.run(measured(FEW + runs))
+    return (many - few) / runs * 1000
+
+
+def main() -> None:
+    """Print one line a way, and the ratio that matters."""
+    if shutil.which("bwrap") is None:
+        sys.exit("bubblewrap is not installed: apt-get install bubblewrap")
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    become_subreaper()
+    costs: dict[str, list[float]] = {"bubblewrap + python3 -I": [], "zygote run": []}
+    for _ in range(ROUNDS):
+        costs["bubblewrap + python3 -I"].append(cost(by_bubblewrap, runs))
+        costs["zygote run"].append(cost(by_zygote, runs))
+    costs["zygote call, isolated"] = [cost(lambda count: by_call(count, isolated=True), runs)]
+    costs["zygote call, shared"] = [cost(lambda count: by_call(count, isolated=False), runs)]
+    for name, values in costs.items():
+        print(f"{name:26} {statistics.median(values):6.2f} CPU-ms   ({min(values):.2f} to {max(values):.2f})")
+    bubble, zygote = (statistics.median(costs[name]) for name in ("bubblewrap + python3 -I", "zygote run"))
+    print(f"a zygote is {bubble / zygote:.1f} x cheaper, on {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Python programs and functions, run many times, each in a sandbox of its own that costs little more than a fork.
+
+    async with PythonZygote() as zygotes:
+        result = await zygotes.run("print(input()[::-1])", stdin=b"abc")            # an ExecResult
+        outcomes = await zygotes.call("def f(x): return x + 1", "f", [[1], [2]])    # CallOutcomes with 2 and 3
+
+A zygote is a process that has Python and the usual modules loaded, and forks into a new sandbox for every run: process,
+mount, IPC and host name spaces of its own, a network namespace with nothing in it, another user, no privileges, a
+system-call filter, an empty /tmp and a directory with the run's files. Nothing survives a run.
+
+Covered: reading or writing the machine's files (its programs and libraries can be read), environment, processes and
+network; memory, CPU time, processes, file sizes, open files, output and time beyond the limits; leaving processes
+behind; forging a result. Not covered: bugs of the kernel; runs of one zygote share its string hash seed and the
+layout of its memory. Without control groups memory is bounded per process, not together, and `oom_killed` is unknown.
+As an ordinary user (where the kernel allows user namespaces) programs run as that user, seeing as little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from reward_kit.errors import ConfigError, SandboxError
+from reward_kit.models import ExecResult
+from reward_kit.sandbox.contract import Limits, Probe
+from reward_kit.sandbox.zygote_plain import decode, encode
+from reward_kit.sandbox.zygote_process import ADVICE, Zygote
+from reward_kit.sandbox.zygote_wire import MAIN, SOLUTION, Message
+
+__all__ = ["CallOutcome", "PythonZygote"]
+
+_GRACE_SECONDS: Final = 30.0
+_LIMITS: Final = Limits()
+_NO_FILES: Final[Mapping[str, bytes]] = {}
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """What became of one call."""
+
+    kind: Literal["returned", "raised", "timed_out", "died", "skipped"]
+    """`died`: the process ended before the function did. `skipped`: an earlier call was the last to be made."""
+    value: Any = None
+    """What was returned, in built-in types only: numbers, text, bytes, None, and lists, tuples, sets, dicts of them."""
+    error: str = ""
+    """The exception, or how the process ended. Written by the code under test: to be shown, not trusted."""
+    oom_killed: bool = False
+    """It died because it exceeded its memory."""
+    wall_seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the function returned."""
+        return self.kind == "returned"
+
+
+class PythonZygote:
+    """A pool of zygotes. Each does one thing at a time; those that die are replaced."""
+
+    def __init__(
+        self,
+        *,
+        size: int | None = None,
+        limits: Limits = _LIMITS,
+        preload: Sequence[str] = (),
+        python: str | None = None,
+    ) -> None:
+        """`size` zygotes (one a core), in the interpreter `python` (this one) with the modules `preload` imported."""
+        self._limits = limits
+        self._preload = tuple(preload)
+        self._python = python or sys.executable
+        self._idle: asyncio.LifoQueue[Zygote | None] = asyncio.LifoQueue()
+        self._size = size or os.cpu_count() or 1
+        for _ in range(self._size):
+            self._idle.put_nowait(None)
+        self._alive: set[Zygote] = set()
+        self._closed = False
+
+    async def start(self) -> None:
+        """Start every zygote now, instead of when it is first needed."""
+        started = await asyncio.gather(*[self._warm() for _ in range(self._size)], return_exceptions=True)
+        for error in started:
+            if error is not None:
+                await self.close()
+                raise error
+
+    async def close(self) -> None:
+        """End every zygote and everything in it. What still runs fails with a `SandboxError`. May be called twice."""
+        self._closed = True
+        await asyncio.gather(*[self._retire(zygote) for zygote in list(self._alive)])
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(
+        self,
+        code: str,
+        *,
+        stdin: bytes = b"",
+        files: Mapping[str, bytes] = _NO_FILES,
+        argv: Sequence[str] = (),
+        timeout: float | None = None,
+        limits: Limits | None = None,
+    ) -> ExecResult:
+        """Run `code` as `python main.py` would, in a directory that holds `files`.
+
+        What the program started ends with it. A program that runs out of its time or CPU time has `timed_out`.
+        """
+        header, seconds = self._header("run", files, timeout, limits)
+        header |= {"source": MAIN, "argv": list(argv)}
+        blobs = [stdin, _source(code, MAIN, files), *files.values()]
+        async with self._zygote() as zygote:
+            answer = await zygote.ask(header, blobs, seconds + _GRACE_SECONDS)
+        return _exec_result(answer)
+
+    # ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(
+        self,
+        code: str,
+        function: str,
+        arguments: Sequence[Sequence[object]],
+        *,
+        isolated: bool = True,
+        stop_early: bool = False,
+        files: Mapping[str, bytes] = _NO_FILES,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+    ) -> list[CallOutcome]:
+        """Load `code` as a module and call `function` once for each list of arguments; one outcome a call.
+
+        `function` is a name or an expression in the module, as `Solution().solve`. Time and CPU time are limited for
+        each call on its own, and for loading. `isolated`: each call runs in a copy of the process as it was when the
+        code had been loaded, and nothing of a call lasts until the next; without it they run in one process, as in an
+        ordinary test file, which is cheaper, and where state that a wrong program keeps makes a later call fail.
+        `stop_early`: the first call that does not return is the last to be made.
+
+        What the results should be stays here: the sandbox is never given it.
+        """
+        header, seconds = self._header("call", files, timeout, limits)
+        header |= {"source": SOLUTION, "function": function, "isolated": isolated, "stop_early": stop_early}
+        header["answer_bytes"] = header["limits"]["output_bytes"]
+        calls = [encode(list(given)).encode() for given in arguments]
+        blobs = [_source(code, SOLUTION, files), *files.values(), *calls]
+        async with self._zygote() as zygote:
+            answer = await zygote.ask(header, blobs, 2 * seconds * (len(calls) + 1) + _GRACE_SECONDS)
+        return _call_outcomes(answer, len(calls))
+
+    # ── the self-test ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def probe(self) -> Probe:
+        """Try it for real: run a program that looks at where it is."""
+        try:
+            async with self._zygote() as zygote:
+                traits = zygote.traits
+            result = await self.run("import os, sys; print(os.getpid(), *sys.version_info[:3], sep='.')")
+        except SandboxError as error:
+            return Probe(False, str(error), ADVICE)
+        if not result.ok:
+            return Probe(False, f"a test program failed: {result.output.strip()!r}", ADVICE)
+        version = result.stdout.strip().partition(".")[2]
+        who = "as another user" if traits["privileged"] else "in user namespaces"
+        memory = "by a control group" if traits["memory"] else "by process only (no control group can be made)"
+        return Probe(True, f"Python {version}, {who}, memory limited {memory}")
+
+    # ── the pool ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def _zygote(self) -> AsyncIterator[Zygote]:
+        """One zygote for our use alone. It goes back only when all went well with it."""
+        zygote = await self._idle.get()
+        try:
+            if zygote is not None and not zygote.alive:
+                await self._retire(zygote)
+                zygote = None
+            if zygote is None:
+                zygote = await self._begin()
+            yield zygote
+        except BaseException:
+            if zygote is not None:
+                await asyncio.shield(self._retire(zygote))
+                zygote = None
+            raise
+        finally:
+            self._idle.put_nowait(zygote)
+
+    async def _begin(self) -> Zygote:
+        if self._closed:
+            raise SandboxError("these zygotes are closed. Make a new PythonZygote.", retryable=False)
+        if sys.platform != "linux":
+            raise SandboxError(f"zygotes need Linux, and this is {sys.platform!r}. Use docker.", retryable=False)
+        zygote = await Zygote.start(self._python, self._preload)
+        self._alive.add(zygote)
+        return zygote
+
+    async def _warm(self) -> None:
+        async with self._zygote():
+            pass
+
+    async def _retire(self, zygote: Zygote) -> None:
+        self._alive.discard(zygote)
+        await zygote.close()
+
+    def _header(
+        self, do: str, files: Mapping[str, bytes], timeout: float | None, limits: Limits | None
+    ) -> tuple[dict[str, Any], float]:
+        chosen = limits or self._limits
+        seconds = chosen.timeout if timeout is None else timeout
+        _check_names(files)
+        return {"do": do, "files": list(files), "timeout": seconds, "limits": asdict(chosen)}, seconds
+
+
+def _check_names(files: Mapping[str, bytes]) -> None:
+    for name in files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ConfigError(f"the file name {name!r} is not inside the run's directory. Give a relative name.")
+
+
+def _source(code: str, name: str, files: Mapping[str, bytes]) -> bytes:
+    if name in files:
+        raise ConfigError(f"the file {name!r} is where the code itself will be. Give it another name.")
+    return code.encode(errors="surrogatepass")
+
+
+def _exec_result(answer: Message) -> ExecResult:
+    stdout, stderr, both = [blob.decode(errors="replace") for blob in answer.blobs]
+    return ExecResult(stdout=stdout, stderr=stderr, output=both or stdout or stderr, **answer.header)
+
+
+def _call_outcomes(answer: Message, calls: int) -> list[CallOutcome]:
+    rows = zip(answer.header["outcomes"], answer.blobs, strict=True)
+    made = [_call_outcome(row, content) for row, content in rows]
+    return made + [CallOutcome("skipped")] * (calls - len(made))
+
+
+def _call_outcome(row: dict[str, Any], content: bytes) -> CallOutcome:
+    facts = {"oom_killed": row["oom_killed"], "wall_seconds": row["wall_seconds"]}
+    text = content.decode(errors="replace")
+    if row["kind"] != "returned":
+        return CallOutcome(row["kind"], error=text, **facts)
+    try:
+        return CallOutcome("returned", decode(text), **facts)
+    except ValueError as error:
+        return CallOutcome("died", error=f"what it answered cannot be read: {error}", **facts)

@@ -1,0 +1,180 @@
+"""One run as the supervisor sees it: a process namespace with a program in it, which ends with everything it started.
+
+    Cell: limits and descriptors ─▶ forker ─▶ the program runs ─▶ Watch ─▶ end: nothing of it is left ─▶ Ending
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reward_kit.sandbox import zygote_kernel as kernel
+from reward_kit.sandbox.zygote_memory import MemoryMeter
+
+__all__ = ["Cell", "Ending", "Forker", "OwnerGoneError", "Watch", "file_of"]
+
+_ENTERED = b"+"
+_REPLY_BYTES = 1 << 16
+_NO_CLOCK = -1
+_CPU_COUNTED = 0.8
+"""The kernel enforces its limit by ticks, and reports time more finely: the two differ on a busy machine."""
+
+
+class OwnerGoneError(Exception):
+    """reward-kit has closed its side: nobody waits for the result."""
+
+
+class Ending(NamedTuple):
+    """How a cell's program ended."""
+
+    exit_code: int | None
+    signal: int | None
+    oom_killed: bool
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+
+class Forker(NamedTuple):
+    """What is needed to start a run."""
+
+    connection: socket.socket
+    """To the zygote."""
+    meter: MemoryMeter | None
+    owner: socket.socket
+    """To reward-kit."""
+
+
+def file_of(content: bytes) -> int:
+    """A descriptor to read this content from, at any pace and as often as one likes; nobody can write to it."""
+    if not content:
+        return os.open("/dev/null", os.O_RDONLY)
+    descriptor = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    everything = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, everything)
+    return descriptor
+
+
+class Cell:
+    """A program in a process namespace of its own. `end` must be called."""
+
+    def __init__(self, forker: Forker, limits: Mapping[str, Any], streams: Sequence[int], task: bytes) -> None:
+        """Start a task, with `streams` as its descriptors 0, 1, 2 …; `OSError` when it does not become the program."""
+        self._forker = forker
+        self._cpu_limit = max(1, limits["cpu_seconds"])
+        if forker.meter:
+            forker.meter.begin(limits["memory_mb"])
+        entering, entered = os.pipe()
+        content = file_of(task)
+        try:
+            socket.send_fds(forker.connection, [json.dumps(limits).encode()], [*streams, content, entered])
+        finally:
+            os.close(content)
+            os.close(entered)
+        answer, descriptors, _, _ = socket.recv_fds(forker.connection, _REPLY_BYTES, 2)
+        if not descriptors:
+            os.close(entering)
+            raise OSError(_complaint(answer))
+        self._namespace, self._program = descriptors
+        report = os.read(entering, _REPLY_BYTES)
+        os.close(entering)
+        self._began = time.monotonic()
+        if report != _ENTERED:
+            self._finish()
+            raise OSError(f"the run could not begin: {report.decode(errors='replace') or 'it was killed'}")
+
+    def cpu_seconds(self) -> float:
+        """CPU time its first process has used so far; 0 once it has ended."""
+        try:
+            return time.clock_gettime(self._cpu_clock)
+        except OSError:
+            return 0.0
+
+    @functools.cached_property
+    def _cpu_clock(self) -> int:
+        rows = Path(f"/proc/self/fdinfo/{self._program}").read_text().splitlines()
+        pid = next(int(row.split()[1]) for row in rows if row.startswith("Pid:"))
+        return kernel.process_cpu_clock(pid) if pid > 0 else _NO_CLOCK
+
+    def killed_for_memory(self) -> bool:
+        """Whether one of its processes was, since this was last asked."""
+        return self._forker.meter is not None and self._forker.meter.kills() > 0
+
+    def end(self) -> Ending:
+        """Kill all that is left, and say how its program ended."""
+        wall = time.monotonic() - self._began
+        answer = self._finish()
+        if b"status" not in answer:
+            raise OSError(_complaint(answer))
+        return self._ending(json.loads(answer), wall, self.killed_for_memory())
+
+    def _finish(self) -> bytes:
+        """Kill all that is left; what the zygote says of it."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._namespace, signal.SIGKILL)
+        answer = self._forker.connection.recv(_REPLY_BYTES)
+        os.close(self._namespace)
+        os.close(self._program)
+        return answer
+
+    def _ending(self, facts: Mapping[str, Any], wall: float, killed: bool) -> Ending:
+        code = os.waitstatus_to_exitcode(facts["status"])
+        exit_code, ended_by = (None, -code) if code < 0 else (code, None)
+        if ended_by == signal.SIGKILL and not killed and facts["cpu_seconds"] >= self._cpu_limit * _CPU_COUNTED:
+            ended_by = int(signal.SIGXCPU)  # it had chosen to ignore that one
+        peak = max(facts["largest"], self._forker.meter.peak() if self._forker.meter else 0)
+        killed = killed and ended_by == signal.SIGKILL
+        return Ending(exit_code, ended_by, killed, wall, facts["cpu_seconds"], peak)
+
+
+def _complaint(answer: bytes) -> str:
+    """What the zygote said instead of doing it."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(answer)["error"])
+    return "the zygote has died"
+
+
+class Watch:
+    """Waits for what a cell and reward-kit do, until a deadline."""
+
+    def __init__(self, forker: Forker) -> None:
+        """Of the forker's present cell."""
+        self._done, self._owner = forker.connection.fileno(), forker.owner.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._done, select.POLLIN)
+        self._poll.register(self._owner, 0)
+
+    def also(self, descriptor: int, events: int = select.POLLIN) -> None:
+        """Wake for this too."""
+        self._poll.register(descriptor, events)
+
+    def no_more(self, descriptor: int) -> None:
+        """Do not wake for this any more."""
+        self._poll.unregister(descriptor)
+
+    def wait(self, deadline: float) -> dict[int, int]:
+        """What is ready, by descriptor; nothing when the time is over."""
+        left = deadline - time.monotonic()
+        ready = dict(self._poll.poll(left * 1000)) if left > 0 else {}
+        if self._owner in ready:
+            raise OwnerGoneError
+        return ready
+
+    def ended(self, ready: Mapping[int, int]) -> bool:
+        """Whether the cell's program has ended."""
+        return self._done in ready

@@ -1,0 +1,124 @@
+"""What a forked zygote does to become one run: give everything up, then be the program.
+
+    join the memory group ─▶ own mounts, /tmp, /box, /proc ─▶ limits ─▶ another user ─▶ seccomp ─▶ "+" ─▶ the program
+
+Until the "+" is written whatever fails is the sandbox's failure. After it nothing of the zygote can be reached.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reward_kit.sandbox import syscalls
+from reward_kit.sandbox import zygote_kernel as kernel
+from reward_kit.sandbox import zygote_root as root
+from reward_kit.sandbox.zygote_harness import answer_calls
+from reward_kit.sandbox.zygote_program import be_program, refresh_interpreter
+from reward_kit.sandbox.zygote_wire import WORK, Message, unpack
+
+__all__ = ["Slot", "become"]
+
+_MIB = 1 << 20
+_RESERVE = 3
+"""Processes of a user's own zygote, which count against the limit where they are the same user's."""
+
+
+class Slot(NamedTuple):
+    """What a zygote's programs run as."""
+
+    uid: int
+    privileged: bool
+    """Whether the zygote is root, and its programs another user; else both are one user without privileges."""
+    group: int | None
+    """Where to write to join the control group that limits memory."""
+    seccomp: bytes
+    own_processes: int
+    """The zygote's own process namespace, to which it returns after each fork."""
+
+
+def become(slot: Slot, limits: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+    """Be the run, and never return. `descriptors` become 0, 1, 2 …; the last two: what to run, how entering went."""
+    status = descriptors[-1]
+    try:
+        _enter(slot, limits)
+        _keep(descriptors)
+        status = len(descriptors) - 1
+        _limit(slot, limits)
+        _drop(slot)
+        os.chdir(WORK)
+        begin = _prepared(_task(status - 1))
+    except BaseException as error:  # noqa: BLE001 - told to the supervisor, which makes a SandboxError of it
+        os.write(status, f"{type(error).__name__}: {error}".encode())
+        os._exit(1)
+    os.write(status, b"+")
+    os.close(status)
+    os._exit(begin())
+
+
+def _enter(slot: Slot, limits: Mapping[str, Any]) -> None:
+    if slot.group is not None:
+        os.write(slot.group, b"0")
+    os.setsid()
+    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS)
+    root.refresh(slot.uid, limits)
+
+
+def _keep(descriptors: Sequence[int]) -> None:
+    """Number these from 0 and close all others. None of them has so low a number yet: those are the zygote's own."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    os.closerange(len(descriptors), os.sysconf("SC_OPEN_MAX"))
+
+
+def _limit(slot: Slot, limits: Mapping[str, Any]) -> None:
+    cpu = max(1, -(-limits["cpu_seconds"] // 1))
+    wanted = {
+        resource.RLIMIT_CPU: (cpu, cpu + 1),
+        resource.RLIMIT_FSIZE: (limits["file_size_mb"] * _MIB,) * 2,
+        resource.RLIMIT_NOFILE: (limits["open_files"],) * 2,
+        resource.RLIMIT_NPROC: (limits["processes"] + (0 if slot.privileged else _RESERVE),) * 2,
+        resource.RLIMIT_CORE: (0, 0),
+    }
+    if slot.group is None:
+        memory = limits["memory_mb"] * _MIB
+        wanted |= {resource.RLIMIT_DATA: (memory, memory), resource.RLIMIT_AS: (_address_space() + 2 * memory,) * 2}
+    for which, bounds in wanted.items():
+        _, most = resource.getrlimit(which)
+        soft, hard = [int(bound if most == resource.RLIM_INFINITY else min(bound, most)) for bound in bounds]
+        resource.setrlimit(which, (soft, hard))
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _drop(slot: Slot) -> None:
+    if slot.privileged:
+        os.setgroups([])
+        os.setresgid(slot.uid, slot.uid, slot.uid)
+        os.setresuid(slot.uid, slot.uid, slot.uid)
+    kernel.drop_capabilities()
+    kernel.protect_memory(False)
+    syscalls.no_new_privileges()
+    syscalls.load_seccomp(slot.seccomp)
+
+
+def _task(descriptor: int) -> Message:
+    with open(descriptor, "rb") as file:
+        return unpack(file.read())
+
+
+def _prepared(task: Message) -> Callable[[], int]:
+    """Have everything ready for the task; what is returned does it, and returns the process's exit status."""
+    header = task.header
+    code = task.blobs[0]
+    refresh_interpreter(dict(zip([header["source"], *header["files"]], task.blobs, strict=True)))
+    if header["do"] == "call":
+        return partial(answer_calls, code, header)
+    return partial(be_program, code, header["argv"])

@@ -1,0 +1,133 @@
+"""Plain data as text, for what crosses a sandbox's border: the arguments of a call, and what it returned.
+
+    1 "a" [1] null 0.5      themselves
+    (1, 2)                  {"tuple": [1, 2]}          {1: "a"}    {"dict": [[1, "a"]]}
+    {1, 2}                  {"set": [1, 2]}            b"\\xff"     {"bytes": "ff"}
+    1 + 2j                  {"complex": [1.0, 2.0]}    10**5000    {"int": "0x…"}
+
+Only built-in types come out, however clever a subclass went in: an `int` that claims to equal everything is written as
+the number it holds. Reading text from a hostile writer is safe: it is a `ValueError`, or plain data, in bounded time.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["decode", "encode"]
+
+_DEPTH = 200
+_LEAVES = frozenset({int, str, bool, float, type(None)})
+_SMALL_INT = 1 << 63
+_CROWD = 64
+_dump = json.JSONEncoder(separators=(",", ":")).encode
+_load = json.JSONDecoder().decode
+
+
+def encode(value: object) -> str:
+    """The text of plain data; a `TypeError` names what is not."""
+    try:
+        return _dump(_shape(value, _DEPTH))
+    except ValueError:  # more digits than Python writes in decimal, in a list that was taken as it is
+        return _dump(_shape(value, _DEPTH, careful=True))
+
+
+def decode(text: str) -> Any:
+    """The data of such a text; a `ValueError` when it is not one."""
+    try:
+        return _read(_load(text))
+    except (RecursionError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"this is not plain data: {error}") from error
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shape(value: object, depth: int, careful: bool = False) -> object:
+    """The value in what JSON has; lists of leaves are taken as they are, which is what makes long ones cheap."""
+    if not depth:
+        raise TypeError("data nested this deeply, or within itself, is not plain")
+    if type(value) in _LEAVES and not (careful and type(value) is int):
+        return value
+    if isinstance(value, list):
+        if type(value) is list and not careful and set(map(type, value)) <= _LEAVES:
+            return value
+        return _items(list.__iter__(value), depth, careful)
+    for kind, write in _WRITERS:
+        if isinstance(value, kind):
+            return write(value, depth, careful)
+    if type(value).__module__ == "numpy":
+        return _shape(value.tolist(), depth - 1, careful)  # type: ignore[attr-defined]
+    raise TypeError(f"a {type(value).__name__!r} is not plain data")
+
+
+def _items(values: Any, depth: int, careful: bool) -> list[object]:
+    return [_shape(value, depth - 1, careful) for value in values]
+
+
+def _write_int(value: Any, _depth: int, _careful: bool) -> object:
+    number = int.__index__(value)
+    return number if -_SMALL_INT < number < _SMALL_INT else {"int": hex(number)}
+
+
+def _write_dict(value: Any, depth: int, careful: bool) -> object:
+    return {"dict": [_items(pair, depth, careful) for pair in dict.items(value)]}
+
+
+def _write_tuple(value: Any, depth: int, careful: bool) -> object:
+    return {"tuple": _items(tuple.__iter__(value), depth, careful)}
+
+
+def _write_set(value: Any, depth: int, careful: bool) -> object:
+    kind = set if isinstance(value, set) else frozenset
+    return {kind.__name__: _items(kind.__iter__(value), depth, careful)}
+
+
+_Write = Callable[[Any, int, bool], object]
+_WRITERS: tuple[tuple[type | tuple[type, ...], _Write], ...] = (
+    (int, _write_int),
+    (str, lambda value, *_: str.__str__(value)),
+    (float, lambda value, *_: float.__float__(value)),
+    (tuple, _write_tuple),
+    (dict, _write_dict),
+    ((set, frozenset), _write_set),
+    ((bytes, bytearray), lambda value, *_: {"bytes": bytes(memoryview(value)).hex()}),
+    (complex, lambda value, *_: {"complex": [complex.real.__get__(value), complex.imag.__get__(value)]}),
+)
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(value: Any) -> Any:
+    if type(value) in _LEAVES:
+        return value
+    if type(value) is list:
+        return value if set(map(type, value)) <= _LEAVES else [_read(item) for item in value]
+    ((kind, content),) = value.items()
+    return _READERS[kind](content)
+
+
+def _read_dict(pairs: Any) -> dict[Any, Any]:
+    keys = _spread([_read(key) for key, _ in pairs])
+    return dict(zip(keys, [_read(item) for _, item in pairs], strict=True))
+
+
+def _spread(values: list[Any]) -> list[Any]:
+    """The values, unless so many share a hash that building a set of them would take for ever."""
+    if len(values) > _CROWD and len({hash(value) for value in values}) < len(values) // 2:
+        raise ValueError("too many of a set's members have the same hash")
+    return values
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "int": lambda digits: int(digits, 16),
+    "tuple": lambda items: tuple([_read(item) for item in items]),
+    "dict": _read_dict,
+    "set": lambda items: set(_spread([_read(item) for item in items])),
+    "frozenset": lambda items: frozenset(_spread([_read(item) for item in items])),
+    "bytes": bytes.fromhex,
+    "complex": lambda parts: complex(*map(float, parts)),
+}

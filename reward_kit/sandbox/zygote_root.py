@@ -1,0 +1,108 @@
+"""What a zygote's programs see of the machine: its programs and libraries, read-only, and nothing else.
+
+    /usr /bin /lib …   the machine's            /etc       five small files of our own, and the loader's cache
+    the interpreter    its bin and lib          /dev       null zero full random urandom, and links
+    /proc              fresh for each run       /tmp /box  fresh for each run; /dev/shm is /tmp
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reward_kit.sandbox import syscalls
+from reward_kit.sandbox import zygote_kernel as kernel
+from reward_kit.sandbox.zygote_wire import WORK
+
+__all__ = ["enter", "refresh"]
+
+_SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
+_ETC = ("ld.so.cache", "localtime", "alternatives")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
+_FRESH = ("/tmp", WORK, "/proc", "/dev")
+_PRIVATE = kernel.MS_NOSUID | kernel.MS_NODEV
+_MIB = 1 << 20
+
+
+def enter(staging: str, uid: int) -> None:
+    """Make the root in the empty directory `staging`, in a mount namespace of our own, and move into it for good."""
+    syscalls.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE, "")
+    syscalls.mount("tmpfs", staging, "tmpfs", kernel.MS_NOSUID, "mode=755,size=1m")
+    root = Path(staging)
+    for name in _SYSTEM:
+        _show(Path("/") / name, root)
+    for path in _interpreter():
+        _show(path, root)
+    _etc(root, uid)
+    _dev(root)
+    for name in ("proc", "tmp", WORK[1:]):
+        (root / name).mkdir(exist_ok=True)
+    syscalls.mount("proc", str(root / "proc"), "proc", _PRIVATE | kernel.MS_NOEXEC, "")
+    kernel.read_only(staging)
+    kernel.pivot(staging)
+
+
+def refresh(uid: int, limits: Mapping[str, Any]) -> None:
+    """Lay fresh writable directories and this process namespace's own /proc over a copy of the root."""
+    half = min(limits["memory_mb"], limits["disk_mb"]) * _MIB // 2  # for each, so that together they keep both limits
+    size = f"size={half},nr_inodes=65536"
+    syscalls.mount("tmpfs", "/tmp", "tmpfs", _PRIVATE, f"{size},mode=1777")
+    syscalls.mount("tmpfs", WORK, "tmpfs", _PRIVATE, f"{size},mode=700,uid={uid},gid={uid}")
+    # Read-only: otherwise a program could offer itself last when memory runs out, by /proc/self/oom_score_adj.
+    syscalls.mount("proc", "/proc", "proc", _PRIVATE | kernel.MS_NOEXEC | kernel.MS_RDONLY, "")
+
+
+def _interpreter() -> list[Path]:
+    """The parts of the running interpreter, under each of the names it is known by; never a whole directory, which may
+    be a project's own."""
+    prefixes = {name for prefix in (sys.base_prefix, sys.prefix) for name in (prefix, os.path.realpath(prefix))}
+    for prefix in sorted(prefixes):
+        if any(Path(prefix).is_relative_to(fresh) for fresh in _FRESH):
+            raise OSError(f"the interpreter is at {prefix!r}, but a sandbox has a {prefix.split('/')[1]!r} of its own")
+    return [Path(prefix) / part for prefix in sorted(prefixes) for part in ("bin", "lib", "lib64", "pyvenv.cfg")]
+
+
+def _show(path: Path, root: Path) -> None:
+    """Let `path` be seen under the same name; a link stays a link."""
+    target = root / path.relative_to("/")
+    if not path.exists() or target.exists() or target.is_symlink():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        target.symlink_to(path.readlink())
+    else:
+        _bind(path, target)
+
+
+def _bind(path: Path, target: Path) -> None:
+    if path.is_dir():
+        target.mkdir()
+    else:
+        target.touch()
+    syscalls.mount(str(path), str(target), "", kernel.MS_BIND | kernel.MS_REC, "")
+
+
+def _etc(root: Path, uid: int) -> None:
+    etc = root / "etc"
+    etc.mkdir()
+    (etc / "passwd").write_text(f"root:x:0:0::/:/bin/sh\nuser:x:{uid}:{uid}::{WORK}:/bin/sh\n")
+    (etc / "group").write_text(f"root:x:0:\nuser:x:{uid}:\n")
+    (etc / "hosts").write_text("127.0.0.1 localhost sandbox\n")
+    (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+    for name in _ETC:
+        _show(Path("/etc") / name, root)
+
+
+def _dev(root: Path) -> None:
+    dev = root / "dev"
+    dev.mkdir()
+    for name in _DEVICES:
+        _bind(Path("/dev") / name, dev / name)
+    for name, target in {**_LINKS, "shm": "/tmp"}.items():
+        (dev / name).symlink_to(target)

@@ -1,0 +1,86 @@
+"""The messages between reward-kit and its zygotes: a small JSON header, then bytes.
+
+    length of the header │ header, which says how long each blob is │ blob │ blob │ …
+
+Standard library only: the zygote may run in an interpreter that has nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import struct
+from typing import Any, NamedTuple
+
+__all__ = ["LENGTH", "MAIN", "NONCE_BYTES", "SOLUTION", "WORK", "Message", "pack", "receive", "sizes", "unpack"]
+
+LENGTH = struct.Struct("!I")
+"""How every length is written."""
+
+NONCE_BYTES = 16
+"""What an answer from inside a sandbox must begin with to be the answer to the call that was made."""
+
+
+WORK = "/box"
+"""Where a program runs, and where its files are."""
+
+MAIN = "main.py"
+"""The file that a program's code is in."""
+
+SOLUTION = "solution.py"
+"""The file that the code of functions is in."""
+
+
+class Message(NamedTuple):
+    """One message."""
+
+    header: dict[str, Any]
+    blobs: list[bytes]
+
+
+def pack(header: dict[str, Any], *blobs: bytes) -> bytes:
+    """The bytes of one message."""
+    head = json.dumps({**header, "blobs": [len(blob) for blob in blobs]}).encode()
+    return b"".join((LENGTH.pack(len(head)), head, *blobs))
+
+
+def sizes(header: dict[str, Any]) -> list[int]:
+    """How long each of the blobs is that follow this header; takes the entry out of it."""
+    found: list[int] = header.pop("blobs")
+    return found
+
+
+def unpack(data: bytes) -> Message:
+    """The message of such bytes."""
+    start = LENGTH.size + LENGTH.unpack_from(data)[0]
+    header = json.loads(data[LENGTH.size : start])
+    ends = list(itertools.accumulate(sizes(header), initial=start))
+    return Message(header, [data[begin:end] for begin, end in itertools.pairwise(ends)])
+
+
+def receive(connection: socket.socket) -> Message | None:
+    """The next message, blocking; None when the other side has gone."""
+    prefix = _exactly(connection, LENGTH.size)
+    if prefix is None:
+        return None
+    head = _exactly(connection, LENGTH.unpack(prefix)[0])
+    if head is None:
+        return None
+    header = json.loads(head)
+    blobs = [_exactly(connection, size) for size in sizes(header)]
+    whole = [blob for blob in blobs if blob is not None]
+    return Message(header, whole) if len(whole) == len(blobs) else None
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes | None:
+    """So many bytes, or None when the connection ends before."""
+    data = bytearray(size)
+    view = memoryview(data)
+    done = 0
+    while done < size:
+        got = connection.recv_into(view[done:])
+        if not got:
+            return None
+        done += got
+    return bytes(data)

@@ -1,0 +1,81 @@
+"""Plain data across a sandbox's border: it comes back equal, and hostile text does no harm."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from reward_kit.sandbox.zygote_plain import decode, encode
+
+hashable = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False) | some.text() | some.binary(),
+    lambda inner: some.tuples(inner, inner) | some.frozensets(inner, max_size=3),
+    max_leaves=5,
+)
+plain = some.recursive(
+    hashable | some.complex_numbers(allow_nan=False),
+    lambda inner: some.lists(inner) | some.tuples(inner) | some.dictionaries(hashable, inner) | some.sets(hashable),
+    max_leaves=20,
+)
+
+
+def exact(value: Any) -> Any:
+    """The value with its types, so that 1, 1.0 and True differ."""
+    if isinstance(value, (list, tuple)):
+        return (type(value), [exact(item) for item in value])
+    if isinstance(value, dict):
+        return (dict, [(exact(key), exact(item)) for key, item in value.items()])
+    if isinstance(value, (set, frozenset)):
+        return (type(value), sorted(repr(exact(item)) for item in value))
+    return (type(value), value)
+
+
+@given(plain)
+def test_what_goes_in_comes_out(value: Any) -> None:
+    assert exact(decode(encode(value))) == exact(value)
+
+
+@given(some.text() | some.from_regex(r'[\[\]{}",:0-9a-z]*'))
+def test_any_text_is_plain_data_or_refused(text: str) -> None:
+    try:
+        value = decode(text)
+    except ValueError:
+        return
+    assert exact(decode(encode(value))) == exact(value) or "nan" in repr(value)
+
+
+def test_what_is_not_a_number_stays_so() -> None:
+    assert math.isnan(decode(encode(float("nan"))))
+
+
+@pytest.mark.parametrize("value", [object(), len, range(3), [[{1: object()}]], iter([]), int])
+def test_other_things_are_named(value: object) -> None:
+    with pytest.raises(TypeError, match="is not plain data"):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{}", "[", "[" * 100_000, "1" * 5000, '{"tuple":[' * 50_000),
+        *('{"tuple": 5}', '{"a": 1, "b": 2}', '{"set": [[1]]}', '{"dict": [[1]]}', '{"dict": [[[], 1]]}', '{"x": 1}'),
+        *('{"int": 5}', '{"bytes": "zz"}', '{"complex": [1, 2, 3]}'),
+    ],
+)
+def test_broken_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        decode(text)
+
+
+def test_a_flood_of_equal_hashes_is_refused() -> None:
+    members = ",".join(str((2**61 - 1) * number) for number in range(100_000))
+    for text in (f'{{"set":[{members}]}}', f'{{"frozenset":[{members}]}}'):
+        with pytest.raises(ValueError, match="same hash"):
+            decode(text)
+    pairs = ",".join(f"[{(2**61 - 1) * number},0]" for number in range(100_000))
+    with pytest.raises(ValueError, match="same hash"):
+        decode(f'{{"dict":[{pairs}]}}')
