@@ -1,0 +1,121 @@
+"""`reward-kit sandbox`: serve sandboxes to other processes and machines, by the SoS protocol."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from reward_kit.sandbox.sos_host import HostOptions
+
+__all__ = ["sandbox"]
+
+
+@click.group()
+def sandbox() -> None:
+    """Serve sandboxes to other processes and machines."""
+
+
+def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    for name, equals, _root in pairs:
+        if not equals:
+            raise click.BadParameter(
+                f"{name!r} does not say what it stands for; write NAME=ROOT, or NAME= for the default."
+            )
+    return {name: root for name, _, root in pairs}
+
+
+@sandbox.command()
+@click.option("--port", default=3000, show_default=True, help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--backend", default="auto", show_default=True, help="What the sandboxes are: auto, namespaces, docker, …"
+)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="NAME=ROOT",
+    callback=_images,
+    help="What an image's name stands for; NAME may be *, ROOT empty for the backend's default. Repeatable.",
+)
+@click.option("--max-sandboxes", default=10, show_default=True, help="Open at a time; further starts wait.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds after which a sandbox is removed.")
+@click.option(
+    "--command-timeout", default=30.0, show_default=True, help="Seconds a command has, unless its client says."
+)
+@click.option("--memory-mb", default=2048, show_default=True, help="The most memory a client may ask for.")
+@click.option("--allow-network", is_flag=True, help="Let clients ask for the network.")
+@click.option("--no-token", is_flag=True, help="Let anybody who can reach the port in.")
+def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
+    port: int,
+    host: str,
+    backend: str,
+    images: dict[str, str],
+    max_sandboxes: int,
+    timeout: float,
+    command_timeout: float,
+    memory_mb: int,
+    allow_network: bool,
+    no_token: bool,
+) -> None:
+    """Serve sandboxes by the SoS protocol until interrupted; nothing is left behind.
+
+    Clients send the token that is printed at the start, or the one in REWARD_KIT_SANDBOX_TOKEN.
+
+    \b
+    reward-kit sandbox serve --max-sandboxes 32
+    reward-kit sandbox serve --image 'deathbyknowledge/shellm-sandbox=/srv/rootfs'
+    """
+    from reward_kit.sandbox.sos_host import HostOptions
+    from reward_kit.sandbox.sos_wire import TOKEN_VARIABLE
+    from reward_kit.utils.event_loop import run_sync
+
+    given = os.environ.get(TOKEN_VARIABLE)
+    token = None if no_token else given or secrets.token_urlsafe(24)
+    if no_token and not _is_loopback(host):
+        click.echo(f"Warning: whoever can reach {host}:{port} can run commands here (--no-token).", err=True)
+    defaults = HostOptions()
+    options = replace(
+        defaults,
+        max_sandboxes=max_sandboxes,
+        lifetime=timeout,
+        command_timeout=command_timeout,
+        limits=replace(defaults.limits, memory_mb=memory_mb),
+        network=allow_network,
+        images=images,
+    )
+    run_sync(lambda: _serve(backend, host, port, token, options, show_token=given is None))
+
+
+async def _serve(name: str, host: str, port: int, token: str | None, options: HostOptions, *, show_token: bool) -> None:
+    """Until SIGINT or SIGTERM."""
+    import asyncio
+    import signal
+
+    from reward_kit.sandbox.choose import choose_backend
+    from reward_kit.sandbox.sos_server import serving
+
+    chosen = await choose_backend(name)
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with serving(chosen, token=token, options=options, host=host, port=port) as url:
+        click.echo(f"{chosen.name} sandboxes at {url}, {options.max_sandboxes} at a time")
+        if token is not None and show_token:
+            click.echo(f"token: {token}")
+        await stopped.wait()
+        click.echo("closing every sandbox", err=True)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
