@@ -1,0 +1,313 @@
+"""The `namespaces` backend: sandboxes made of Linux namespaces, an overlay, a control group and a filter.
+
+    backend ─┬─ supervisor ── bwrap ── first process       pid, mount, ipc, uts, net and cgroup namespaces
+             └─ porter ─┬─ bash (the session)              started from outside, its exit status waited for outside
+                        └─ bash -c … (standalone commands)
+
+Covered: the host's files, processes, environment and network are not seen; memory, processes, CPU time, file sizes,
+disk and output are bounded; capabilities are those of a container, set-uid programs gain nothing, and system calls that
+reach into the kernel are refused. Everything is gone after `close`, and also when this process or the supervisor is
+killed; files that a killed process leaves are removed by the next one.
+
+Not covered: faults of the kernel itself, which is shared with the host; as root, root inside is the host's root with
+fewer capabilities, as in a default container. As an ordinary user, everything inside belongs to one user (so `chown` to
+another fails), and without control groups of one's own, memory is bounded for each process and not for all together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import os
+import socket
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from reward_kit.errors import RewardKitError, SandboxError
+from reward_kit.sandbox.bubblewrap import bubblewrap_options, bubblewrap_version, find_bubblewrap
+from reward_kit.sandbox.cgroups import Hierarchy, ProcessGroup, find_hierarchy
+from reward_kit.sandbox.contract import Probe, SandboxSpec
+from reward_kit.sandbox.disk import disk_bytes
+from reward_kit.sandbox.limits import process_limits
+from reward_kit.sandbox.local_sandbox import LocalSandbox
+from reward_kit.sandbox.meter import GroupMeter, Meter, NoMeter
+from reward_kit.sandbox.overlay import remove_tree, upper_directories
+from reward_kit.sandbox.portal import Portal
+from reward_kit.sandbox.rootfs import Root, host_root, image_root
+from reward_kit.sandbox.seccomp import compile_filter
+from reward_kit.sandbox.session import Place
+from reward_kit.sandbox.snapshots import Snapshot, SnapshotPolicy, SnapshotStore
+from reward_kit.sandbox.state import StateDirectory
+from reward_kit.sandbox.supervision import Supervised, Supervision
+
+__all__ = ["NamespacesBackend"]
+
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "USER": "root",
+    "LOGNAME": "root",
+    "SHELL": "/bin/bash",
+    "HOSTNAME": "sandbox",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Machine:
+    """What was found out about this machine, once."""
+
+    state: StateDirectory
+    hierarchy: Hierarchy | None
+    program: str
+    seccomp: bytes | None
+    as_root: bool
+
+    @classmethod
+    def examine(cls, state: str | None) -> _Machine:
+        if sys.platform != "linux":
+            raise SandboxError("Namespaces are a feature of Linux. Use docker or podman here.", retryable=False)
+        program = find_bubblewrap()
+        if program is None:
+            raise SandboxError(f"The program `bwrap` is not on the PATH. {_INSTALL}", retryable=False)
+        return cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "as_root": self.as_root,
+            "seccomp": (self.seccomp or b"").hex(),
+            "hierarchy": self.hierarchy,
+            "state": self.state.path(),
+            "bubblewrap": self.program,
+        }
+
+
+_INSTALL = "Install bubblewrap: `apt-get install bubblewrap`, `dnf install bubblewrap`."
+
+
+class NamespacesBackend:
+    """Makes sandboxes of namespaces."""
+
+    name = "namespaces"
+
+    def __init__(
+        self,
+        *,
+        state: str | None = None,
+        supervisors: int | None = None,
+        snapshots: SnapshotPolicy | None = SnapshotPolicy(),  # noqa: B008  a value that never changes
+    ) -> None:
+        """Keep sandboxes' files under `state`, which should be on a real disk; share the work among `supervisors`.
+
+        `snapshots`: when long set-ups are kept for those who ask for the same; None: never.
+        """
+        self._state = state
+        self._most = supervisors or max(1, min(8, os.cpu_count() or 1))
+        self._machine: _Machine | None = None
+        self._supervisions: list[Supervision] = []
+        self._roots: dict[str | None, Root] = {}
+        self._keys = itertools.count(1)
+        self._lock = asyncio.Lock()
+        self._open: dict[LocalSandbox, Supervised] = {}
+        self._snapshots = SnapshotStore(snapshots, self._open_fresh, self._keep, self._discard) if snapshots else None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
+        """This machine, the supervisor with the least to do, and the root; each made when it is first needed."""
+        supervision = min((one for one in self._supervisions if one.alive), key=_load, default=None)
+        if self._machine is None or supervision is None or image not in self._roots:
+            async with self._lock:
+                return await self._make_ready(image)
+        if supervision.load and len(self._supervisions) < self._most and not self._lock.locked():
+            self._start_in_background(self._machine)
+        return self._machine, supervision, self._roots[image]
+
+    async def _make_ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
+        if self._machine is None:
+            self._machine = await asyncio.to_thread(_Machine.examine, self._state)
+        self._supervisions = [one for one in self._supervisions if one.alive]
+        if not self._supervisions:
+            await self._start_supervisor(self._machine)
+        if image not in self._roots:
+            self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
+        return self._machine, min(self._supervisions, key=_load), self._roots[image]
+
+    async def _start_supervisor(self, machine: _Machine) -> None:
+        supervision = Supervision(machine.settings())
+        await supervision.start()
+        self._supervisions.append(supervision)
+
+    def _start_in_background(self, machine: _Machine) -> None:
+        """All supervisors are busy, and there may be more of them: the next sandbox need not wait for one."""
+
+        async def start() -> None:
+            async with self._lock:
+                with suppress(SandboxError):  # those that there are go on
+                    await self._start_supervisor(machine)
+
+        self._do(start())
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that goes on by itself, and that `close` waits for."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def probe(self) -> Probe:
+        """Open a sandbox, run a command in it, close it."""
+        try:
+            async with await self.open(SandboxSpec()) as sandbox:
+                done = await sandbox.run("echo it works")
+        except (RewardKitError, OSError) as error:
+            return Probe(False, str(error), _advice(str(error)))
+        if done.output != "it works\n":
+            return Probe(False, f"a command answered {done.output!r}")
+        assert self._machine is not None
+        version = await asyncio.to_thread(bubblewrap_version, self._machine.program)
+        groups = f"cgroup v{self._machine.hierarchy.version}" if self._machine.hierarchy else "rlimits (no cgroup)"
+        return Probe(True, f"{version}, {groups}, as {'root' if self._machine.as_root else 'an ordinary user'}")
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, spec: SandboxSpec) -> LocalSandbox:
+        """A fresh sandbox with its set-up done."""
+        return await (self._snapshots.open(spec) if self._snapshots else self._open_fresh(spec, None))
+
+    async def _open_fresh(self, spec: SandboxSpec, snapshot: Snapshot | None) -> LocalSandbox:
+        machine, supervision, root = await self._ready(spec.image)
+        key = next(self._keys)
+        request = _request(machine, root, spec, snapshot)
+        ours, porters_end = socket.socketpair()
+        supervised = supervision.open(key, request, porters_end)
+        if snapshot is not None:
+            snapshot.users += 1
+        supervised.closed.add_done_callback(lambda _: self._closed(supervised, snapshot))
+        group = _Group(machine.hierarchy, supervised)
+        place = Place(
+            portal=Portal(ours),
+            limits=spec.limits,
+            environment={**_ENVIRONMENT, **spec.environment},
+            meter=group.meter,
+            processes=group.processes,
+        )
+
+        async def end() -> None:
+            self._open.pop(sandbox, None)
+            group.close()
+            await supervision.close(key)
+
+        workdir = spec.workdir or place.environment["HOME"]
+        sandbox = LocalSandbox(place, workdir, supervised.opened, end, files=lambda: [supervised.home])
+        self._open[sandbox] = supervised
+        try:
+            await sandbox.prepare(spec)
+        except BaseException:
+            await sandbox.close()
+            raise
+        return sandbox
+
+    def _closed(self, supervised: Supervised, snapshot: Snapshot | None) -> None:
+        """Nothing is left of a sandbox but its files."""
+        if supervised.home and not supervised.is_kept:
+            self._discard(supervised.home)
+        if snapshot is not None and self._snapshots is not None:
+            self._snapshots.released(snapshot)
+
+    async def _keep(self, sandbox: LocalSandbox) -> tuple[str, int]:
+        """Close a sandbox and leave its files, for a snapshot."""
+        supervised = self._open[sandbox]
+        supervised.is_kept = True
+        await sandbox.close()
+        await supervised.closed
+        return supervised.home, await asyncio.to_thread(disk_bytes, [supervised.home], (), sys.maxsize)
+
+    def _discard(self, home: str) -> None:
+        self._do(asyncio.to_thread(remove_tree, home))
+
+    async def close(self) -> None:
+        """Close every sandbox, and leave nothing behind."""
+        await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)))
+        async with self._lock:  # a supervisor that is being started is stopped, too
+            await asyncio.gather(*(supervision.stop() for supervision in self._supervisions))
+            self._supervisions.clear()
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+        self._roots.clear()
+        if self._machine is not None:
+            await asyncio.to_thread(self._machine.state.remove)
+            self._machine = None
+
+
+def _load(supervision: Supervision) -> int:
+    return supervision.load
+
+
+def _make_root(image: str | None, state: StateDirectory) -> Root:
+    return host_root(state.shared) if image is None else image_root(image, state.image_path(image))
+
+
+class _Group:
+    """The control group of a sandbox, which has its name only when the sandbox is open."""
+
+    def __init__(self, hierarchy: Hierarchy | None, supervised: Supervised) -> None:
+        self._hierarchy = hierarchy
+        self._supervised = supervised
+        self._meter: Meter | None = None
+
+    def _known(self) -> ProcessGroup | None:
+        name = self._supervised.group
+        return ProcessGroup(self._hierarchy, name) if self._hierarchy and name else None
+
+    def meter(self) -> Meter:
+        if self._meter is None:
+            group = self._known()
+            if group is None:
+                return NoMeter()
+            self._meter = GroupMeter(group)
+        return self._meter
+
+    def processes(self) -> list[int]:
+        group = self._known()
+        return group.processes() if group else []
+
+    def close(self) -> None:
+        if self._meter is not None:
+            self._meter.close()
+
+
+def _request(machine: _Machine, root: Root, spec: SandboxSpec, snapshot: Snapshot | None) -> dict[str, Any]:
+    lowers = [("", [root.lower]), *((mounted, [mounted]) for mounted in root.mounts)]
+    if snapshot is not None:
+        uppers = upper_directories(snapshot.home, len(lowers))
+        lowers = [(place, [upper, *below]) for (place, below), upper in zip(lowers, uppers, strict=True)]
+    options = bubblewrap_options(
+        shared_memory=spec.limits.memory_mb << 19,
+        network=spec.network,
+        seccomp=machine.seccomp is not None,
+    )
+    return {
+        "lowers": lowers,
+        "options": options,
+        "memory_bytes": spec.limits.memory_mb << 20,
+        "processes": spec.limits.processes,
+        "rlimits": process_limits(spec.limits, grouped=machine.hierarchy is not None),
+    }
+
+
+def _advice(problem: str) -> str:
+    if "user namespace" in problem or "uid map" in problem or "unshare" in problem:
+        return (
+            "Allow user namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, "
+            "`sysctl kernel.unprivileged_userns_clone=1` on Debian), run as root, or use docker or podman."
+        )
+    return (
+        _INSTALL
+        if "bwrap" in problem and "PATH" in problem
+        else "Use docker or podman, or a machine where this is allowed."
+    )

@@ -1,0 +1,116 @@
+"""The files of one sandbox: overlays whose lower layers are shared and whose upper is its own, on a real disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from reward_kit.sandbox.syscalls import mount, umount
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Lowers = list[tuple[str, list[str]]]
+
+__all__ = ["MountedRoot", "remove_tree", "upper_directories"]
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEPTH = 40
+"""How far down `remove_tree` goes before it carries what is below to the top."""
+
+
+def upper_directories(home: str, count: int) -> list[str]:
+    """Where a root of `count` overlays takes what is written, in the order of the overlays."""
+    return [os.path.join(home, f"upper-{number}") for number in range(count)]
+
+
+class MountedRoot:
+    """The root of one sandbox: an overlay, and further ones on directories in it.
+
+    `lowers` says for each where in the root it is (the first is the root itself: "") and what it shows: directories
+    that are only read, the uppermost first.
+    """
+
+    def __init__(self, home: str, lowers: Lowers, *, as_root: bool) -> None:
+        """Make `home` and everything in it, and mount."""
+        self.home = home
+        self.lowers = lowers
+        self.path = os.path.join(home, "root")
+        self._as_root = as_root
+        self._mounted: list[str] = []
+        os.makedirs(self.path)
+        try:
+            for number, (place, layers) in enumerate(lowers):
+                self._mount(number, self.path + place, layers)
+        except OSError:
+            self.umount()
+            raise
+
+    def _mount(self, number: int, target: str, layers: list[str]) -> None:
+        """Nothing is synced to disk for it: a sandbox does not outlive its process."""
+        upper, work = upper_directories(self.home, number + 1)[-1], os.path.join(self.home, f"work-{number}")
+        os.mkdir(upper)
+        os.mkdir(work)
+        os.chmod(upper, stat.S_IMODE(os.stat(layers[0]).st_mode))
+        options = (
+            f"lowerdir={':'.join(map(_escaped, layers))},upperdir={_escaped(upper)},workdir={_escaped(work)},volatile"
+        )
+        mount("overlay", target, "overlay", 0, options if self._as_root else f"{options},userxattr")
+        self._mounted.append(target)
+
+    def umount(self) -> None:
+        """Unmount all of it. The files stay."""
+        while self._mounted:
+            with suppress(OSError):
+                umount(self._mounted.pop())
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory and everything below it, whatever modes were set there. Links are never followed."""
+    try:
+        top = os.open(path, _DIRECTORY)
+    except FileNotFoundError:
+        return
+    try:
+        while names := os.listdir(top):
+            for name in names:
+                _remove(name, top, top, 0)
+    finally:
+        os.close(top)
+    os.rmdir(path)
+
+
+def _remove(name: str, parent: int, top: int, depth: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    except IsADirectoryError:
+        _remove_directory(name, parent, top, depth)
+    except PermissionError:
+        os.fchmod(parent, 0o700)  # not root: the mode of the directory keeps us out
+        if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            _remove_directory(name, parent, top, depth)
+        else:
+            os.unlink(name, dir_fd=parent)
+
+
+def _remove_directory(name: str, parent: int, top: int, depth: int) -> None:
+    if depth >= _DEPTH:  # a hostile tree may be deeper than descriptors or the stack allow: carry the rest to the top
+        os.rename(name, f"deep-{os.urandom(8).hex()}", src_dir_fd=parent, dst_dir_fd=top)
+        return
+    try:
+        directory = os.open(name, _DIRECTORY, dir_fd=parent)
+    except PermissionError:
+        os.chmod(name, 0o700, dir_fd=parent)
+        directory = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        for child in os.listdir(directory):
+            _remove(child, directory, top, depth + 1)
+    finally:
+        os.close(directory)
+    os.rmdir(name, dir_fd=parent)

@@ -1,0 +1,162 @@
+"""The system-call filter of a sandbox, as the bytes the kernel takes; for x86_64 and aarch64.
+
+Everything is allowed but this, which is refused with EPERM as the usual container engines refuse it:
+
+- mounting and namespaces: mount, umount2, pivot_root, the new mount calls, unshare, setns, clone with any CLONE_NEW*
+- the kernel itself: modules, kexec, reboot, swap, bpf, perf_event_open, userfaultfd, io_uring, its log, quotas
+- clocks: settimeofday, clock_settime, clock_adjtime, adjtimex
+- other processes' insides: ptrace, process_vm_readv and writev, process_madvise, pidfd_getfd, kcmp
+- what namespaces do not divide: the kernel's keyrings, sockets of families other than unix, IP and netlink
+- files by handle (open_by_handle_at), fanotify, memory policies, I/O ports, typing into a terminal (TIOCSTI, TIOCLINUX)
+- execution domains other than Linux's own
+
+clone3 and every call newer than this list are ENOSYS, so that a C library falls back to what it knows; so is every call
+of another architecture (32-bit programs, x32).
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from typing import Final
+
+__all__ = ["compile_filter"]
+
+_ABSENT: Final = -1
+_NEWEST: Final = 470
+"""The last system call number this list was written for."""
+
+_REFUSED: Final = {
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "create_module": (174, _ABSENT),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "get_kernel_syms": (177, _ABSENT),
+    "query_module": (178, _ABSENT),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "syslog": (103, 116),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "nfsservctl": (180, 42),
+    "lookup_dcookie": (212, 18),
+    "uselib": (134, _ABSENT),
+    "sysfs": (139, _ABSENT),
+    "_sysctl": (156, _ABSENT),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    "mbind": (237, 235),
+    "set_mempolicy": (238, 237),
+    "get_mempolicy": (239, 236),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    "iopl": (172, _ABSENT),
+    "ioperm": (173, _ABSENT),
+    "vhangup": (153, 58),
+}
+
+_CLONE: Final = (56, 220)
+_CLONE3: Final = 435
+_SOCKET: Final = (41, 198)
+_IOCTL: Final = (16, 29)
+_PERSONALITY: Final = (135, 92)
+
+_NEW_NAMESPACES: Final = 0x7E02_0080
+"""Every CLONE_NEW* flag."""
+_FAMILIES: Final = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+_TERMINAL_IOCTLS: Final = (0x5412, 0x541C)
+"""TIOCSTI, TIOCLINUX."""
+_PERSONALITIES: Final = (0x0, 0x8, 0x2_0000, 0x2_0008, 0xFFFF_FFFF)
+"""Linux, 32-bit addresses, and asking which one is set."""
+
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_ALLOW: Final = 0x7FFF_0000
+_ERRNO: Final = 0x0005_0000
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_MACHINES: Final = {"x86_64": (0, 0xC000_003E), "aarch64": (1, 0xC000_00B7)}
+
+_Code = list[tuple[int, int, int, int]]
+
+
+def _argument(index: int) -> tuple[int, int, int, int]:
+    return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+
+
+def _refuse(code: int) -> tuple[int, int, int, int]:
+    return (_RETURN, 0, 0, _ERRNO | code)
+
+
+def _only_for(number: int, body: _Code) -> _Code:
+    """`body` for one system call; the others pass it by. `body` ends in a return on every path."""
+    return [(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _one_of(values: tuple[int, ...], argument: int) -> _Code:
+    """Allow the call where an argument is one of `values`, refuse it elsewhere."""
+    tests = [(_JUMP_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    return [_argument(argument), *tests, _refuse(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
+
+
+def _none_of(values: tuple[int, ...], argument: int) -> _Code:
+    """Refuse the call where an argument is one of `values`, allow it elsewhere."""
+    tests = [(_JUMP_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    return [_argument(argument), *tests, (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)]
+
+
+def compile_filter(machine: str | None = None) -> bytes | None:
+    """The filter for a machine (this one when left out), ready for the kernel; None for one it is not written for."""
+    known = _MACHINES.get(machine or platform.machine())
+    if known is None:
+        return None
+    column, architecture = known
+    allow = (_RETURN, 0, 0, _ALLOW)
+    code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, architecture), _refuse(errno.ENOSYS)]
+    code += [(_LOAD, 0, 0, _NUMBER), (_JUMP_GREATER, 0, 1, _NEWEST), _refuse(errno.ENOSYS)]
+    code += _only_for(_CLONE3, [_refuse(errno.ENOSYS)])
+    namespaces = [_argument(0), (_JUMP_ANY, 0, 1, _NEW_NAMESPACES), _refuse(errno.EPERM), allow]
+    code += _only_for(_CLONE[column], namespaces)
+    code += _only_for(_SOCKET[column], _one_of(_FAMILIES, 0))
+    code += _only_for(_IOCTL[column], _none_of(_TERMINAL_IOCTLS, 1))
+    code += _only_for(_PERSONALITY[column], _one_of(_PERSONALITIES, 0))
+    numbers = sorted(pair[column] for pair in _REFUSED.values() if pair[column] != _ABSENT)
+    code += [(_JUMP_EQUAL, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
+    code += [allow, _refuse(errno.EPERM)]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

@@ -1,0 +1,148 @@
+"""A supervisor as its backend sees it: sandboxes are opened and closed, and their ends come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+from reward_kit.errors import SandboxError
+from reward_kit.sandbox.channel import Channel, start_program
+
+__all__ = ["Supervised", "Supervision"]
+
+_START_SECONDS = 30.0
+_CLOSE_SECONDS = 30.0
+
+
+class Supervised:
+    """What has become of one sandbox."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Nothing yet."""
+        self.opened: asyncio.Future[None] = loop.create_future()
+        self.group = ""
+        """The name of its control group, once it is open."""
+        self.home = ""
+        """Where its files are, once it is open."""
+        self.is_kept = False
+        """Whether its files are wanted when it has closed."""
+        self.emptied: asyncio.Future[None] = loop.create_future()
+        """Every process in it is dead."""
+        self.closed: asyncio.Future[None] = loop.create_future()
+        """Nothing is left of it but its files."""
+
+
+class Supervision:
+    """One supervisor process. Every wait on it ends when it dies."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        """`settings` go to the process as they are; `start` starts it."""
+        self._settings = settings
+        self._sandboxes: dict[int, Supervised] = {}
+        self._dead: str | None = None
+
+    # ── its process ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Start the process and wait until it can make sandboxes."""
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = await asyncio.to_thread(start_program, "supervisor", theirs, json.dumps(self._settings))
+        self._channel = Channel(ours, self._happened, self._gone)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._ready
+        except (TimeoutError, SandboxError) as error:
+            await self.stop()
+            if isinstance(error, TimeoutError):
+                text = f"The supervisor of sandboxes did not start in {_START_SECONDS:g} s. Try again."
+                raise SandboxError(text) from None
+            raise
+
+    async def stop(self) -> None:
+        """Hang up and wait until the process has ended everything."""
+        self._channel.close("it was stopped")
+        await asyncio.to_thread(self._process.wait)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for anything."""
+        return self._dead is None
+
+    @property
+    def load(self) -> int:
+        """How many sandboxes it has."""
+        return len(self._sandboxes)
+
+    @property
+    def process_id(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
+    # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _gone(self, reason: str) -> None:
+        self._dead = reason
+        error = SandboxError(f"The supervisor of sandboxes is gone: {reason}. The next sandbox gets a new one.")
+        _refuse(self._ready, error)
+        for sandbox in self._sandboxes.values():
+            _refuse(sandbox.opened, error)
+            _resolve(sandbox.emptied)  # with their supervisor, its sandboxes are gone
+            _resolve(sandbox.closed)
+
+    def _happened(self, event: dict[str, Any]) -> None:
+        sandbox = self._sandboxes.get(event.get("sandbox", 0))
+        match event["event"]:
+            case "ready":
+                _resolve(self._ready)
+            case "unable":
+                _refuse(
+                    self._ready, SandboxError(f"Sandboxes cannot be made here: {event['reason']}.", retryable=False)
+                )
+            case "opened" if sandbox:
+                sandbox.group, sandbox.home = event["group"], event["home"]
+                _resolve(sandbox.opened)
+            case "failed" if sandbox:
+                _refuse(sandbox.opened, SandboxError(f"The sandbox could not be opened: {event['reason']}."))
+            case "emptied" if sandbox:
+                _resolve(sandbox.emptied)
+            case "closed" if sandbox:
+                sandbox.home = event["home"]
+                _resolve(sandbox.emptied)
+                _resolve(sandbox.closed)
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, key: int, request: dict[str, Any], porters_end: socket.socket) -> Supervised:
+        """Begin to open a sandbox whose porter talks through `porters_end`, which is taken over."""
+        sandbox = self._sandboxes[key] = Supervised(self._loop)
+        sandbox.closed.add_done_callback(lambda _: self._sandboxes.pop(key, None))
+        self._channel.send({"do": "open", "sandbox": key, **request}, [porters_end.detach()])
+        if self._dead is not None:
+            self._gone(self._dead)
+        return sandbox
+
+    async def close(self, key: int) -> None:
+        """Close a sandbox and wait until every process in it is dead."""
+        sandbox = self._sandboxes.get(key)
+        if sandbox is None:
+            return
+        self._channel.send({"do": "close", "sandbox": key})
+        done, _ = await asyncio.wait([sandbox.emptied], timeout=_CLOSE_SECONDS)
+        if not done:
+            raise SandboxError(f"A sandbox did not end in {_CLOSE_SECONDS:g} s: a process in it cannot be killed.")
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _refuse(future: asyncio.Future[None], error: SandboxError) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # whoever waits is told; nobody may be waiting

@@ -1,0 +1,144 @@
+"""The few system calls a sandbox needs that Python does not offer, by ctypes; Linux only.
+
+Nothing here imports anything heavy: the supervisor, which forks for every command, stays small.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Final
+
+__all__ = [
+    "CLONE_NEWCGROUP",
+    "CLONE_NEWIPC",
+    "CLONE_NEWNET",
+    "CLONE_NEWNS",
+    "CLONE_NEWPID",
+    "CLONE_NEWUSER",
+    "CLONE_NEWUTS",
+    "CONTAINER_CAPABILITIES",
+    "become_subreaper",
+    "bound_capabilities",
+    "die_with_parent",
+    "keep_capabilities",
+    "load_seccomp",
+    "mount",
+    "no_new_privileges",
+    "setns",
+    "umount",
+    "unshare",
+]
+
+CLONE_NEWNS: Final = 0x0002_0000
+CLONE_NEWCGROUP: Final = 0x0200_0000
+CLONE_NEWUTS: Final = 0x0400_0000
+CLONE_NEWIPC: Final = 0x0800_0000
+CLONE_NEWUSER: Final = 0x1000_0000
+CLONE_NEWPID: Final = 0x2000_0000
+CLONE_NEWNET: Final = 0x4000_0000
+
+CONTAINER_CAPABILITIES: Final = {
+    "CAP_CHOWN": 0,
+    "CAP_DAC_OVERRIDE": 1,
+    "CAP_FOWNER": 3,
+    "CAP_FSETID": 4,
+    "CAP_KILL": 5,
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+    "CAP_SETPCAP": 8,
+    "CAP_NET_BIND_SERVICE": 10,
+    "CAP_NET_RAW": 13,
+    "CAP_SYS_CHROOT": 18,
+    "CAP_MKNOD": 27,
+    "CAP_AUDIT_WRITE": 29,
+    "CAP_SETFCAP": 31,
+}
+"""What root may do in a container of the usual engines, and in a sandbox here: name to number."""
+
+_MNT_DETACH: Final = 2
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_SECCOMP: Final = 22
+_PR_CAPBSET_DROP: Final = 24
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_SECCOMP_MODE_FILTER: Final = 2
+_CAPABILITY_VERSION_3: Final = 0x2008_0522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
+    """mount(2)."""
+    arguments = [text.encode() for text in (source, target, kind)]
+    _check(_libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()), f"mount {kind} on {target}")
+
+
+def umount(target: str) -> None:
+    """Unmount now for everyone who comes, and for those inside when they leave."""
+    _check(_libc.umount2(target.encode(), _MNT_DETACH), f"umount {target}")
+
+
+def unshare(flags: int) -> None:
+    """unshare(2)."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, flags: int) -> None:
+    """setns(2), with a pidfd or a namespace's file."""
+    _check(_libc.setns(descriptor, flags), "setns")
+
+
+def _prctl(option: int, argument: int, second: int = 0) -> int:
+    return int(_libc.prctl(option, argument, second, 0, 0))
+
+
+def become_subreaper() -> None:
+    """Adopt orphaned descendants, so that every one can be waited for."""
+    _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Have the kernel send this signal when the parent dies."""
+    _check(_prctl(_PR_SET_PDEATHSIG, signal_number), "prctl(PR_SET_PDEATHSIG)")
+
+
+def no_new_privileges() -> None:
+    """Neither set-uid files nor file capabilities give anything from here on."""
+    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def bound_capabilities(kept: frozenset[int]) -> None:
+    """Let nothing that is executed from here on have other capabilities than these."""
+    drop, prctl = _PR_CAPBSET_DROP, _libc.prctl
+    for number in range(64):
+        if number not in kept and prctl(drop, number, 0, 0, 0) != 0:
+            break  # beyond the last one that this kernel knows
+
+
+def keep_capabilities(kept: frozenset[int]) -> None:
+    """Keep only these capabilities."""
+    mask = sum(1 << number for number in kept)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    low, high = mask & 0xFFFF_FFFF, mask >> 32
+    sets = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)  # effective, permitted, inheritable; twice 32 bits
+    _check(_libc.capset(header, sets), "capset")
+
+
+class _Program(ctypes.Structure):
+    """What the kernel calls struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def load_seccomp(program: bytes) -> None:
+    """Put this filter before every system call of this process and its children. It cannot be taken off."""
+    value = _Program(len(program) // 8, program)
+    _check(_prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(value)), "prctl(PR_SET_SECCOMP)")

@@ -1,0 +1,460 @@
+"""Commands that mean harm, against the namespaces backend. After each of them the next task works, and nothing is left.
+
+Every test has been seen to fail with the guard it is about taken away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from reward_kit.models import ExecResult
+from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
+from tests.sandbox.leftovers import leftovers
+from tests.sandbox.places import opened
+from tests.sandbox.small_root import small_root
+
+SMALL = Limits(memory_mb=96, processes=40, timeout=10, cpu_seconds=20, file_size_mb=32, disk_mb=64, output_bytes=10_000)
+
+
+@pytest.fixture
+async def backend() -> AsyncIterator[SandboxBackend]:
+    async with opened("namespaces") as backend:
+        yield backend
+        async with await backend.open(SandboxSpec(setup=("cd /tmp",))) as following:
+            assert (await following.run("echo next")).output == "next\n"
+            assert (await following.run_standalone("pwd")).output == "/tmp\n"
+        await backend.close()
+    assert leftovers() == []
+
+
+@pytest.fixture
+async def sandbox(backend: SandboxBackend) -> AsyncIterator[Sandbox]:
+    async with await backend.open(SandboxSpec(limits=SMALL)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.write_text("the host's own")
+    path.chmod(0o644)
+    for parent in list(path.parents)[:3]:
+        parent.chmod(0o755)
+    return path
+
+
+async def still_serves(sandbox: Sandbox) -> None:
+    """A process of its own can still be run and be trusted."""
+    assert (await sandbox.run_standalone("exit 5")).exit_code == 5
+
+
+# ── seeing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_hosts_files_are_not_seen(sandbox: Sandbox, secret: Path) -> None:
+    ways = [
+        f"cat {secret}",
+        f"cat /proc/1/root{secret} /proc/self/root{secret} /proc/*/root{secret} /proc/*/cwd/../../../../../..{secret}",
+        f"mkdir -p /tmp/jail && cd /tmp/jail && cat ../../../../../../../..{secret}",
+        'python3 -c \'import os; os.chroot("/tmp"); [os.chdir("..") for _ in range(99)]; os.chroot("."); '
+        f'print(open("{secret}").read())\'',
+        "cat /etc/shadow /etc/gshadow /etc/sudoers /root/.* /home/*/.*",
+        f"debugfs -R 'cat {secret}' $(mknod /tmp/disk b 254 0 && echo /tmp/disk)",
+    ]
+    for way in ways:
+        for call in (sandbox.run, sandbox.run_standalone):
+            done = await call(f"{way} 2>/dev/null")
+            assert done.stdout == "", way
+
+
+async def test_the_hosts_processes_and_environment_are_not_seen(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "tok-of-the-host")
+    everything = "cat /proc/*/environ /proc/*/cmdline /proc/*/task/*/environ 2>/dev/null | tr '\\0' '\\n'; env"
+    done = await sandbox.run(everything)
+    assert "tok-of-the-host" not in done.stdout
+    assert "pytest" not in done.stdout
+    assert "supervisor" not in done.stdout
+    count = await sandbox.run("set -- /proc/[0-9]*; echo $#")
+    assert int(count.stdout) <= 3
+
+
+async def test_no_descriptor_of_ours_is_open_inside(sandbox: Sandbox) -> None:
+    for call in (sandbox.run, sandbox.run_standalone):
+        done = await call("bash -c 'echo /proc/$$/fd/*'", stdin=b"x")
+        assert [Path(path).name for path in done.output.split()] in (
+            ["0", "1", "2"],
+            ["0", "1", "2", "255"],
+            ["0", "1", "2", "3"],
+        )
+    first = await sandbox.run("echo /proc/1/fd/*")
+    assert [Path(path).name for path in first.output.split()] == ["0"]
+
+
+async def test_the_hosts_devices_cannot_be_opened(sandbox: Sandbox) -> None:
+    root = os.stat("/").st_dev
+    make = f"mknod /tmp/disk b {os.major(root)} {os.minor(root)}; mknod /dev/disk b {os.major(root)} {os.minor(root)}; "
+    done = await sandbox.run(
+        f"{make} head -c 1 /tmp/disk; head -c 1 /dev/disk; mknod /tmp/mem c 1 1; head -c 1 /tmp/mem"
+    )
+    assert done.stdout == ""
+    assert not done.ok
+
+
+# ── touching ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_writing_changes_nothing_outside(sandbox: Sandbox, secret: Path) -> None:
+    places = [
+        "/usr/hostile",
+        "/etc/hostile",
+        "/hostile",
+        "/bin/hostile",
+        "/tmp/hostile-file",
+        f"{secret.parent}/hostile",
+    ]
+    await sandbox.run(f"mkdir -p {secret.parent}; for f in {' '.join(places)}; do echo x > $f; done; ls -l {places[0]}")
+    assert (await sandbox.run(f"cat {places[0]}")).output == "x\n"
+    assert [place for place in places if os.path.lexists(place)] == []
+
+
+async def test_deleting_everything_harms_only_the_sandbox(backend: SandboxBackend, tmp_path: Path) -> None:
+    image = small_root(tmp_path / "root", "bash", "rm")
+    before = sorted(path.name for path in image.rglob("*"))
+    async with await backend.open(SandboxSpec(image=str(image))) as sandbox:
+        done = await sandbox.run("rm -rf --no-preserve-root / 2>/dev/null; echo over")
+        assert done.output == "over\n"
+        assert (await sandbox.run_standalone("true")).exit_code == 127
+        assert (await sandbox.run("echo /*; echo the shell goes on")).output == "/dev /proc\nthe shell goes on\n"
+        assert sorted(path.name for path in image.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger",
+     "/proc/mtrr", "/sys/kernel/uevent_helper", "/sys/power/state", "/proc/sys/net/ipv4/ip_forward"],
+)  # fmt: skip
+async def test_the_kernels_settings_cannot_be_written(sandbox: Sandbox, path: str) -> None:
+    before = Path(path).read_text() if path.endswith(("pattern", "hostname", "forward")) else ""
+    done = await sandbox.run(f"test -e {path} && echo h > {path}")
+    assert not done.ok
+    assert not before or Path(path).read_text() == before
+
+
+async def test_nothing_can_be_mounted(sandbox: Sandbox) -> None:
+    for way in (
+        "mount -t tmpfs none /mnt",
+        "mount -o remount,dev,suid /",
+        "mount --bind / /mnt",
+        "umount /proc/sys",
+        "unshare -m true",
+        "unshare -U true",
+        "unshare -r mount -t tmpfs none /mnt",
+        "nsenter -t 1 -m true",
+        "swapon /dev/zero",
+    ):
+        done = await sandbox.run(way)
+        assert not done.ok, way
+        assert re.search("permi|denied|superuser", done.stderr), done.stderr  # and not merely a typing error
+
+
+CALLS = {
+    "ptrace": "libc.ptrace(16, 1, 0, 0)",
+    "attach": "libc.ptrace(0, 0, 0, 0)",
+    "keyctl": "libc.syscall(250, 0, -3, 0)",
+    "add_key": "libc.syscall(248, b'user', b'k', b'v', 1, -3)",
+    "bpf": "libc.syscall(321, 5, 0, 0)",
+    "perf": "libc.syscall(298, 0, 0, -1, -1, 0)",
+    "userfaultfd": "libc.syscall(323, 0)",
+    "io_uring": "libc.syscall(425, 8, b'\\0' * 200)",
+    "vsock": "libc.socket(40, 1, 0)",
+    "alg": "libc.socket(38, 5, 0)",
+    "new user namespace": "libc.syscall(56, 0x10000011, 0, 0, 0, 0)",
+    "handles": "libc.syscall(304, -100, b'\\0' * 200, 0)",
+    "module": "libc.syscall(175, b'', 0, b'')",
+    "reboot": "libc.syscall(169, 0xfee1dead, 672274793, 0)",
+    "clock": "libc.syscall(227, 0, b'\\0' * 16)",
+    "memory of others": "libc.syscall(310, 1, 0, 0, 0, 0, 0)",
+    "personality": "libc.personality(0x0400000)",
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86_64")
+@pytest.mark.parametrize("name", CALLS)
+async def test_calls_into_the_kernel_are_refused(sandbox: Sandbox, name: str) -> None:
+    if not (await sandbox.run("command -v python3")).ok:
+        pytest.skip("no python3 in /usr")
+    code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True); print({CALLS[name]}, ctypes.get_errno())"
+    done = await sandbox.run("python3 -", stdin=code.encode())
+    assert done.stdout == "-1 1\n", done.output
+
+
+# ── the network ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextlib.contextmanager
+def listening(
+    kind: socket.SocketKind, family: socket.AddressFamily, address: object
+) -> Iterator[tuple[socket.socket, list[bytes]]]:
+    """A server on the host that keeps what it is sent."""
+    heard: list[bytes] = []
+    with socket.socket(family, kind) as server:
+        server.bind(address)  # type: ignore[arg-type]
+        server.settimeout(0.2)
+        done = threading.Event()
+
+        def serve() -> None:
+            if kind == socket.SOCK_STREAM:
+                server.listen()
+            while not done.is_set():
+                with contextlib.suppress(TimeoutError):
+                    if kind == socket.SOCK_STREAM:
+                        connection, _ = server.accept()
+                        connection.close()
+                        heard.append(b"connected")
+                    else:
+                        heard.append(server.recv(100))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server, heard
+        finally:
+            done.set()
+            thread.join()
+
+
+async def test_tcp_udp_and_names_reach_nothing(sandbox: Sandbox) -> None:
+    with (
+        listening(socket.SOCK_STREAM, socket.AF_INET, ("0.0.0.0", 0)) as (tcp, connected),
+        listening(socket.SOCK_DGRAM, socket.AF_INET, ("0.0.0.0", 0)) as (udp, received),
+    ):
+        assert not (await sandbox.run(f"echo x > /dev/tcp/127.0.0.1/{tcp.getsockname()[1]}")).ok
+        await sandbox.run(f"echo x > /dev/udp/127.0.0.1/{udp.getsockname()[1]}")
+        assert not (await sandbox.run("timeout 3 bash -c 'echo x > /dev/tcp/1.1.1.1/53'")).ok
+        assert not (await sandbox.run("timeout 3 getent hosts example.com")).ok
+        await asyncio.sleep(0.3)
+        assert connected == received == []
+    interfaces = await sandbox.run("tail -n +3 /proc/net/dev | cut -d: -f1")
+    assert interfaces.stdout.split() == ["lo"]
+
+
+async def test_abstract_sockets_reach_nothing(sandbox: Sandbox) -> None:
+    if not (await sandbox.run("command -v python3")).ok:
+        pytest.skip("no python3 in /usr")
+    name = f"reward-kit-test-{os.getpid()}"
+    with listening(socket.SOCK_STREAM, socket.AF_UNIX, f"\0{name}") as (_, connected):
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0{name}')"
+        assert not (await sandbox.run("python3 -", stdin=code.encode())).ok
+        await asyncio.sleep(0.3)
+        assert connected == []
+
+
+async def test_the_network_is_there_when_asked_for(backend: SandboxBackend) -> None:
+    with listening(socket.SOCK_STREAM, socket.AF_INET, ("127.0.0.1", 0)) as (tcp, connected):
+        async with await backend.open(SandboxSpec(network=True)) as sandbox:
+            assert (await sandbox.run(f"echo x > /dev/tcp/127.0.0.1/{tcp.getsockname()[1]}")).ok
+        await asyncio.sleep(0.3)
+        assert connected
+
+
+# ── using up ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_fork_bomb_stays_small(sandbox: Sandbox) -> None:
+    done = await sandbox.run(":(){ :|:& };: ; sleep 20", timeout=2)
+    assert done.timed_out
+    await still_serves(sandbox)
+
+
+async def test_processes_are_counted(sandbox: Sandbox) -> None:
+    done = await sandbox.run("for i in $(seq 100); do sleep 30 & done; jobs -r | wc -l")
+    assert "fork" in done.stderr or "Resource" in done.stderr
+    await still_serves(sandbox)
+
+
+@pytest.mark.parametrize("where", ["a process", "/dev/shm"])
+async def test_a_memory_bomb_is_killed(sandbox: Sandbox, where: str) -> None:
+    if where == "a process":
+        done = await sandbox.run_standalone("x=$(head -c 300M /dev/zero | tr '\\0' x); echo ${#x}")
+    else:
+        done = await sandbox.run_standalone(
+            "for i in $(seq 12); do head -c 25M /dev/zero > /dev/shm/$i || exit 1; done; echo 300"
+        )
+    assert "300" not in done.stdout
+    assert done.oom_killed or where != "a process"
+    assert done.peak_memory_bytes is None or done.peak_memory_bytes <= 100 << 20
+    await still_serves(sandbox)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_the_disk_cannot_be_filled(sandbox: Sandbox, hidden: bool) -> None:
+    keep = (
+        "exec {fd}>/tmp/f$i; rm /tmp/f$i; head -c 30M /dev/zero >&$fd" if hidden else "head -c 30M /dev/zero > /tmp/f$i"
+    )
+    done = await sandbox.run_standalone(f"for i in $(seq 100); do {keep}; sleep 0.2; done; echo done")
+    assert "done" not in done.stdout
+    assert "disk" in done.stderr
+
+
+async def test_a_file_cannot_be_too_large(sandbox: Sandbox) -> None:
+    assert not (await sandbox.run_standalone("head -c 50M /dev/zero > /tmp/large")).ok
+    assert (await sandbox.run("stat -c %s /tmp/large")).output == f"{32 << 20}\n"
+
+
+async def test_infinite_output_is_cut_and_ended(sandbox: Sandbox) -> None:
+    for call in (sandbox.run, sandbox.run_standalone):
+        done: ExecResult = await call("yes", timeout=1)
+        assert done.timed_out
+        assert done.truncated
+        assert len(done.output) < 30_000
+    await still_serves(sandbox)
+
+
+async def test_cpu_time_has_an_end(backend: SandboxBackend) -> None:
+    async with await backend.open(SandboxSpec(limits=Limits(cpu_seconds=1, timeout=30))) as sandbox:
+        done = await sandbox.run_standalone("while :; do :; done")
+        assert not done.ok
+        assert not done.timed_out
+        assert done.signal in (24, 9)
+        assert done.wall_seconds < 20
+        ended = await sandbox.run("while :; do :; done")
+        assert ended.exited
+        await still_serves(sandbox)
+
+
+@pytest.mark.parametrize(
+    "command", ["sleep 60", "trap '' TERM INT HUP QUIT; sleep 60; sleep 60; while :; do sleep 1; done"]
+)
+async def test_wall_time_has_an_end_for_those_who_do_not_listen(sandbox: Sandbox, command: str) -> None:
+    for call in (sandbox.run_standalone, sandbox.run):
+        done = await call(command, timeout=0.5)
+        assert done.timed_out
+        assert done.wall_seconds < 9
+    await still_serves(sandbox)
+
+
+# ── deceiving ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_printed_text_forges_neither_an_end_nor_a_status(sandbox: Sandbox) -> None:
+    text = (
+        r"printf '%s 0 /root\0' 0123456789abcdef; printf '0\n' >&251; echo 0 >&250; printf 'x 0 /\0' > /proc/$$/fd/251"
+    )
+    done = await sandbox.run(f"({text}) ; sleep 0.3; echo really; (exit 9)")
+    assert done.exit_code == 9
+    assert done.stdout.endswith("really\n")
+    assert (await sandbox.run("echo $?")).output == "9\n"
+
+
+async def test_the_shells_saved_descriptors_forge_no_standalone_status(sandbox: Sandbox) -> None:
+    hunt = "for fd in /proc/$$/fd/*; do printf 'x 0 /\\0' >> $fd; done 2>/dev/null; cat /proc/$$/fd/1* & sleep 0.2"
+    await sandbox.run(hunt, timeout=2)
+    done = await sandbox.run_standalone("printf '%s 0 /\\0' x; echo exited 0; exit 6")
+    assert done.exit_code == 6
+
+
+async def test_a_check_cannot_be_redefined(sandbox: Sandbox) -> None:
+    await sandbox.run("test() { return 0; }; [() { return 0; }; exit() { :; }; export -f test exit; enable -n test")
+    await sandbox.run(
+        "trap 'exit 0' EXIT ERR DEBUG; set +e; alias false=true; export BASH_ENV=/tmp/e; echo 'exit 0' > /tmp/e"
+    )
+    await sandbox.run("echo 'exit 0' | tee /root/.bashrc /root/.bash_profile /root/.profile /etc/profile >/dev/null")
+    assert (await sandbox.run_standalone("test 1 = 2")).exit_code == 1
+    assert (await sandbox.run_standalone("[ -e /nowhere ]")).exit_code == 1
+
+
+# ── killing and hiding ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_killing_everything_it_can_see_ends_the_shell_and_not_the_sandbox(sandbox: Sandbox) -> None:
+    await sandbox.run("for s in HUP INT QUIT USR1 USR2 TERM ALRM STOP KILL; do kill -$s 1; done")
+    await sandbox.run("trap '' TERM; kill -TERM -1")
+    done = await sandbox.run("kill -9 -1; kill -9 $$")
+    assert done.exited
+    assert done.signal == 9
+    await still_serves(sandbox)
+    assert (await sandbox.run_standalone("kill -9 -1; exit 4")).exit_code == 4
+    await still_serves(sandbox)
+
+
+async def test_a_stopped_shell_is_ended_in_time(sandbox: Sandbox) -> None:
+    done = await sandbox.run("kill -STOP $$; echo never", timeout=0.5)
+    assert done.timed_out
+    assert done.exited
+    await still_serves(sandbox)
+
+
+async def test_daemons_die_with_the_sandbox(backend: SandboxBackend) -> None:
+    async with await backend.open(SandboxSpec()) as sandbox:
+        await sandbox.run("setsid nohup sleep 1234567 >/dev/null 2>&1 & disown; (setsid sleep 1234567 &)")
+        await sandbox.run_standalone("(setsid nohup sleep 1234567 >/dev/null 2>&1 &)")
+        assert (
+            await sandbox.run("cat /proc/*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep [1]234567' | wc -l")
+        ).output == "3\n"
+    commands = [Path(path, "cmdline").read_bytes() for path in Path("/proc").glob("[0-9]*") if _exists(path)]
+    assert not [command for command in commands if b"1234567" in command]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        (path / "cmdline").read_bytes()
+    except OSError:
+        return False
+    return True
+
+
+async def test_orphans_are_buried(sandbox: Sandbox) -> None:
+    for _ in range(5):
+        await sandbox.run("for i in 1 2 3 4 5 6 7 8 9 10; do (true &) ; done")
+    await asyncio.sleep(0.2)
+    zombies = await sandbox.run("cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '")
+    assert zombies.stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "exec sleep 60",
+        "exec 250<&- 251>&- 0<&- 1>&- 2>&-; sleep 60",
+        'for f in {3..300}; do eval "exec $f>&-"; done; sleep 60',
+    ],
+)
+async def test_a_shell_that_makes_itself_unreachable_is_ended_in_time(sandbox: Sandbox, command: str) -> None:
+    done = await sandbox.run(command, timeout=0.5)
+    assert done.timed_out or done.exited
+    await still_serves(sandbox)
+
+
+# ── links ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_links_lead_nowhere_out(sandbox: Sandbox, secret: Path) -> None:
+    await sandbox.run(f"ln -s {secret} leak; ln -s ../../../../../../..{secret} up; ln -s /proc/1/root{secret} proc")
+    await sandbox.run(f"ln -s {secret.parent} dir; ln -s /proc/self/cwd/../../../..{secret} self; ln -s loop loop")
+    for name in ("leak", "up", "proc", "dir/secret", "self", "loop"):
+        with pytest.raises(OSError):
+            await sandbox.read(name)
+    for name in ("leak", "up", "dir/new"):
+        with contextlib.suppress(OSError):
+            await sandbox.write(name, b"from inside")
+    assert secret.read_text() == "the host's own"
+    assert os.listdir(secret.parent) == ["secret"]
+
+
+async def test_files_without_an_end_are_refused(sandbox: Sandbox) -> None:
+    await sandbox.run("ln -s /dev/zero zero; mkfifo fifo; mknod tty c 5 0; truncate -s 1T huge || truncate -s 30M huge")
+    for name in ("zero", "fifo", "tty", "/proc/kmsg", "/dev/stdin"):
+        async with asyncio.timeout(20):
+            with pytest.raises(OSError):
+                await sandbox.read(name)

@@ -1,0 +1,181 @@
+"""What is the namespaces backend's own: images, faults of its processes, and that nothing is left, ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from reward_kit.errors import SandboxError
+from reward_kit.sandbox.contract import Limits, SandboxSpec
+from reward_kit.sandbox.namespaces import NamespacesBackend
+from tests.sandbox.leftovers import leftovers
+from tests.sandbox.places import opened
+from tests.sandbox.small_root import small_root
+
+
+@pytest.fixture
+async def backend() -> AsyncIterator[NamespacesBackend]:
+    async with opened("namespaces") as backend:
+        assert isinstance(backend, NamespacesBackend)
+        yield backend
+    assert leftovers() == []
+
+
+def children() -> list[int]:
+    """Processes that this one has started, and theirs."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
+    found, new = set[int](), {os.getpid()}
+    while new := {pid for pid, parent in parents.items() if parent in new} - found:
+        found |= new
+    return sorted(found)
+
+
+def with_name(name: str) -> list[int]:
+    """Those of them whose command line holds `name`."""
+    found = []
+    for process in children():
+        try:
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+        except OSError:
+            continue
+        found += [process] if name.encode() in command else []
+    return found
+
+
+# ── images ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_directory_or_an_archive_is_a_root(backend: NamespacesBackend, tmp_path: Path) -> None:
+    root = small_root(tmp_path / "root: with, odd\\name", "bash", "ls", "cat")
+    (root / "etc" / "mine").write_text("of the image")
+    archive = tmp_path / "root.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(root, arcname=".")
+    for image in (str(root), str(archive)):
+        async with await backend.open(SandboxSpec(image=image)) as sandbox:
+            assert (await sandbox.run("cat /etc/mine; echo x > /etc/mine; echo /bin/*")).output == (
+                "of the image/bin/bash /bin/cat /bin/ls\n"
+            )
+    assert (root / "etc" / "mine").read_text() == "of the image"
+
+
+@pytest.mark.parametrize(("image", "said"), [("/no/such/root", "debootstrap"), ("/usr/share", "bash")])
+async def test_what_is_no_root_is_told(backend: NamespacesBackend, image: str, said: str) -> None:
+    with pytest.raises(SandboxError, match=said) as refused:
+        await backend.open(SandboxSpec(image=image))
+    assert not refused.value.retryable
+
+
+async def test_an_archive_cannot_write_beside_its_root(backend: NamespacesBackend, tmp_path: Path) -> None:
+    archive = tmp_path / "evil.tar"
+    (tmp_path / "x").write_text("x")
+    with tarfile.open(archive, "w") as tar:
+        tar.add(tmp_path / "x", arcname="../../../../../../../../../../../tmp/reward-kit-evil")
+    with pytest.raises(SandboxError, match="unpacked"):
+        await backend.open(SandboxSpec(image=str(archive)))
+    assert not Path("/tmp/reward-kit-evil").exists()
+
+
+# ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "bwrap"])
+@pytest.mark.parametrize("standalone", [False, True])
+async def test_a_backend_that_dies_in_mid_task_is_a_retryable_failure(
+    backend: NamespacesBackend, victim: str, standalone: bool
+) -> None:
+    sandbox = await backend.open(SandboxSpec())
+    await sandbox.run("true")
+    task = asyncio.create_task((sandbox.run_standalone if standalone else sandbox.run)("sleep 60"))
+    await asyncio.sleep(0.3)
+    for process in with_name(victim):
+        os.kill(process, signal.SIGKILL)
+    with pytest.raises(SandboxError) as failed:
+        async with asyncio.timeout(20):
+            await task
+    assert failed.value.retryable
+    await sandbox.close()
+    async with await backend.open(SandboxSpec()) as following:
+        assert (await following.run("echo next")).output == "next\n"
+
+
+async def test_a_sandbox_survives_its_first_process_being_shot_at_from_inside(backend: NamespacesBackend) -> None:
+    async with await backend.open(SandboxSpec()) as sandbox:
+        for number in range(1, 64):
+            await sandbox.run(f"kill -{number} 1")
+        assert (await sandbox.run_standalone("exit 5")).exit_code == 5
+
+
+async def test_what_a_killed_process_leaves_is_swept_by_the_next(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, os, signal\n"
+        "from reward_kit.sandbox.namespaces import NamespacesBackend\n"
+        "from reward_kit.sandbox.contract import SandboxSpec\n"
+        "async def main():\n"
+        f"    backend = NamespacesBackend(state={str(tmp_path)!r})\n"
+        "    sandbox = await backend.open(SandboxSpec(setup=('sleep 7654321 &',)))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    async with opened("namespaces"):
+        pass
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", script], check=False, cwd=os.getcwd())
+    assert done.returncode == -signal.SIGKILL
+    for _ in range(100):
+        listed = subprocess.run(["pgrep", "-f", "sleep 765432[1]"], capture_output=True, text=True, check=False).stdout
+        if not listed:
+            break
+        await asyncio.sleep(0.1)
+    assert listed == ""
+    assert len(list(tmp_path.glob("reward-kit-*"))) == 1
+    backend = NamespacesBackend(state=str(tmp_path))
+    assert (await backend.probe()).works
+    assert len(list(tmp_path.glob("reward-kit-*"))) == 1
+    await backend.close()
+    assert list(tmp_path.glob("reward-kit-*")) == []
+
+
+async def test_a_set_up_that_is_given_up_leaves_nothing(backend: NamespacesBackend) -> None:
+    task = asyncio.create_task(backend.open(SandboxSpec(setup=("sleep 60",))))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+# ── and nothing is left ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+async def test_hundreds_leave_nothing_behind(backend: NamespacesBackend) -> None:
+    async def one(number: int) -> None:
+        spec = SandboxSpec(setup=("mkdir -p a/b && cd a/b && chmod 0 . && touch x; sleep 60 &",), setup_join=";")
+        sandbox = await backend.open(spec if number % 3 else SandboxSpec(limits=Limits(memory_mb=64)))
+        await sandbox.run("echo x > f" if number % 2 else "exit 1")
+        await sandbox.close()
+
+    for _ in range(5):
+        await asyncio.gather(*map(one, range(4)))
+    await asyncio.sleep(0.5)
+    before = len(os.listdir("/proc/self/fd")), len(children())
+    for _ in range(50):
+        await asyncio.gather(*map(one, range(6)))
+    await asyncio.sleep(0.5)
+    assert (len(os.listdir("/proc/self/fd")), len(children())) == before
+    await backend.close()
+    assert leftovers() == []
+
+
+async def test_a_deep_and_forbidding_tree_is_removed(backend: NamespacesBackend) -> None:
+    async with await backend.open(SandboxSpec()) as sandbox:
+        deep = "for i in $(seq 400); do mkdir -m 700 d; cd d; touch f; done; cd; chmod -R 0 /root/d"
+        assert (await sandbox.run(deep)).exit_code is not None
