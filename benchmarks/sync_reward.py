@@ -13,7 +13,7 @@ import uvloop
 from benchmarks.report import Report, Row
 from benchmarks.rewards import busy, contains_answer_sync, spin
 from benchmarks.scene import Workshop, interleaved, rows, timed_run, workshop
-from reward_kit.config_models import PipelineConfig, RewardConfig
+from reward_kit.config_models import PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.scorers import Reward, open_scorer
 from reward_kit.models import Message, Rollout, Sample
@@ -71,7 +71,7 @@ class Judge:
         return RewardConfig(function_path=f"benchmarks.rewards:{function.__name__}", params=params, workers=WORKERS)
 
     async def _score_all(self, config: RewardConfig) -> float:
-        async with open_scorer(Reward(config), config, self._shop.directory) as scorer:
+        async with open_scorer(Reward(config), config, self._shop.directory, SandboxConfig()) as scorer:
 
             async def hand() -> None:
                 for each in waiting:

@@ -27,6 +27,7 @@ __all__ = [
     "Price",
     "RewardConfig",
     "Sampling",
+    "SandboxConfig",
     "load_config",
 ]
 
@@ -218,6 +219,25 @@ class RewardConfig(_Part):
     """A score of at least this counts as passed, for pass@k."""
 
 
+class SandboxConfig(_Part):
+    """Where a reward that names `sandbox` runs commands, and within which bounds."""
+
+    backend: Literal["auto", "namespaces", "docker", "podman", "sos", "none"] = "auto"
+    """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
+    image: str | None = None
+    """A container image (docker, podman, sos), or the directory of a root filesystem (namespaces)."""
+    sos_url: str = "http://127.0.0.1:3000"
+    """Where the SoS server answers, for the backend `sos`."""
+    setup_join: Literal["&&", ";"] = "&&"
+    """`&&`: a set-up command that fails ends the set-up, and the item fails. `;`: the rest runs all the same."""
+    timeout: float = Field(default=30.0, gt=0)
+    """Seconds one command may take."""
+    memory_mb: int = Field(default=512, ge=16)
+    """Memory of all processes of a sandbox together."""
+    network: bool = False
+    """Whether the network may be reached."""
+
+
 class EvaluationParamsConfig(_Part):
     """Bounds on how much is evaluated."""
 
@@ -245,6 +265,8 @@ class PipelineConfig(_Part):
     """Who answers, and how often."""
     reward: RewardConfig
     """Who judges."""
+    sandbox: SandboxConfig = SandboxConfig()
+    """Where commands run, for rewards that run any."""
     system_prompt: str | None = None
     """The system prompt of every sample whose row has none of its own."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

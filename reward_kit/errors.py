@@ -5,6 +5,7 @@
     ├── DatasetError (ValueError)        the run cannot start: fix the data
     ├── AuthError                        the run cannot go on: fix the credentials
     ├── EndpointError                    the run cannot go on: the endpoint has no such model, or does not answer at all
+    ├── SandboxUnavailableError          the run cannot go on: no sandbox can be had at all
     ├── StorageError                     the run cannot go on: its files cannot be trusted or written
     ├── DeployError
     ├── MissingExtraError (ImportError)  an optional package is not installed
@@ -42,6 +43,7 @@ __all__ = [
     "RewardKitError",
     "RewardTimeoutError",
     "SandboxError",
+    "SandboxUnavailableError",
     "StorageError",
     "boundary",
 ]
@@ -65,6 +67,10 @@ class AuthError(RewardKitError):
 
 class EndpointError(RewardKitError):
     """The endpoint cannot serve this run at all: no such model or route, or nobody answers."""
+
+
+class SandboxUnavailableError(RewardKitError):
+    """No sandbox can be had: no backend works here, the image is missing, or the server does not answer."""
 
 
 class StorageError(RewardKitError):

@@ -251,6 +251,8 @@ class Rollout(_Value):
     """Money spent on this attempt, where the price is known; 0 when it came from the cache."""
     latency_ms: float | None = None
     cached: bool = False
+    generated_at: str | None = None
+    """When the answer came: UTC, ISO 8601."""
     failure: Failure | None = None
 
     @property

@@ -50,7 +50,8 @@ FIELDS = {
     "StepOutput": "step_index base_reward metrics reason",
     "Sample": "id messages ground_truth split columns tools position",
     "Completion": "message finish_reason usage latency_ms cached model",
-    "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached failure",
+    "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
+    "failure",
     "Record": "rollout result failure",
     "Failure": "stage type message retryable",
 }

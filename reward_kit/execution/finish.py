@@ -12,7 +12,7 @@ import orjson
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.summary import summarise
+from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.storage.journal import Head, Journal
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
@@ -22,7 +22,7 @@ __all__ = ["check_copies", "finish", "interim_summary"]
 
 def finish(
     config: PipelineConfig, directory: RunDirectory, rollouts: Journal, results: Journal | None,
-    counters: RunCounters, position_of: Callable[[Head], int],
+    counters: RunCounters, position_of: Callable[[Head], int], vocabulary: Vocabulary = RUN,
 ) -> dict[str, Any]:  # fmt: skip
     """Compact the journals, write `summary.json` and the copies that were asked for; return the figures."""
     if not rollouts.read_only:
@@ -32,9 +32,9 @@ def finish(
     else:
         results.compact(position_of)
         rows = map(orjson.loads, results.in_order())
-        figures = summarise(rows, pass_threshold=config.reward.pass_threshold)
+        figures = vocabulary.figures(rows, config.reward.pass_threshold)
         _write_copies(config, results)
-    summary = figures | interim_summary(config, counters)
+    summary = vocabulary.summary(figures | interim_summary(config, counters), directory)
     directory.write_summary(summary)
     return summary
 

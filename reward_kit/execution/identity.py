@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig
+from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, SandboxConfig
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.tables import rollout_from_line
 
@@ -36,9 +36,13 @@ def _made_with(rollouts_file: Path) -> dict[str, Any]:
     return {"rollouts.model": first.model, "rollouts.sampling": first.sampling}
 
 
-def results_settings(function_path: str, source_digest: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the results depend on, beside the rollouts: the reward, its own source, and its parameters."""
+def results_settings(
+    function_path: str, source_digest: str, params: Mapping[str, Any], sandbox: SandboxConfig | None = None
+) -> dict[str, Any]:
+    """What the results depend on, beside the rollouts: the reward, its own source, its parameters and its sandbox."""
+    bounds = {} if sandbox is None else sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
     return {
+        **{f"sandbox.{name}": value for name, value in bounds.items()},
         "reward.function": function_path.replace(":", ".").rpartition(".")[2],
         "reward.source": source_digest,
         "reward.params": dict(params),

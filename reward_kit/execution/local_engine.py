@@ -18,6 +18,7 @@ from reward_kit.execution.owed import Work
 from reward_kit.execution.result import RunStatus
 from reward_kit.execution.scorers import Reward, Scorer, open_scorer
 from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
+from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.journal import Journal
@@ -51,9 +52,15 @@ class LocalEngine:
     """Runs the stages here."""
 
     def __init__(
-        self, config: PipelineConfig, directory: Path, counters: RunCounters, reporter: Reporter | None
+        self,
+        config: PipelineConfig,
+        directory: Path,
+        counters: RunCounters,
+        reporter: Reporter | None,
+        vocabulary: Vocabulary = RUN,
     ) -> None:
         """Take what both stages share."""
+        self._vocabulary = vocabulary
         self._config = config
         self._directory = directory
         self._counters = counters
@@ -91,8 +98,9 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        async with open_scorer(reward, self._config.reward, self._directory) as scorer:
-            scoring = asyncio.create_task(self._score(handover, scorer, Verdicts(results, self._counters), stop))
+        async with open_scorer(reward, self._config.reward, self._directory, self._config.sandbox) as scorer:
+            verdicts = Verdicts(results, self._counters, self._vocabulary)
+            scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))
             try:
                 # Scoring ends first only when something is wrong; then nobody may wait for it to take more.

@@ -89,6 +89,15 @@ class Ledger:
             sample = rollouts[0].sample
             yield Work(sample, content_digest(sample), rollouts=self._unjudged(rollouts))
 
+    def from_given(self, given: Iterable[Rollout]) -> Iterator[Work]:
+        """What is owed to rollouts that the caller holds and keeps; neighbours of one sample are a group."""
+        for _, group in groupby(given, key=lambda rollout: rollout.sample.id):
+            rollouts = list(group)
+            sample = rollouts[0].sample
+            content = content_digest(sample)
+            self._refuse_changed(sample, content, self.results)
+            yield Work(sample, content, rollouts=self._unjudged(rollouts))
+
     @property
     def has_backlog(self) -> bool:
         """Whether there may be rollouts on disk that nobody has judged."""
@@ -122,9 +131,9 @@ class Ledger:
                     f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another output.output_dir."
                 )
 
-    def _refuse_changed(self, sample: Sample, content: str) -> None:
-        if self.rollouts.has_other_content(sample.id, content):
+    def _refuse_changed(self, sample: Sample, content: str, known: JournalIndex | None = None) -> None:
+        if (self.rollouts if known is None else known).has_other_content(sample.id, content):
             raise StorageError(
-                f"Sample {sample.id!r} is not what it was when {str(self.journal.path)!r} was made: "
+                f"Sample {sample.id!r} is not what it was when this run was begun: "
                 "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
             )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,9 +19,10 @@ from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.scorers import Reward
 from reward_kit.execution.sources import Source, open_source
+from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
-from reward_kit.models import Sample
+from reward_kit.models import Rollout, Sample
 from reward_kit.storage.journal import Journal, JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
 from reward_kit.utils.event_loop import run_sync
@@ -46,7 +48,7 @@ class EvaluationPipeline:
     result = EvaluationPipeline(config).run()
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each stands in for a part of the config
         self,
         config: PipelineConfig | Mapping[str, Any],
         *,
@@ -55,12 +57,17 @@ class EvaluationPipeline:
         retry_failed: bool = False,
         reward: Callable[..., Any] | None = None,
         samples: Iterable[Sample | Mapping[str, Any]] | None = None,
+        rollouts: Collection[Rollout] | None = None,
         client: ModelClient | None = None,
         reporter: Reporter | None = None,
+        vocabulary: Vocabulary = RUN,
     ) -> None:
-        """Say what to run. `reward`, `samples` and `client` stand in for what the config would name."""
+        """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name."""
         self.config = config if isinstance(config, PipelineConfig) else load_config(config)
-        self.phase: Phase = "execution" if rescore or self.config.rollouts_file else phase
+        given = rollouts is not None
+        self.phase: Phase = "execution" if rescore or given or self.config.rollouts_file else phase
+        self._rollouts = rollouts
+        self._vocabulary = vocabulary
         self._rescore = rescore
         self._retry_failed = retry_failed
         self._given_reward = reward
@@ -77,7 +84,7 @@ class EvaluationPipeline:
         check_copies(self.config)
         self._require_rollouts()
         reward = self._reward()
-        source = open_source(self.config, self.phase, self._samples)
+        source = open_source(self.config, self.phase, self._samples, self._rollouts)
         with RunDirectory(Path(self.config.output.output_dir)) as directory:
             self._claim(directory, reward)
             facts = self._facts(source)
@@ -98,7 +105,7 @@ class EvaluationPipeline:
         """What running would do and cost, without doing any of it."""
         self._require_rollouts()
         reward = self._reward()
-        source = open_source(self.config, self.phase, self._samples)
+        source = open_source(self.config, self.phase, self._samples, self._rollouts)
         directory = RunDirectory.seen_from_outside(Path(self.config.output.output_dir))
         rollouts, results = self._claims(reward)
         anew = self._rescore and results is not None and directory.holds_other_results(results.digest)
@@ -118,7 +125,7 @@ class EvaluationPipeline:
             if source.needs_model:
                 spent = ledger.rollouts.cost
                 models = await serving.enter_async_context(open_models(self.config, self._client, spent=spent))
-            engine = LocalEngine(self.config, directory.path, counters, self._reporter)
+            engine = LocalEngine(self.config, directory.path, counters, self._reporter, self._vocabulary)
             works = source.works(ledger)
             end = await engine.run(
                 works, models, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
@@ -131,7 +138,7 @@ class EvaluationPipeline:
                 return RunResult(
                     end.status, directory.path, interim_summary(self.config, counters), counters, end.reason
                 )
-            summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of)
+            summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary)
             return RunResult(end.status, directory.path, summary, counters, end.reason)
 
     def _reward(self) -> Reward | None:
@@ -148,6 +155,8 @@ class EvaluationPipeline:
         )
 
     def _rollouts_path(self) -> Path | None:
+        if self._rollouts is not None:
+            return Path(os.devnull)  # they are the caller's; nothing is to be read or kept here
         return None if self.config.rollouts_file is None else Path(self.config.rollouts_file)
 
     def _require_rollouts(self) -> None:
@@ -170,7 +179,8 @@ class EvaluationPipeline:
             settings = rollouts_settings(self.config)
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
-            settings = results_settings(reward.call.name, reward.source_digest, self.config.reward.params)
+            sandbox = self.config.sandbox if reward.call.wants("sandbox") else None
+            settings = results_settings(reward.call.name, reward.source_digest, self.config.reward.params, sandbox)
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 

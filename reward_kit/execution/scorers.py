@@ -10,13 +10,14 @@ import asyncio
 import contextlib
 import copy
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_kit.config_models import RewardConfig
+from reward_kit.config_models import RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
+from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_function import (
     BatchScorer,
@@ -84,11 +85,15 @@ class Scorer(Protocol):
 
 
 @contextlib.asynccontextmanager
-async def open_scorer(reward: Reward, config: RewardConfig, directory: Path) -> AsyncIterator[Scorer]:
-    """The scorer the reward calls for, with its worker processes if it needs any."""
-    if reward.call.is_async:
-        yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or _DEFAULT_CONCURRENCY)
-        return
+async def open_scorer(
+    reward: Reward, config: RewardConfig, directory: Path, sandbox: SandboxConfig
+) -> AsyncIterator[Scorer]:
+    """The scorer the reward calls for, with its worker processes and its sandboxes if it needs any."""
+    async with open_resources(reward.call, sandbox) as resources:
+        if reward.call.is_async:
+            usual = sandboxes_at_a_time() if resources else _DEFAULT_CONCURRENCY
+            yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or usual, resources)
+            return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
     pool = WorkerPool(
         reward.factory(),
@@ -105,9 +110,10 @@ async def open_scorer(reward: Reward, config: RewardConfig, directory: Path) -> 
 class _OnTheLoop:
     """Calls an asynchronous reward where we are."""
 
-    def __init__(self, reward: Reward, concurrency: int) -> None:
+    def __init__(self, reward: Reward, concurrency: int, resources: Mapping[str, Any]) -> None:
         self.concurrency = concurrency
         self._call = reward.call
+        self._resources = resources
         self._timeout = reward.timeout
         self._deadlines = Deadlines(reward.timeout)
         self._score = self._score_group if reward.judges_groups else self._score_one
@@ -134,10 +140,10 @@ class _OnTheLoop:
 
     async def _score_one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         (rollout,) = rollouts
-        return [await self._call.judge_async(_own(self._call.payload_of(rollout)))]
+        return [await self._call.judge_async(_own(self._call.payload_of(rollout)), self._resources)]
 
     async def _score_group(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        results = await self._call.judge_group_async(_own(self._call.group_payload_of(rollouts)))
+        results = await self._call.judge_group_async(_own(self._call.group_payload_of(rollouts)), self._resources)
         return [_verdict(result, self._call.name) for result in results]
 
 

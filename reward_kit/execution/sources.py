@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from reward_kit.datasets import (
 from reward_kit.errors import ConfigError
 from reward_kit.execution.owed import Ledger, Work
 from reward_kit.execution.result import Phase
-from reward_kit.models import Sample
+from reward_kit.models import Rollout, Sample
 
 __all__ = ["Source", "open_source"]
 
@@ -41,11 +41,18 @@ class Source:
     """Identifies the content, where that is cheap to know."""
 
 
-def open_source(config: PipelineConfig, phase: Phase, samples: Iterable[Sample | Mapping[str, Any]] | None) -> Source:
+def open_source(
+    config: PipelineConfig,
+    phase: Phase,
+    samples: Iterable[Sample | Mapping[str, Any]] | None,
+    rollouts: Collection[Rollout] | None = None,
+) -> Source:
     """The source a run's config and phase call for. Nothing is read yet."""
     if phase == "execution":
-        return Source(Ledger.from_rollouts, lambda ledger: len(ledger.rollouts))
+        return _generated(rollouts)
     prompt, limit = config.system_prompt, config.sample_limit
+    if isinstance(samples, SampleStream):
+        return _asked(samples, config)
     if samples is not None:
         if config.generation.enabled:
             return _asked(samples_from_rows(samples, system_prompt=prompt, limit=limit), config)
@@ -55,6 +62,12 @@ def open_source(config: PipelineConfig, phase: Phase, samples: Iterable[Sample |
     if config.generation.enabled:
         return _asked(load_samples(config.dataset, system_prompt=prompt, limit=limit), config)
     return _answered(load_rollouts(config.dataset, system_prompt=prompt, limit=limit), config)
+
+
+def _generated(rollouts: Collection[Rollout] | None) -> Source:
+    if rollouts is None:
+        return Source(Ledger.from_rollouts, lambda ledger: len(ledger.rollouts))
+    return Source(lambda ledger: ledger.from_given(rollouts), lambda _: len(rollouts))
 
 
 def _asked(stream: SampleStream, config: PipelineConfig) -> Source:

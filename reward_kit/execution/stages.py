@@ -19,11 +19,12 @@ from reward_kit.execution.handover import Handover, Item
 from reward_kit.execution.owed import Work
 from reward_kit.execution.scorers import Scorer, Verdict
 from reward_kit.execution.settling import Settling
+from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import Rollout
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.tables import result_entry, rollout_entry
+from reward_kit.storage.tables import rollout_entry
 from reward_kit.utils.end_of_turn import EndOfTurn
 
 __all__ = ["Feed", "Rollouts", "Stop", "Verdicts", "generate", "score", "work_with_hands"]
@@ -180,9 +181,10 @@ async def generate(feed: Feed, play: Play | None, rollouts: Rollouts, counters: 
 class Verdicts:
     """Where the score stage puts what it has said: into the journal."""
 
-    def __init__(self, journal: Journal, counters: RunCounters) -> None:
-        """Count what is journaled."""
+    def __init__(self, journal: Journal, counters: RunCounters, vocabulary: Vocabulary) -> None:
+        """Journal verdicts in the words of `vocabulary`, and count them."""
         self._journal, self._counters = journal, counters
+        self._entry = vocabulary.result_entry
         self._settling: Settling[tuple[Rollout, str, Verdict]] = Settling(self._deal)
         self.settle = self._settling.settle
 
@@ -191,7 +193,7 @@ class Verdicts:
         self._settling.add((rollout, content, verdict))
 
     def _deal(self, settled: list[tuple[Rollout, str, Verdict]]) -> None:
-        self._journal.append([result_entry(rollout, content, verdict) for rollout, content, verdict in settled])
+        self._journal.append([self._entry(rollout, content, verdict) for rollout, content, verdict in settled])
         for *_, verdict in settled:
             self._counters.count_verdict(verdict)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from reward_kit.config_models import Price, Sampling
@@ -44,8 +45,9 @@ class SingleTurn:
     def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure) -> Rollout:
         if isinstance(outcome, Failure):
             return Rollout(
-                sample=sample, response_index=draw, model=self._client.model, sampling=self._given, failure=outcome
-            )
+                sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
+                generated_at=_now(), failure=outcome,
+            )  # fmt: skip
         return Rollout(
             sample=sample,
             response_index=draw,
@@ -57,6 +59,7 @@ class SingleTurn:
             cost=self._cost(outcome),
             latency_ms=outcome.latency_ms,
             cached=outcome.cached,
+            generated_at=_now(),
         )
 
     def _cost(self, completion: Completion) -> float | None:
@@ -65,3 +68,7 @@ class SingleTurn:
         if self._price is None:
             return None
         return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -228,6 +228,12 @@ class Journal:
         order = self._order()
         return self._lines() if order.is_sorted else self._placed(order)
 
+    def entries(self) -> Iterator[Entry]:
+        """Every line, to be written elsewhere; of a key that occurs twice, both lines."""
+        for head, offset in self._heads():
+            line = self.line_at(offset)
+            yield Entry(head.parsed(), b"{" + line[_body_start(line) :].rstrip(b"\n"))
+
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
         """Rewrite the file as one line a key, in dataset order, atomically. False if it was so already.
 
@@ -351,6 +357,12 @@ class Journal:
                 f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it."
             )
         return self.line_at(offset, guess * 8)
+
+
+def _body_start(line: bytes) -> int:
+    """Where the fields behind a line's head begin; at the closing brace where there are none."""
+    match = _HEAD.match(line)
+    return 0 if match is None else match.end() - line[match.end() - 1 : match.end()].count(b"}")
 
 
 def position_in(line: bytes) -> int | None:

@@ -124,6 +124,12 @@ class RunDirectory:
             raise StorageError(f"{str(self.path)!r} holds {which} made with other settings ({changed}). {advice}")
         return True
 
+    @staticmethod
+    def claims_of(path: Path) -> dict[str, Any]:
+        """What the files of another run directory were made with, by its manifest."""
+        claims: dict[str, Any] = RunDirectory(path)._read_manifest().get("digests", {})
+        return claims
+
     def set_results_aside(self, digest: str) -> Path | None:
         """For re-scoring: unless they were made with `digest`, move the old results aside and release their claim."""
         if not self.holds_other_results(digest):

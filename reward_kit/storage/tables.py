@@ -16,7 +16,7 @@ from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Rollout, Sample
 from reward_kit.storage.journal import Entry, Head, Status, position_in
 
-__all__ = ["preview_pair", "result_entry", "rollout_entry", "rollout_from_line"]
+__all__ = ["json_line", "preview_pair", "result_entry", "rollout_entry", "rollout_from_line"]
 
 _IN_THE_HEAD = {"response_index", "cost"}
 
@@ -133,6 +133,14 @@ def _last_text(sample: Sample, role: str) -> str | None:
         if message.role == role:
             return message.text
     return None
+
+
+def json_line(row: dict[str, Any]) -> bytes:
+    """Any row as a line of JSON, whatever a dataset or a command put into it."""
+    try:
+        return orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
+        return _forgiving(row) + b"\n"
 
 
 def _forgiving(row: dict[str, Any]) -> bytes:

@@ -1,0 +1,40 @@
+"""`reward-kit merge`: one run directory out of several that were worked on in different places."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+__all__ = ["merge"]
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where the whole goes."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool) -> None:
+    """Join the results of runs that were spread over machines, such as the shards of `reward-kit shell`.
+
+    RUNS are output directories (or the results.jsonl in them). Parts of different runs are refused. Merging again, or
+    a part more, is safe: every item is kept once, and a verdict counts before a failure.
+
+    \b
+    reward-kit shell --phase execution --commands-file commands.jsonl --shard 1/2 --output-dir part1
+    reward-kit shell --phase execution --commands-file commands.jsonl --shard 2/2 --output-dir part2
+    reward-kit merge part1 part2 --output-dir whole
+    """
+    import orjson
+
+    from reward_kit.execution.merge import merge_runs
+
+    summary = merge_runs([run.parent if run.is_file() else run for run in runs], output_dir)
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        return
+    judged, records = summary.get("judged", 0), summary.get("records", 0)
+    click.echo(f"{len(runs)} runs → {output_dir}: {judged:,} of {records:,} judged", err=True)

@@ -1,0 +1,242 @@
+"""`reward-kit shell`: have a model write commands for shell tasks, run them in sandboxes, see which did the job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from reward_kit.cli_commands.shell_display import ShellDisplay
+    from reward_kit.execution.result import RunResult
+    from reward_kit.execution.shell import ShellEvaluation
+
+__all__ = ["shell"]
+
+NOTHING_JUDGED = 1
+INTERRUPTED = 130
+_REQUESTS = 64
+
+_FLAG_NAMES = (
+    ("with output.output_dir=…", "with --output-dir"),
+    ("output.output_dir", "--output-dir"),
+    ("dataset.path_or_name", "--dataset"),
+    ("generation.model_name", "--model"),
+    ("generation.api_base", "--base-url"),
+    (", or name another variable as generation.api_key_env", ", or pass --api-key"),
+    ("or judge the old rollouts again with --rescore", "or go back to the old settings"),
+)
+"""What a message of the engine calls a setting, and the flag that sets it here."""
+
+
+@click.command()
+@click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
+@click.option("--dataset", help="The tasks: a file (JSONL, CSV, Parquet) or the name of a Hugging Face dataset.")
+@click.option("--split", default="test", show_default=True, help="The split of a Hugging Face dataset.")
+@click.option(
+    "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
+    help="Write commands and run them; only write them; only run those of a commands file (no dataset, no key).",
+)  # fmt: skip
+@click.option(
+    "--output-dir", type=click.Path(path_type=Path, file_okay=False), default=Path("evaluation_results"),
+    show_default=True, help="Where the files go. Entering it again resumes.",
+)  # fmt: skip
+@click.option("--max-samples", type=click.IntRange(min=1), help="Only the first so many tasks.")
+@click.option("-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Commands a task.")
+@click.option("--temperature", type=float, default=0.6, show_default=True, help="How freely tokens are drawn.")
+@click.option("--max-tokens", type=click.IntRange(min=1), default=2000, show_default=True, help="Of one answer.")
+@click.option("--base-url", help="An OpenAI-compatible endpoint. Else OPENAI_BASE_URL, else the provider's own.")
+@click.option("--api-key", help="Better: OPENAI_API_KEY in the environment.")
+@click.option(
+    "--sandbox", "backend", default="auto", show_default=True,
+    type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
+    help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
+)  # fmt: skip
+@click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option(
+    "--sos-port", type=int, default=3000, show_default=True, help="The SoS server's. Given alone: --sandbox sos."
+)
+@click.option("--commands-file", type=click.Path(path_type=Path), help="Run the commands of this file.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Requests, and sandboxes, at a time.")
+@click.option(
+    "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
+    help="&&: a set-up command that fails ends the task. ;: the rest runs all the same.",
+)  # fmt: skip
+@click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds one command may take.")
+@click.option(
+    "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
+)
+@click.option(
+    "--retry-failed", is_flag=True, help="Run again what could not be run, also what is not expected to mend."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@click.pass_context
+def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
+    """Have a model write commands for shell tasks, run each in a sandbox, and see which did the job.
+
+    A task is a row {task, setup_commands, success_condition}. Run the same command again after any interruption: it
+    goes on where it was.
+
+    \b
+    reward-kit shell --model gpt-4o-mini --dataset tasks.jsonl
+    reward-kit shell --model qwen --base-url http://localhost:8000/v1 --dataset tasks.jsonl -n 4 --phase inference
+    reward-kit shell --phase execution --commands-file commands.jsonl --output-dir elsewhere
+    reward-kit shell --model mock --dataset tasks.jsonl --max-samples 5
+
+    Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 130 interrupted.
+    """
+    from reward_kit.cli_commands.shell_display import ShellDisplay
+
+    if verbose:
+        _log_to_stderr()
+    if _was_given(context, "sos_port") and not _was_given(context, "backend"):
+        flags["backend"] = "sos"
+    with _spoken_in_flags():
+        _check(phase, flags)
+        evaluation = _evaluation(phase, flags)
+        sys.exit(_run(evaluation, phase, ShellDisplay(quiet=quiet, as_json=as_json)))
+
+
+def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
+    """The phases in turn; the exit code of the last."""
+    phases: list[tuple[str, Callable[..., RunResult]]] = []
+    if phase == "both":  # what could not be run is run again; the model is asked for no more than is owed
+        phases.append(("inference", replace(evaluation, retry_failed=False).infer))
+    elif phase == "inference":
+        phases.append(("inference", evaluation.infer))
+    if phase != "inference":
+        phases.append(("execution", evaluation.execute))
+    result: RunResult | None = None
+    for name, enter in phases:
+        display.announce(name, evaluation)
+        result = enter(display.reporter())
+        if result.status != "finished" or (name == "inference" and not _commands(result)):
+            break
+    assert result is not None
+    display.show(result)
+    return _exit_code(result)
+
+
+def _commands(result: RunResult) -> int:
+    return int(result.summary["inference"]["commands"])
+
+
+def _exit_code(result: RunResult) -> int:
+    if result.status != "finished":
+        return INTERRUPTED
+    if "judged" in result.summary:
+        return 0 if result.judged else NOTHING_JUDGED
+    return 0 if _commands(result) else NOTHING_JUDGED
+
+
+def _check(phase: str, flags: dict[str, Any]) -> None:
+    """Refuse what contradicts itself before anything is done."""
+    from reward_kit.errors import ConfigError
+
+    if phase != "execution":
+        if flags["model"] is None:
+            raise ConfigError(
+                "No model is named. Add --model, `--model mock` to try it without one, or --phase execution."
+            )
+        for name in ("commands_file", "shard"):
+            if flags[name] is not None:
+                raise ConfigError(f"--{name.replace('_', '-')} belongs to the execution. Add --phase execution.")
+
+
+def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
+    from reward_kit.config_models import SandboxConfig
+    from reward_kit.execution.shell import ShellEvaluation
+    from reward_kit.execution.shell_commands import Shard
+
+    return ShellEvaluation(
+        output_dir=flags["output_dir"],
+        dataset=flags["dataset"],
+        split=flags["split"],
+        max_samples=flags["max_samples"],
+        generation=_generation(phase, flags),
+        sandbox=SandboxConfig(
+            backend=flags["backend"],
+            image=flags["sandbox_image"],
+            sos_url=f"http://127.0.0.1:{flags['sos_port']}",
+            setup_join=flags["setup_join"],
+            timeout=flags["timeout"],
+        ),
+        concurrency=flags["concurrency"],
+        commands_file=flags["commands_file"],
+        shard=None if flags["shard"] is None else Shard.parse(flags["shard"]),
+        retry_failed=flags["retry_failed"],
+    )
+
+
+def _generation(phase: str, flags: dict[str, Any]) -> Any:
+    """Who writes the commands. `mock` is asked for by name; an endpoint that is not named is the provider's own."""
+    from pydantic import SecretStr
+
+    from reward_kit.config_models import ApiParamsConfig, GenerationConfig, MockConfig
+
+    if phase == "execution":
+        return GenerationConfig(enabled=False)
+    mock = flags["model"] == "mock"
+    base = flags["base_url"] or os.environ.get("OPENAI_BASE_URL") or None
+    key = flags["api_key"] or (_key_for(base) if base else None)
+    return GenerationConfig(
+        model_name=flags["model"],
+        n=flags["n"],
+        temperature=flags["temperature"],
+        max_tokens=flags["max_tokens"],
+        api_base=None if mock else base,
+        api_key=SecretStr(key) if key and not mock else None,
+        api_params=ApiParamsConfig(max_concurrent_requests=flags["concurrency"] or _REQUESTS),
+        mock=MockConfig(function_path="reward_kit.generation.mock_shell:answer"),
+    )
+
+
+def _key_for(base_url: str) -> str | None:
+    """The environment's key for an endpoint that was named, unless it would travel the open network unencrypted."""
+    from urllib.parse import urlsplit
+
+    from reward_kit.auth import is_private_host
+    from reward_kit.errors import AuthError
+
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or None
+    url = urlsplit(base_url)
+    if key and url.scheme != "https" and not is_private_host(url.hostname or ""):
+        raise AuthError(
+            f"The key in OPENAI_API_KEY would travel unencrypted to {base_url!r}. Use https://, or unset it."
+        )
+    return key
+
+
+@contextmanager
+def _spoken_in_flags() -> Iterator[None]:
+    """Let the engine's errors name the flags of this command instead of the settings of a config."""
+    from reward_kit.errors import RewardKitError
+
+    try:
+        yield
+    except RewardKitError as error:
+        text = str(error)
+        for setting, flag in _FLAG_NAMES:
+            text = text.replace(setting, flag)
+        if text != str(error):
+            error.args = (text, *error.args[1:])
+        raise
+
+
+def _was_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.INFO)

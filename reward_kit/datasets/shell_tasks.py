@@ -1,0 +1,106 @@
+"""Shell tasks as samples: `{task, setup_commands, success_condition}` rows, and every other column kept.
+
+A task is named by its `id` or `task_id`, else by the first 8 hex digits of its content's hash; a task that would share
+them with another gets more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.columns import Columns, nearest_columns
+from reward_kit.datasets.feed import Feed
+from reward_kit.datasets.identity import Places
+from reward_kit.datasets.loader import SampleStream
+from reward_kit.datasets.rows import BadRow, BadRows, Row
+from reward_kit.datasets.sources import open_source
+from reward_kit.models import Sample
+
+__all__ = ["PROMPT", "TaskStream", "load_tasks", "task_columns"]
+
+PROMPT = """\
+{{ task }}
+
+Solve this with one bash command, which will be run in a fresh Linux machine as root. A pipeline or several commands \
+joined by && count as one. Answer with JSON and nothing else: {"command": "the command"}"""
+"""How a task is put to the model: a Jinja template over the row's columns."""
+
+_SHORTEST_ID = 8
+_CONTENT_DIGITS = 16
+
+
+def load_tasks(config: DatasetConfig, *, limit: int | None = None) -> TaskStream:
+    """The tasks of a dataset."""
+    return TaskStream(Feed(config, open_source), None, limit)
+
+
+class TaskStream(SampleStream):
+    """Tasks as samples, at positions 0, 1, 2 …"""
+
+    def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Sample]:
+        places, position = Places(), 0
+        for row in rows:
+            try:
+                sample = self._task(row, places, position)
+            except BadRow as problem:
+                bad.report(row.origin, row.number, str(problem))
+                continue
+            yield sample
+            position += 1
+            if position == self._limit:
+                return
+
+    def _task(self, row: Row, places: Places, position: int) -> Sample:
+        columns = row.columns
+        if columns.get("id") in (None, "") and "task_id" in columns:
+            columns["id"] = columns.pop("task_id")
+        columns.update(task_columns(columns))
+        asked = self._interpreter.asked(columns)
+        if not asked.named:
+            return asked.sample(_short_id(asked.name, row, places), position)
+        if first := places.claim(asked.name, row):
+            raise BadRow(f"id {asked.name!r} is already taken by {first}; ids must differ")
+        return asked.sample(asked.name, position)
+
+
+def _short_id(content: str, row: Row, places: Places) -> str:
+    names = (content[:digits] for digits in range(_SHORTEST_ID, _CONTENT_DIGITS + 1))
+    return next((name for name in names if places.claim(name, row) is None), "") or places.claim_content(content, row)
+
+
+def task_columns(columns: Columns) -> Columns:
+    """The three columns that make a task, checked: texts, and a list of set-up commands."""
+    return {
+        "task": _text(columns, "task"),
+        "setup_commands": setup_commands(columns.get("setup_commands")),
+        "success_condition": _text(columns, "success_condition"),
+    }
+
+
+def _text(columns: Columns, name: str) -> str:
+    value = columns.get(name)
+    if isinstance(value, str) and value.strip():
+        return value
+    if name not in columns:
+        raise BadRow(f"there is no column {name!r} ({nearest_columns(name, columns)})")
+    raise BadRow(f"column {name!r} is {value!r}; expected text")
+
+
+def setup_commands(value: Any) -> list[str]:
+    """The set-up as a list: as it is, from its JSON (a CSV knows only text), or one command that is a text."""
+    if value is None or value == "":
+        return []
+    if isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return [value]
+        try:
+            value = orjson.loads(value)
+        except ValueError:
+            return [str(value)]  # `[ -d x ] || mkdir x`
+    if isinstance(value, list) and all(isinstance(command, str) for command in value):
+        return value
+    raise BadRow(f"column 'setup_commands' is {value!r}; expected a list of commands")

@@ -1,0 +1,111 @@
+"""Joining runs that were spread over machines: one run directory out of several, as if it had been one run.
+
+Lines are joined by (id, response_index). Where two directories have the same key, a verdict counts before a failure,
+and of two verdicts the one of the directory named later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from reward_kit.errors import ConfigError, StorageError
+from reward_kit.execution.shell_summary import execution_figures, whole_summary
+from reward_kit.execution.summary import summarise
+from reward_kit.storage.journal import Head, Journal, JournalIndex
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory
+
+__all__ = ["merge_runs"]
+
+Summary = dict[str, Any]
+
+
+def merge_runs(sources: Sequence[Path], target: Path, *, pass_threshold: float = 1.0) -> Summary:
+    """Merge the run directories `sources` into `target` and return the summary written there."""
+    for source in sources:
+        if not (source / RESULTS).is_file():
+            raise ConfigError(f"{str(source)!r} holds no {RESULTS}. Name the output directories of finished shards.")
+        if source.resolve() == target.resolve():
+            raise ConfigError(f"{str(source)!r} is also where the result should go. Choose another --output-dir.")
+    claims = _common_claims(sources)
+    with RunDirectory(target) as directory:
+        for which, claim in claims.items():
+            advice = "Choose another --output-dir."
+            directory.claim(which, claim["digest"], claim["settings"], advice=advice)
+        for name in (ROLLOUTS, RESULTS):
+            _merge_journals([source / name for source in sources if (source / name).is_file()], target / name)
+        with Journal(directory.results_path, read_only=True) as results:
+            summary = _summary(results, [_read(source) for source in sources], directory, pass_threshold)
+        directory.write_summary(summary)
+        return summary
+
+
+def _common_claims(sources: Iterable[Path]) -> dict[str, Any]:
+    """What all the parts were made with; parts of different runs are refused."""
+    common: dict[str, tuple[Path, Any]] = {}
+    for source in sources:
+        for which, claim in RunDirectory.claims_of(source).items():
+            first, known = common.setdefault(which, (source, claim))
+            if known["digest"] != claim["digest"]:
+                settings = _differences(known, claim)
+                raise StorageError(
+                    f"{str(first)!r} and {str(source)!r} hold {which} made with different settings ({settings}). "
+                    "Merge only parts of one run."
+                )
+    return {which: claim for which, (_, claim) in common.items()}
+
+
+def _differences(one: Summary, other: Summary) -> str:
+    before, after = one["settings"], other["settings"]
+    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    return ", ".join(f"{name}: {before.get(name)!r} and {after.get(name)!r}" for name in names)
+
+
+def _merge_journals(paths: Sequence[Path], target: Path) -> None:
+    if not paths:
+        return
+    for path in paths:
+        with Journal(target) as merged, Journal(path, read_only=True) as part:
+            known = merged.index()
+            merged.append([entry for entry in part.entries() if _counts(entry.head, known)])
+    with Journal(target) as merged:  # opened anew: parts may have given one position to different samples
+        merged.compact()
+
+
+def _counts(head: Head, known: JournalIndex) -> bool:
+    """Whether a line takes the place of what is known under its key."""
+    return head.status == "ok" or known.status(head.id, head.response_index) != "ok"
+
+
+def _summary(results: Journal, parts: list[Summary], target: RunDirectory, pass_threshold: float) -> Summary:
+    rows: Iterator[Summary] = map(orjson.loads, results.in_order())
+    first = next(rows, None)
+    if first is None or "overall_success" not in first:
+        with_model = {name: parts[0].get(name) for name in ("model", "n")}
+        lines = map(orjson.loads, results.in_order())
+        return summarise(lines, pass_threshold=pass_threshold) | with_model | {"parts": len(parts)}
+    figures = execution_figures(map(orjson.loads, results.in_order()))
+    executions = [part["execution"] for part in parts if part.get("execution")]
+    known = [part["inference"] for part in (*parts, target.read_summary() or {}) if part.get("inference")]
+    common = executions[0] if executions else {}
+    execution = {
+        **common,
+        **figures,
+        "shard": None,
+        "parts": len(parts),
+        "seconds": max((part["seconds"] for part in executions), default=0.0),
+        "start_time": min((part["start_time"] for part in executions), default=""),
+        "end_time": max((part["end_time"] for part in executions), default=""),
+    }
+    return whole_summary(known[-1] if known else None, execution)
+
+
+def _read(source: Path) -> Summary:
+    try:
+        summary: Summary = orjson.loads((source / "summary.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return summary

@@ -1,0 +1,39 @@
+"""How a run is told: the columns of its result lines and the figures of its summary. Each front door has its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from reward_kit.execution.summary import summarise
+from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.storage.journal import Entry
+from reward_kit.storage.run_directory import RunDirectory
+from reward_kit.storage.tables import result_entry
+
+__all__ = ["RUN", "Vocabulary"]
+
+Summary = dict[str, Any]
+
+
+def _as_it_is(summary: Summary, _: RunDirectory) -> Summary:
+    return summary
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a front door calls things."""
+
+    result_entry: Callable[[Rollout, str, EvaluateResult | Failure], Entry] = result_entry
+    """A judged rollout, with its sample's digest, as a line of `results.jsonl`."""
+    figures: Callable[[Iterable[dict[str, Any]], float], Summary] = lambda rows, pass_threshold: summarise(
+        rows, pass_threshold=pass_threshold
+    )
+    """The figures of such lines, which come in dataset order."""
+    summary: Callable[[Summary, RunDirectory], Summary] = _as_it_is
+    """The summary of a phase as it is written to the run directory, which is still locked."""
+
+
+RUN = Vocabulary()
+"""The vocabulary of `reward-kit run`."""

@@ -1,0 +1,120 @@
+"""Shell tasks: does the command do what was asked? Judged by running it, and then a success condition, in a sandbox.
+
+    fresh sandbox ─▶ set-up, in its shell ─▶ the command, in the same shell ─▶ the condition, a process of its own
+
+The condition's verdict is its exit status, in the directory where the set-up left the shell: a command cannot redefine
+`test`, change directory or print its way to success. A sandbox that breaks is a failure of the item, never a zero.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from typing import Any
+
+from reward_kit.errors import SandboxError
+from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult, StepOutput
+from reward_kit.sandbox.contract import Sandbox
+from reward_kit.typed_interface import reward_function
+from reward_kit.utils.shell_command import extract_command
+
+__all__ = ["shell_reward"]
+
+TIMED_OUT = 124
+"""The exit code told for a command that ran out of time, as timeout(1) does."""
+_KILLED = 128
+"""Added to the signal that ended a command, as shells do."""
+
+
+@reward_function(timeout=600)
+async def shell_reward(
+    messages: list[Message],
+    *,
+    success_condition: str,
+    sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]],
+    setup_commands: list[str] | None = None,
+    extract: bool = True,
+    **kwargs: Any,
+) -> EvaluateResult:
+    """1.0 if the command in the last message succeeds and the success condition holds afterwards, else 0.0.
+
+    Without `extract` the whole message is the command. Metrics: `command_success`, `test_passed`.
+    """
+    answer = messages[-1].text if messages and messages[-1].role == "assistant" else ""
+    command = extract_command(answer) if extract else answer.strip("\n")
+    if command is None or not command.strip():
+        return _no_command()
+    async with sandbox(setup=setup_commands or []) as box:
+        return await _judged(box, command, success_condition)
+
+
+async def _judged(box: Sandbox, command: str, condition: str) -> EvaluateResult:
+    place = await _made_ready(box)
+    steps = [await _step("command", command, box.run, command)]
+    check = f"cd -- {shlex.quote(place)} 2>/dev/null || cd /\n{condition}"
+    steps.append(await _step("check", condition, box.run_standalone, check))
+    ran, held = (step.base_reward == 1.0 for step in steps)
+    return EvaluateResult(
+        score=float(ran and held),
+        reason=f"the command {_told(steps[0])}; the success condition {'holds' if held else 'does not hold'}",
+        metrics={
+            "command_success": MetricResult(score=float(ran), is_score_valid=ran, reason=f"it {_told(steps[0])}"),
+            "test_passed": MetricResult(score=float(held), is_score_valid=held, reason=f"it {_told(steps[1])}"),
+        },
+        step_outputs=steps,
+    )
+
+
+async def _made_ready(box: Sandbox) -> str:
+    """Where the set-up left the shell, which from now on also fails where a part of a pipeline does."""
+    mark = secrets.token_hex(8)  # what a job of the set-up prints meanwhile is not the answer
+    said = await box.run(f"set -o pipefail; builtin printf '\\n%s' {mark}; builtin pwd -P")
+    found = re.search(rf"{mark}(/.*)", said.stdout)
+    if found is None:
+        raise SandboxError(
+            f"The sandbox cannot tell its directory: {said.output.strip()!r}. Run it again.", retryable=True
+        )
+    return found[1]
+
+
+async def _step(name: str, shown: str, run: Callable[[str], Any], command: str) -> StepOutput:
+    started = _now()
+    done: ExecResult = await run(command)
+    facts = {
+        "command": shown,
+        "output": done.output,
+        "exit_code": exit_code_of(done),
+        "started": started,
+        "ended": _now(),
+        "wall_seconds": round(done.wall_seconds, 6),
+    }
+    flags = {
+        "timed_out": done.timed_out, "oom_killed": done.oom_killed, "truncated": done.truncated, "exited": done.exited
+    }  # fmt: skip
+    facts |= {flag: True for flag, value in flags.items() if value}
+    return StepOutput(step_index=name, base_reward=float(done.ok), metrics=facts)
+
+
+def exit_code_of(done: ExecResult) -> int | None:
+    """The exit code as a shell would tell it: also for a command that was killed or ran out of time."""
+    if done.timed_out:
+        return TIMED_OUT
+    return _KILLED + done.signal if done.exit_code is None and done.signal is not None else done.exit_code
+
+
+def _told(step: StepOutput) -> str:
+    return "ran out of time" if step.metrics.get("timed_out") else f"exited with {step.metrics['exit_code']}"
+
+
+def _no_command() -> EvaluateResult:
+    reason = "the answer holds no command"
+    failed = MetricResult(score=0.0, is_score_valid=False, reason=reason)
+    return EvaluateResult(score=0.0, reason=reason, metrics={"command_success": failed, "test_passed": failed})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

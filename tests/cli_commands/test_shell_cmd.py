@@ -1,0 +1,332 @@
+"""`reward-kit shell` from the outside: both phases, real processes, real sandboxes, real interruptions."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.execution.shell_support import (
+    command,
+    endpoint,
+    lines,
+    require_namespaces,
+    shell,
+    start,
+    summary,
+    task,
+    wait_until,
+    write_rows,
+)
+
+HERE = ("--sandbox", "namespaces")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    require_namespaces()
+    return tmp_path
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+# ── the whole way ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_both_phases_from_tasks_to_figures(home: Path) -> None:
+    tasks = write_rows(home / "tasks.jsonl", [task(number, difficulty_level=number) for number in range(4)])
+    with endpoint() as serving:
+        done = shell("--model", "m", "--base-url", serving.url, "--dataset", tasks, *HERE, home=home)
+    assert done.returncode == 0, done.stderr
+    out = home / "evaluation_results"
+    made, results = lines(out / "commands.jsonl"), lines(out / "results.jsonl")
+    assert [row["generated_command"] for row in made] == [f"touch f{number}" for number in range(4)]
+    for row, result in zip(made, results, strict=True):
+        columns = ("task_id", "task", "setup_commands", "success_condition", "generated_command", "timestamp")
+        assert all(result[name] == row[name] for name in (*columns, "difficulty_level"))
+        assert result["overall_success"] is result["test_passed"] is result["command_success"] is True
+        assert result["command_exit_code"] == result["test_exit_code"] == 0
+        assert result["trajectory"][0]["command"] == row["generated_command"]
+        assert result["start_time"] <= result["end_time"]
+    figures = summary(out)
+    assert (figures["success_rate"], figures["total_samples"], figures["infrastructure_errors"]) == (1.0, 4, 0)
+    assert figures["success_rate_interval"][0] < 1.0
+    assert figures["inference"]["completion_tokens"] == figures["completion_tokens"] == 12
+    assert figures["inference"]["seconds"] > 0 and figures["execution"]["seconds"] > 0 and figures["phase"] == "both"
+
+
+def test_the_phases_can_live_on_different_machines(home: Path) -> None:
+    tasks = write_rows(home / "tasks.jsonl", [task(1), task(2)])
+    here, there = home / "here", home / "there"
+    there.mkdir()
+    with endpoint() as serving:
+        arguments = ("--model", "m", "--base-url", serving.url, "--dataset", tasks, "--output-dir", here)
+        done = shell(*arguments, "--phase", "inference", "-n", "2", home=home)
+    assert done.returncode == 0, done.stderr
+    assert summary(here)["phase"] == "inference" and not (here / "results.jsonl").exists()
+    carried = there / "commands.jsonl"
+    (here / "commands.jsonl").rename(carried)
+    done = shell("--phase", "execution", "--commands-file", carried, *HERE, home=there)
+    assert done.returncode == 0, done.stderr
+    figures = summary(there / "evaluation_results")
+    assert (figures["records"], figures["success_rate"], figures["completion_tokens"]) == (4, 1.0, 6)
+    assert figures["pass_at_k"].keys() == {"1", "2"}
+
+
+def test_a_commands_file_that_was_taken_away_is_made_again(tmp_path: Path) -> None:
+    arguments = (
+        "--model",
+        "mock",
+        "--dataset",
+        write_rows(tmp_path / "tasks.jsonl", [task(1)]),
+        "--phase",
+        "inference",
+    )
+    made = tmp_path / "evaluation_results" / "commands.jsonl"
+    assert shell(*arguments, home=tmp_path).returncode == 0
+    content = made.read_bytes()
+    made.unlink()
+    assert shell(*arguments, home=tmp_path).returncode == 0 and made.read_bytes() == content
+
+
+def test_only_the_first_tasks_are_taken_when_asked(home: Path) -> None:
+    file = write_rows(home / "c.jsonl", [command(number) for number in range(5)])
+    arguments = ("--phase", "execution", "--commands-file", file, *HERE)
+    assert shell(*arguments, "--max-samples", "2", home=home).returncode == 0
+    assert [row["task_id"] for row in lines(home / "evaluation_results" / "results.jsonl")] == ["t0", "t1"]
+    assert shell(*arguments, home=home).returncode == 0
+    assert summary(home / "evaluation_results")["this_entry"]["judged"] == 3
+
+
+def test_mock_is_used_when_named_and_only_then(home: Path) -> None:
+    tasks = write_rows(home / "tasks.jsonl", [task(1)])
+    with endpoint() as serving:
+        done = shell("--model", "mock", "--dataset", tasks, *HERE, home=home, OPENAI_BASE_URL=serving.url)
+        assert done.returncode == 0 and not serving.asked
+    assert lines(home / "evaluation_results" / "results.jsonl")[0]["overall_success"] is True
+    done = shell("--model", "gpt-4", "--dataset", tasks, "--output-dir", "other", home=home)
+    assert done.returncode == 1 and "OPENAI_API_KEY" in done.stderr and "--api-key" in done.stderr
+    assert not (home / "other" / "commands.jsonl").exists()
+
+
+def test_endpoint_and_key_come_from_the_environment_too(home: Path) -> None:
+    tasks = write_rows(home / "tasks.jsonl", [task(1)])
+    with endpoint() as serving:
+        arguments = ("--model", "m", "--dataset", tasks, "--phase", "inference")
+        environment = {"OPENAI_BASE_URL": serving.url, "OPENAI_API_KEY": "secret-key"}
+        assert shell(*arguments, home=home, **environment).returncode == 0
+        assert serving.keys == ["Bearer secret-key"]
+        given = shell(
+            *arguments, "--output-dir", "b", "--temperature", "0.1", "--api-key", "other", home=home, **environment
+        )
+        assert given.returncode == 0 and serving.keys[-1] == "Bearer other"
+    written = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert b"secret-key" not in written
+
+
+def test_failures_are_told_apart(home: Path) -> None:
+    say = {"f1": '{"command": "touch f1"}', "f2": '{"command": "touch other"}', "f3": "I had rather not say."}
+    tasks = write_rows(home / "tasks.jsonl", [task(1), task(2), task(3), {**task(4), "setup_commands": ["false"]}])
+    with endpoint(lambda prompt: say.get(prompt.partition("'")[2][:2], '{"command": "true"}')) as serving:
+        done = shell("--model", "m", "--base-url", serving.url, "--dataset", tasks, *HERE, home=home)
+    assert done.returncode == 0, done.stderr
+    out = home / "evaluation_results"
+    commands, results = lines(out / "commands.jsonl"), lines(out / "results.jsonl")
+    assert commands[2]["generated_command"] is None and "No command" in commands[2]["error"]
+    assert [row["overall_success"] for row in results] == [True, False, False, None]
+    assert results[3]["command_success"] is results[3]["test_passed"] is None and "set-up" in results[3]["error"]
+    figures = summary(out)
+    assert (figures["judged"], figures["successful_samples"], figures["no_command"]) == (3, 1, 1)
+    assert (figures["infrastructure_errors"], figures["failures_by_kind"]) == (1, {"score: SandboxError": 1})
+
+
+def test_setup_join_lets_a_faulty_set_up_pass(home: Path) -> None:
+    row = command(1, setup_commands=["false", "mkdir work", "cd work"])
+    file = write_rows(home / "c.jsonl", [row])
+    strict = shell("--phase", "execution", "--commands-file", file, *HERE, "--output-dir", "a", home=home)
+    loose = shell(
+        "--phase", "execution", "--commands-file", file, *HERE, "--output-dir", "b", "--setup-join", ";", home=home
+    )
+    assert (strict.returncode, loose.returncode) == (1, 0)
+    assert lines(home / "b" / "results.jsonl")[0]["overall_success"] is True
+
+
+# ── going on ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_inference_killed_in_the_middle_goes_on_where_it_was(home: Path) -> None:
+    tasks = write_rows(home / "tasks.jsonl", [task(number) for number in range(12)])
+    out = home / "evaluation_results"
+    with endpoint(delay=0.25) as serving:
+        arguments = (
+            "--model",
+            "m",
+            "--base-url",
+            serving.url,
+            "--dataset",
+            tasks,
+            "--concurrency",
+            "1",
+            "--phase",
+            "inference",
+        )
+        process = start(*arguments, home=home)
+        wait_until(
+            lambda: (out / "commands.jsonl").exists() and (out / "commands.jsonl").read_bytes().count(b"\n") >= 3
+        )
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        before = len(serving.asked)
+        assert shell(*arguments, home=home).returncode == 0
+        assert len(serving.asked) - before < 12
+    assert [row["generated_command"] for row in lines(out / "commands.jsonl")] == [f"touch f{n}" for n in range(12)]
+
+
+def test_execution_killed_in_the_middle_goes_on_where_it_was(home: Path) -> None:
+    file = write_rows(home / "c.jsonl", [command(number, f"sleep 0.3; touch f{number}") for number in range(12)])
+    out = home / "evaluation_results"
+    arguments = ("--phase", "execution", "--commands-file", file, *HERE, "--concurrency", "1")
+    process = start(*arguments, home=home)
+    wait_until(lambda: (out / "results.jsonl").exists() and (out / "results.jsonl").read_bytes().count(b"\n") >= 3)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = {row["task_id"]: row["start_time"] for row in map_of(out)}
+    done = shell(*arguments, home=home)
+    assert done.returncode == 0, done.stderr
+    after = {row["task_id"]: row["start_time"] for row in lines(out / "results.jsonl")}
+    assert [*after] == [f"t{number}" for number in range(12)]
+    assert len(kept) < 12 and all(after[name] == started for name, started in kept.items())
+    assert summary(out)["success_rate"] == 1.0
+
+
+def map_of(out: Path) -> list[dict[str, Any]]:
+    """The whole lines of a results file that a kill may have torn."""
+    import orjson
+
+    whole = (out / "results.jsonl").read_bytes().rpartition(b"\n")[0]
+    return [orjson.loads(line) for line in whole.splitlines()]
+
+
+def test_a_second_entry_does_nothing_and_a_changed_command_is_run_again(home: Path) -> None:
+    file = write_rows(home / "c.jsonl", [command(1), command(2, "true")])
+    arguments = ("--phase", "execution", "--commands-file", file, *HERE)
+    out = home / "evaluation_results" / "results.jsonl"
+    assert shell(*arguments, home=home).returncode == 0
+    first = out.read_bytes()
+    assert shell(*arguments, home=home).returncode == 0
+    assert out.read_bytes() == first
+    write_rows(file, [command(1), command(2)])
+    assert shell(*arguments, home=home).returncode == 0
+    before, after = first.splitlines(), out.read_bytes().splitlines()
+    assert before[0] == after[0] and before[1] != after[1]
+    assert [row["overall_success"] for row in lines(out)] == [True, True]
+
+
+def test_failed_executions_are_retried_without_asking_again(home: Path) -> None:
+    rows = [task(1), {**task(2), "setup_commands": ["cp /root/marker .", "mkdir work", "cd work"]}]
+    tasks = write_rows(home / "tasks.jsonl", rows)
+    with endpoint() as serving:
+        arguments = ("--model", "m", "--base-url", serving.url, "--dataset", tasks, *HERE)
+        assert shell(*arguments, home=home).returncode == 0
+        out = home / "evaluation_results" / "results.jsonl"
+        first = {row["task"]: row["failure"] for row in lines(out) if row["status"] != "ok"}
+        again = shell(*arguments, "--retry-failed", home=home)
+        assert again.returncode == 0 and len(serving.asked) == 2
+    assert len(first) == 1 and summary(home / "evaluation_results")["this_entry"]["failed"] == 1
+
+
+def test_shards_merge_into_one_run(home: Path) -> None:
+    file = write_rows(home / "c.jsonl", [command(number, None if number % 3 else "false") for number in range(7)])
+    for part in ("1", "2"):
+        done = shell(
+            "--phase",
+            "execution",
+            "--commands-file",
+            file,
+            "--shard",
+            f"{part}/2",
+            "--output-dir",
+            f"p{part}",
+            *HERE,
+            home=home,
+        )
+        assert done.returncode == 0, done.stderr
+    merged = merge("p1", "p2", "-o", "whole", home=home)
+    assert merged == 0
+    rows = lines(home / "whole" / "results.jsonl")
+    assert [row["task_id"] for row in rows] == [f"t{number}" for number in range(7)]
+    figures = summary(home / "whole")
+    assert figures["records"] == 7 and figures["successful_samples"] == 4 == sum(row["overall_success"] for row in rows)
+    assert merge("p1", "p2", "-o", "whole", home=home) == 0 and lines(home / "whole" / "results.jsonl") == rows
+    other = shell(
+        "--phase", "execution", "--commands-file", file, "--setup-join", ";", "--output-dir", "p3", *HERE, home=home
+    )
+    assert other.returncode == 0 and merge("p1", "p3", "-o", "mixed", home=home) == 1
+    assert merge("nowhere", "-o", "mixed", home=home) == 2 and merge("p1", "-o", "p1", home=home) == 2
+
+
+def merge(*arguments: str, home: Path) -> int:
+    import os
+    import subprocess
+    import sys
+
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-m", "reward_kit", "merge", *arguments], cwd=home, env=environment, check=False
+    )
+    return done.returncode
+
+
+# ── helpful endings ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_commands_file(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").touch()
+    done = shell("--phase", "execution", "--commands-file", "c.jsonl", home=tmp_path)
+    assert done.returncode == 2 and "holds no command" in done.stderr and "--phase inference" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_server_where_sos_should_be(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "c.jsonl", [command(1)])
+    port = str(free_port())
+    done = shell("--phase", "execution", "--commands-file", file, "--sos-port", port, home=tmp_path)
+    assert done.returncode == 1 and port in done.stderr and "Traceback" not in done.stderr
+    assert "sandbox serve" in done.stderr or "sos serve" in done.stderr
+
+
+def test_an_image_that_is_not_there(home: Path) -> None:
+    file = write_rows(home / "c.jsonl", [command(1)])
+    done = shell(
+        "--phase", "execution", "--commands-file", file, *HERE, "--sandbox-image", "/nowhere/at/all", home=home
+    )
+    assert done.returncode == 1 and "/nowhere/at/all" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_no_model_no_dataset_and_flags_of_the_other_phase(tmp_path: Path) -> None:
+    for arguments, said in (
+        ((), "--model mock"),
+        (("--model", "mock"), "--dataset"),
+        (("--model", "mock", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--model", "mock", "--dataset", "x.jsonl", "--shard", "1/2"), "--phase execution"),
+        (("--phase", "execution", "--shard", "3/2"), "--shard"),
+        (("--phase", "execution"), "evaluation_results/commands.jsonl"),
+    ):
+        done = shell(*arguments, home=tmp_path)
+        assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr, (arguments, done.stderr)
+
+
+def test_another_model_in_the_same_directory_is_refused_in_the_words_of_the_flags(tmp_path: Path) -> None:
+    tasks = write_rows(tmp_path / "tasks.jsonl", [task(1)])
+    arguments = ("--model", "mock", "--dataset", tasks, "--phase", "inference")
+    assert shell(*arguments, home=tmp_path).returncode == 0
+    done = shell(*arguments, "--temperature", "0.9", home=tmp_path)
+    assert done.returncode == 1 and "--output-dir" in done.stderr and "output.output_dir" not in done.stderr
