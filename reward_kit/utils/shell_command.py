@@ -14,9 +14,10 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from reward_kit.utils.reasoning import without_reasoning
 from reward_kit.utils.shell_words import reads_like_a_command, reads_like_prose
 
-__all__ = ["extract_command", "without_reasoning"]
+__all__ = ["extract_command"]
 
 _LONGEST = 1 << 16
 """What is looked at of an answer, from its end: no command is longer."""
@@ -25,9 +26,6 @@ _MOST_LINES = 200
 _TRIES = 64
 """Places where JSON may begin that are looked at, from the end: work stays in proportion to the answer."""
 
-_REASONING = re.compile(
-    r"<(?P<close>/)?(?:think|thinking|thought|thoughts|reasoning|reflection)\b[^<>]{0,200}>", re.IGNORECASE
-)
 _SPECIAL_TOKEN = re.compile(r"<\|[^<>|\s]{1,40}\|>")
 
 _COMMAND_KEYS = ("command", "cmd", "shell_command", "bash_command", "bash", "shell")
@@ -66,21 +64,6 @@ def extract_command(answer: str) -> str | None:
     ways = (_from_json, _from_tags, _from_fences, _from_inline_code, _from_lines)
     found = (candidate for way in ways for candidate in way(text))
     return next((command for command in map(_clean, found) if command is not None), None)
-
-
-def without_reasoning(answer: str) -> str:
-    """The answer without what was thought aloud before it; of a thought that never ends, nothing is kept."""
-    kept: list[str] = []
-    thinking, position = False, 0
-    for tag in _REASONING.finditer(answer):
-        if tag["close"]:
-            if not thinking:
-                kept.clear()  # many templates open the thought before the answer begins
-            thinking, position = False, tag.end()
-        elif not thinking:
-            kept.append(answer[position : tag.start()])
-            thinking = True
-    return "".join(kept if thinking else [*kept, answer[position:]])
 
 
 def _clean(command: str) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.utils.shell_command import extract_command, without_reasoning
+from reward_kit.utils.shell_command import extract_command
 from reward_kit.utils.shell_words import reads_like_a_command, reads_like_prose
 
 JSON = {
@@ -154,12 +154,6 @@ def test_a_long_answer_takes_no_longer_than_it_is_long() -> None:
     ]  # fmt: skip
     for piece in pieces:
         extract_command(piece * (200_000 // len(piece)))
-
-
-def test_reasoning_is_cut_out() -> None:
-    assert without_reasoning("<think>a</think>b<Reasoning x='1'>c</reasoning>d") == "bd"
-    assert without_reasoning("b<think>c") == "b"
-    assert without_reasoning("a</think>b") == "b"
 
 
 def test_english_and_shell_are_told_apart() -> None:

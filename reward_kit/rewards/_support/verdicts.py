@@ -1,0 +1,43 @@
+"""What every reward of the library says in the same words: a check, a wrong answer, no verdict, no answer at all.
+
+A *wrong answer* is a score of 0.0. *No verdict* is `is_score_valid=False`: a failure in a run and `None` in a trainer, never
+a zero. In the library's metrics, `is_score_valid` says whether that check passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from reward_kit.models import EvaluateResult, Message, MetricResult
+
+__all__ = ["check", "last_reply", "no_reply", "no_verdict", "wrong"]
+
+Metrics = Mapping[str, MetricResult]
+
+
+def last_reply(messages: Sequence[Message]) -> Message | None:
+    """The last message, if it is the assistant's."""
+    return messages[-1] if messages and messages[-1].role == "assistant" else None
+
+
+def check(passed: bool, reason: str) -> MetricResult:
+    """A metric that passed (1.0) or did not (0.0)."""
+    return MetricResult(score=float(passed), reason=reason, is_score_valid=passed)
+
+
+def wrong(reason: str, metrics: Metrics | None = None) -> EvaluateResult:
+    """0.0, because the answer is wrong."""
+    return EvaluateResult(score=0.0, reason=reason, metrics=dict(metrics or {}))
+
+
+def no_verdict(reason: str, metrics: Metrics | None = None) -> EvaluateResult:
+    """No score: what is needed to judge the answer is missing or broken. The metric `error` says so."""
+    return EvaluateResult(
+        score=0.0, is_score_valid=False, reason=reason, metrics={**(metrics or {}), "error": check(False, reason)}
+    )
+
+
+def no_reply() -> EvaluateResult:
+    """0.0 with the metric `error`, because the last message is not the assistant's."""
+    reason = "The last message is not the assistant's, so there is no answer to judge."
+    return wrong(reason, {"error": check(False, reason)})
