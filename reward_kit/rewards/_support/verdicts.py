@@ -1,7 +1,7 @@
 """What every reward of the library says in the same words: a check, a wrong answer, no verdict, no answer at all.
 
-A *wrong answer* is a score of 0.0. *No verdict* is `is_score_valid=False`: a failure in a run and `None` in a trainer, never
-a zero. In the library's metrics, `is_score_valid` says whether that check passed.
+A *wrong answer* is a score of 0.0. *No verdict* is `is_score_valid=False`: a failure in a run and `None` in a trainer,
+never a zero. In the library's metrics, `is_score_valid` says whether that check passed.
 """
 
 from __future__ import annotations
