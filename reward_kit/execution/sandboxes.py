@@ -20,9 +20,14 @@ from reward_kit.errors import ConfigError, SandboxError, SandboxUnavailableError
 from reward_kit.reward_function import RewardCall
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.pool import SandboxPool
 
 __all__ = ["Sandboxes", "open_resources", "sandboxes_at_a_time"]
 
+_EACH = 4
+"""How many sandboxes one call of a reward may have open before it has to wait for another call's."""
+_STARTED_AHEAD = 2
+"""Sandboxes started before they are asked for. Namespaces need none: their backend gets its own parts ready."""
 _FIRST = 8
 """When so many sandboxes have failed and none has worked, the machinery is broken, not the tasks."""
 
@@ -33,8 +38,10 @@ def sandboxes_at_a_time() -> int:
 
 
 @contextlib.asynccontextmanager
-async def open_resources(call: RewardCall, config: SandboxConfig) -> AsyncIterator[Mapping[str, Any]]:
-    """What the reward asks for by naming it, made ready and tried; closed in the end."""
+async def open_resources(
+    call: RewardCall, config: SandboxConfig, *, concurrency: int
+) -> AsyncIterator[Mapping[str, Any]]:
+    """What the reward asks for by naming it, for so many calls at a time: made ready and tried, closed in the end."""
     if not call.wants("sandbox"):
         yield {}
         return
@@ -45,8 +52,10 @@ async def open_resources(call: RewardCall, config: SandboxConfig) -> AsyncIterat
         )
     async with contextlib.AsyncExitStack() as stack:
         backend = await _working_backend(config)
-        stack.push_async_callback(backend.close)
-        sandboxes = Sandboxes(backend, config)
+        warm = 0 if backend.name == "namespaces" else min(concurrency, _STARTED_AHEAD)
+        pool = SandboxPool(backend, size=concurrency * _EACH, warm=warm)
+        stack.push_async_callback(pool.close)
+        sandboxes = Sandboxes(pool, config)
         await sandboxes.try_one()
         yield {"sandbox": sandboxes}
 

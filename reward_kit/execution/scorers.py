@@ -89,10 +89,11 @@ async def open_scorer(
     reward: Reward, config: RewardConfig, directory: Path, sandbox: SandboxConfig
 ) -> AsyncIterator[Scorer]:
     """The scorer the reward calls for, with its worker processes and its sandboxes if it needs any."""
-    async with open_resources(reward.call, sandbox) as resources:
+    usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
+    concurrency = config.concurrency or reward.call.concurrency or usual
+    async with open_resources(reward.call, sandbox, concurrency=concurrency) as resources:
         if reward.call.is_async:
-            usual = sandboxes_at_a_time() if resources else _DEFAULT_CONCURRENCY
-            yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or usual, resources)
+            yield _OnTheLoop(reward, concurrency, resources)
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
     pool = WorkerPool(

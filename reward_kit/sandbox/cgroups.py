@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from typing import Final, NamedTuple
 
@@ -31,6 +32,16 @@ class Hierarchy(NamedTuple):
         pins = {name: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for name, path in self.parents.items()}
         paths = {name: f"/proc/self/fd/{descriptor}" for name, descriptor in pins.items()}
         return Hierarchy(self.version, paths), list(pins.values())
+
+    def remove_groups(self, prefix: str) -> None:
+        """Remove the groups whose names begin so, which a process that was killed has left, and end who is in them."""
+        names = {name for parent in self.parents.values() for name in os.listdir(parent) if name.startswith(prefix)}
+        for name in names:
+            group = ProcessGroup(self, name)
+            for process in group.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            group.remove()
 
 
 def find_hierarchy(root: str = _ROOT) -> Hierarchy | None:

@@ -74,7 +74,20 @@ class _Machine:
         program = find_bubblewrap()
         if program is None:
             raise SandboxError(f"The program `bwrap` is not on the PATH. {_INSTALL}", retryable=False)
-        return cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+        machine = cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+        machine.remove_groups(*machine.state.orphans)
+        return machine
+
+    def remove_groups(self, *owners: str) -> None:
+        """Remove the control groups that killed supervisors of these backends have left."""
+        for owner in owners:
+            if self.hierarchy is not None:
+                self.hierarchy.remove_groups(f"{owner}-")
+
+    def leave(self) -> None:
+        """Leave nothing here."""
+        self.state.remove()
+        self.remove_groups(self.state.name)
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -131,7 +144,9 @@ class NamespacesBackend:
     async def _make_ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
         if self._machine is None:
             self._machine = await asyncio.to_thread(_Machine.examine, self._state)
-        self._supervisions = [one for one in self._supervisions if one.alive]
+        for dead in [one for one in self._supervisions if not one.alive]:
+            self._supervisions.remove(dead)
+            await dead.stop()  # there is a process to be buried
         if not self._supervisions:
             await self._start_supervisor(self._machine)
         if image not in self._roots:
@@ -240,7 +255,7 @@ class NamespacesBackend:
             await asyncio.gather(*self._tasks)
         self._roots.clear()
         if self._machine is not None:
-            await asyncio.to_thread(self._machine.state.remove)
+            await asyncio.to_thread(self._machine.leave)
             self._machine = None
 
 

@@ -56,7 +56,8 @@ class StateDirectory:
         os.makedirs(base, mode=0o700, exist_ok=True)
         if os.stat(base).st_uid != os.geteuid():
             raise PermissionError(f"{base!r} belongs to another user")
-        _sweep(base)
+        self.orphans = _sweep(base)
+        """The names of backends that were killed, and whose files have just been removed."""
         self._base = base
         self.name = f"reward-kit-{os.getpid()}-{secrets.token_hex(6)}"
         self._path = os.path.join(base, self.name)
@@ -100,8 +101,9 @@ class StateDirectory:
         os.close(self._lock)
 
 
-def _sweep(base: str) -> None:
-    """Remove the directories of backends that were killed. Their mounts went with their supervisors."""
+def _sweep(base: str) -> list[str]:
+    """Remove the directories of backends that were killed, and name them. Their mounts went with their supervisors."""
+    swept = []
     for name in os.listdir(base):
         path = os.path.join(base, name)
         if not name.startswith("reward-kit-"):
@@ -111,5 +113,7 @@ def _sweep(base: str) -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(path)
+                swept.append(name)
             finally:
                 os.close(lock)
+    return swept
