@@ -1,4 +1,4 @@
-"""The benchmarks: what the spine costs, each figure beside its baseline in the same run.
+"""The benchmarks: what the product costs, each figure beside its baseline in the same run.
 
     python -m benchmarks                   all of them, some minutes
     python -m benchmarks cold cached       only these
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import cached, cold, latency, memory, resume, startup, sync_reward, variants
+from benchmarks import cached, cold, latency, memory, resume, sandbox, startup, sync_reward, variants, zygote
 from benchmarks.report import Report, as_markdown, as_text
 
 __all__ = ["BENCHMARKS", "main"]
@@ -29,6 +29,8 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "memory": memory.main,
     "sync_reward": sync_reward.main,
     "startup": startup.main,
+    "sandbox": sandbox.main,
+    "zygote": zygote.main,
 }
 """Every benchmark with a goal, by name."""
 

@@ -9,7 +9,10 @@ import contextlib
 import os
 import signal
 import time
-from typing import Final, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["Hierarchy", "ProcessGroup", "find_hierarchy"]
 
@@ -19,13 +22,15 @@ _CONTROLLERS: Final = ("memory", "pids", "cpuacct")
 _RMDIR_ATTEMPTS: Final = 50
 
 
-class Hierarchy(NamedTuple):
+class Hierarchy:
     """Where groups are made."""
 
-    version: int
-    """1 or 2."""
-    parents: dict[str, str]
-    """Controller to the directory in which groups are made; one entry, `""`, under version 2."""
+    def __init__(self, version: int, parents: dict[str, str]) -> None:
+        """Version 1 or 2; `parents` is the same as the attribute."""
+        self.version = version
+        """1 or 2."""
+        self.parents = parents
+        """Controller to the directory in which groups are made; one entry, `""`, under version 2."""
 
     def pinned(self) -> tuple[Hierarchy, list[int]]:
         """The same by open descriptors, which are also told: it works where these directories are not mounted."""
