@@ -24,6 +24,7 @@ __all__ = ["main"]
 BWRAP = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all", "true"]
 GOAL_OPEN = 2.0
 GOAL_COMMAND = 3.0
+PIPES = 9
 GOAL_CPU = 20.0
 GOAL_TASKS = 15.0
 ANCESTOR_SECONDS = 0.89
@@ -46,7 +47,7 @@ async def _measure(quick: bool) -> Report:
     try:
         for _ in range(5):
             await _open_run_close(backend)
-        rows = [await _opening(backend, 10 if quick else 200), await _command(backend, 50 if quick else 2000)]
+        rows = [await _opening(backend, 10 if quick else 200), await _command(backend, 90 if quick else 3600)]
         rows += await _against_docker(backend, 2 if quick else 20)
         rows.append(await _tasks(backend, 20 if quick else 1000))
         rows += await _many(backend, 50 if quick else 10_000)
@@ -83,7 +84,18 @@ async def _opening(backend: NamespacesBackend, rounds: int) -> Row:
 
 
 async def _command(backend: NamespacesBackend, rounds: int) -> Row:
-    """A command in an open sandbox's shell, in turns with one through a plain pipe."""
+    """A command in an open sandbox's shell, beside one through a plain pipe.
+
+    Either may be lucky with the cores its two ends run on, so several of both are measured.
+    """
+    pairs = [await _beside_a_pipe(backend, rounds // PIPES) for _ in range(PIPES)]
+    theirs, ours = (1e6 * statistics.median(column) for column in zip(*pairs, strict=True))
+    numbers = f"{ours:.0f} µs beside {theirs:.0f} µs"
+    return Row("`true` in an open shell, beside a pipe to bash", ours / theirs, numbers, at_most=GOAL_COMMAND)
+
+
+async def _beside_a_pipe(backend: NamespacesBackend, rounds: int) -> tuple[float, float]:
+    """Median seconds of a command through a pipe of its own, and in a sandbox of its own, in turns."""
     with subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as bash:
         assert bash.stdin is not None
         assert bash.stdout is not None
@@ -96,9 +108,8 @@ async def _command(backend: NamespacesBackend, rounds: int) -> Row:
         async with await backend.open(SandboxSpec()) as sandbox:
             times = [(await _seconds(bare), await _seconds(lambda: sandbox.run("true"))) for _ in range(rounds)]
         to_bash.close()
-    theirs, ours = (1e6 * statistics.median(column) for column in zip(*times, strict=True))
-    numbers = f"{ours:.0f} µs beside {theirs:.0f} µs"
-    return Row("`true` in an open shell, beside a pipe to bash", ours / theirs, numbers, at_most=GOAL_COMMAND)
+    theirs, ours = (statistics.median(column) for column in zip(*times, strict=True))
+    return theirs, ours
 
 
 async def _task(backend: NamespacesBackend) -> None:
