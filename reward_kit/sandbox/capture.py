@@ -78,9 +78,14 @@ class Output:
         self._stderr.add(data)
         self._merged.add(data)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has come yet."""
+        return self._merged.empty
+
     def captured(self) -> Captured:
         """What has been kept so far."""
-        if self._merged.empty:
+        if self.empty:
             return _NOTHING
         truncated = self._merged.truncated or self._stdout.truncated or self._stderr.truncated
         return Captured(self._merged.text(), self._stdout.text(), self._stderr.text(), truncated)

@@ -217,7 +217,9 @@ class ShellSession:
             for task in expiry:
                 task.cancel()
         self._take_output()
-        output, self._output = self._output, Output(self._place.limits.output_bytes)
+        output = self._output
+        if not output.empty:
+            self._output = Output(self._place.limits.output_bytes)
         return turn.result(output, status, exited=self.ended is not None)
 
     def _give(self, stdin: bytes | None) -> None:
