@@ -26,8 +26,10 @@ __all__ = ["Sandboxes", "open_resources", "sandboxes_at_a_time"]
 
 _EACH = 4
 """How many sandboxes one call of a reward may have open before it has to wait for another call's."""
+_SLOW_TO_OPEN = frozenset({"docker", "podman", "sos"})
+"""Backends whose sandboxes are worth starting before they are asked for. Namespaces get their own parts ready."""
 _STARTED_AHEAD = 2
-"""Sandboxes started before they are asked for. Namespaces need none: their backend gets its own parts ready."""
+"""How many of them."""
 _FIRST = 8
 """When so many sandboxes have failed and none has worked, the machinery is broken, not the tasks."""
 
@@ -52,7 +54,7 @@ async def open_resources(
         )
     async with contextlib.AsyncExitStack() as stack:
         backend = await _working_backend(config)
-        warm = 0 if backend.name == "namespaces" else min(concurrency, _STARTED_AHEAD)
+        warm = min(concurrency, _STARTED_AHEAD) if backend.name in _SLOW_TO_OPEN else 0
         pool = SandboxPool(backend, size=concurrency * _EACH, warm=warm)
         stack.push_async_callback(pool.close)
         sandboxes = Sandboxes(pool, config)
