@@ -67,6 +67,8 @@ class Sandboxes:
 
     def __init__(self, backend: SandboxBackend, config: SandboxConfig) -> None:
         """Open with `backend`, within the bounds of `config`."""
+        self.backend = backend.name
+        """How they are made."""
         self._backend = backend
         self._config = config
         self._limits = Limits(memory_mb=config.memory_mb, timeout=config.timeout)

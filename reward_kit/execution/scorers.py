@@ -78,6 +78,8 @@ class Scorer(Protocol):
 
     concurrency: int
     """How many calls of `score` are worth having in flight."""
+    sandbox: str | None
+    """The backend that its sandboxes are made with, where it has any."""
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict a rollout, in their order."""
@@ -115,6 +117,7 @@ class _OnTheLoop:
         self.concurrency = concurrency
         self._call = reward.call
         self._resources = resources
+        self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
         self._timeout = reward.timeout
         self._deadlines = Deadlines(reward.timeout)
         self._score = self._score_group if reward.judges_groups else self._score_one
@@ -150,6 +153,8 @@ class _OnTheLoop:
 
 class _InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
+
+    sandbox: str | None = None
 
     def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
         self.concurrency = concurrency
