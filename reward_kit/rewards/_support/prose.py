@@ -1,0 +1,62 @@
+"""What of an answer is prose: text outside code, and its words with typography taken away."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["outside_code", "plain_words"]
+
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
+_INLINE_CODE = re.compile(r"`[^`\n]+`")
+
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Scripts written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_LETTER = re.compile(r"[^\W_]")
+_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_ACCENT = re.compile("[\u0300-\u036f]")
+_LONGEST_WORD = 40
+
+
+def outside_code(text: str) -> str:
+    """`text` without fenced blocks and inline code. A fence that is never closed runs to the end."""
+    if "`" not in text and "~~~" not in text:
+        return text
+    kept: list[str] = []
+    position, opening = 0, ""
+    for line in _FENCE.finditer(text):
+        fence, info = line["fence"], line["info"]
+        if opening:
+            if fence.startswith(opening) and not info.strip():
+                position, opening = line.end(), ""
+        elif "`" not in info or fence[0] == "~":
+            kept.append(text[position : line.start()])
+            opening = fence
+    prose = "\n".join(kept if opening else [*kept, text[position:]])
+    return _INLINE_CODE.sub(" ", prose)
+
+
+def plain_words(text: str, *, by_letter: bool = False) -> list[str]:
+    """The words of `text`, alike however they are dressed: case, accents, full-width forms, invisible characters.
+
+    What has no words is told apart by its characters: scripts without spaces, a run of letters longer than any word,
+    a text that is mostly symbols, and everything with `by_letter`.
+    """
+    text = _undressed(text)
+    if by_letter:
+        return _LETTER.findall(text)
+    written = "".join(text.split())
+    if 2 * len(_LETTER.findall(written)) < len(written):
+        return list(written)
+    words: list[str] = []
+    for word in _WORD.findall(text):
+        words.extend([word] if len(word) <= _LONGEST_WORD else word)
+    return words
+
+
+def _undressed(text: str) -> str:
+    if text.isascii():
+        return text.casefold()
+    bare = _ACCENT.sub("", unicodedata.normalize("NFKD", _INVISIBLE.sub("", text)))
+    return unicodedata.normalize("NFC", bare).casefold()
