@@ -19,11 +19,12 @@ from reward_kit.typed_interface import Mode, is_async, name_of, signature_of
 from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.reward_names import library_rewards, plugin_rewards, reward_path
 
-__all__ = ["Entry", "describe", "entries", "unmet_needs"]
+__all__ = ["Entry", "describe", "entries", "library_entries", "unmet_needs"]
 
 _LABEL = re.compile(r"^(Metrics|Needs|Cost|Does not detect): ")
 _NEED = re.compile(r"(?P<kind>extra|program) `(?P<name>[^`]+)`|(?P<sandbox>sandbox)")
 _REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)[^;]*;.*\bextra == ['\"](?P<extra>[\w-]+)['\"]")
+_LONG_DEFAULT = 40
 
 
 class Entry(NamedTuple):
@@ -49,11 +50,17 @@ class Entry(NamedTuple):
     """A doctest."""
 
 
+def library_entries() -> list[Entry]:
+    """Every reward of the library, by module."""
+    return [_entry(name, path, load_function(path)) for name, path in library_rewards().items()]
+
+
 def entries() -> list[Entry]:
-    """Every reward of the library, by module, and then those that installed packages name."""
-    library, plugins = library_rewards(), plugin_rewards()
-    named = {**library, **{name: path for name, path in plugins.items() if name not in library}}
-    return [_entry(name, path, load_function(path)) for name, path in named.items()]
+    """Every reward of the library, and then those that installed packages name."""
+    library = library_entries()
+    taken = {entry.name for entry in library}
+    plugins = {name: path for name, path in plugin_rewards().items() if name not in taken}
+    return [*library, *(_entry(name, path, load_function(path)) for name, path in plugins.items())]
 
 
 def describe(name_or_path: str) -> Entry:
@@ -121,7 +128,14 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
             starred = True
             yield "*"
         starred = starred or parameter.kind is parameter.VAR_POSITIONAL
-        yield str(parameter.replace(annotation=parameter.empty))
+        yield _parameter(parameter)
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """The parameter as written, without its annotation. A default that is long, or differs by process, is left out."""
+    told = str(parameter.replace(annotation=parameter.empty))
+    name, equals, default = told.partition("=")
+    return f"{name}=…" if equals and (len(default) > _LONG_DEFAULT or " at 0x" in default) else told
 
 
 # ── needs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import compiled, listed, whole
@@ -16,17 +17,13 @@ from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["reasoning_steps_reward", "sequence_reward"]
 
-_LINE_START = r"^[ \t>]{0,12}"
-_MARKS = re.compile(
-    r"(?<!\w)(?P<explicit_steps>step[ \t]{1,4}\d{1,4}[*_]{0,3}[:.)])"
-    rf"|{_LINE_START}(?P<numbered_lists>\d{{1,4}}[.)](?=\s))"
-    rf"|{_LINE_START}(?P<bullet_points>[-*•+](?=\s))"
-    r"|(?<!\w)(?P<transition_phrases>first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|next|then|finally"
-    r"|to begin|to solve this)[,:]",
-    re.MULTILINE | re.IGNORECASE,
+_LISTED = re.compile(r"^[ \t>]{0,12}(?:(?P<number>\d{1,4}[.)])|[-*•+])(?=\s)", re.MULTILINE)
+_PHRASED = re.compile(
+    r"step[ \t]{1,4}\d{1,4}[*_]{0,3}[:.)]"
+    r"|(?:first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|next|then|finally|to begin|to solve this)[,:]"
 )
 _KINDS = ("explicit_steps", "numbered_lists", "bullet_points", "transition_phrases")
-_LOOKED_AT = 400
+_LOOKED_AT = 160
 """Characters after a mark that are read to see whether a step follows."""
 _LEAST_WORDS = 2
 
@@ -50,7 +47,7 @@ def reasoning_steps_reward(
     else does. With `max_steps` the score is above zero from `min_steps` on, and full at `max_steps`.
 
     Metrics: `reasoning_steps`; `explicit_steps`, `numbered_lists`, `bullet_points`, `transition_phrases` where found.
-    Cost: linear in the answer, about 50 µs a kB, beside what a `pattern` of yours costs.
+    Cost: linear in the answer, about 100 µs a kB, beside what a `pattern` of yours costs.
     Does not detect: whether a step is true, follows from the last, or leads to the answer: any list of different
     remarks is rewarded. Marks are English.
 
@@ -102,7 +99,7 @@ def sequence_reward(
     Where there are fewer terms than `min_matches`, all of them are wanted. Fenced blocks and inline code are not read.
 
     Metrics: `sequence_reasoning`.
-    Cost: linear in the answer, about 50 µs a kB for the default terms.
+    Cost: linear in the answer, about 15 µs a kB for the default terms.
     Does not detect: whether anything is said between the terms.
 
     >>> answer = [{"role": "assistant", "content": "First we add. Then we carry. Finally we write it down."}]
@@ -127,16 +124,41 @@ def sequence_reward(
 # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    kind: str
+
+
 def _steps(text: str) -> Iterator[str]:
     """The kind of each step's mark. A step says something, and something that no step before it said."""
-    marks = list(_MARKS.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    text = text.lower()
+    marks = sorted([*_listed(text), *_phrased(text)])
     said = set()
-    for mark, end in zip(marks, ends, strict=True):
-        words = tuple(plain_words(text[mark.end() : min(end, mark.end() + _LOOKED_AT)]))
+    for mark, following in itertools.zip_longest(marks, marks[1:]):
+        end = min(following.start if following else len(text), mark.end + _LOOKED_AT)
+        words = tuple(plain_words(text[mark.end : end]))
         if len(words) >= _LEAST_WORDS and words not in said:
             said.add(words)
-            yield str(mark.lastgroup)
+            yield mark.kind
+
+
+def _listed(text: str) -> Iterator[_Mark]:
+    for item in _LISTED.finditer(text):
+        yield _Mark(item.start(), item.end(), "numbered_lists" if item["number"] else "bullet_points")
+
+
+def _phrased(text: str) -> Iterator[_Mark]:
+    # Where the phrase begins is checked here: a pattern that begins with that check is several times as slow.
+    for phrase in _PHRASED.finditer(text):
+        if _is_apart(text, phrase.start() - 1):
+            kind = "explicit_steps" if phrase[0].startswith("step") else "transition_phrases"
+            yield _Mark(phrase.start(), phrase.end(), kind)
+
+
+def _is_apart(text: str, index: int) -> bool:
+    """Whether no word goes on at `index`."""
+    return not 0 <= index < len(text) or not (text[index].isalnum() or text[index] == "_")
 
 
 def _matches(pattern: str, text: str) -> int:
@@ -167,10 +189,11 @@ def _longest_chain(text: str, terms: list[str], case_sensitive: bool) -> list[st
 
     `chains[k]` is where the earliest-ending chain of k terms ends, with its terms: an earlier end is never worse.
     """
-    flags = re.NOFLAG if case_sensitive else re.IGNORECASE
+    if not case_sensitive:
+        text, terms = text.lower(), [term.lower() for term in terms]
     chains: list[tuple[int, list[str]]] = [(0, [])]
     for term in terms:
-        places = [place.start() for place in re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", text, flags)]
+        places = _places(text, term)
         for length in reversed(range(len(chains))):
             end, chain = chains[length]
             after = bisect.bisect_left(places, end)
@@ -182,3 +205,9 @@ def _longest_chain(text: str, terms: list[str], case_sensitive: bool) -> list[st
             elif longer[0] < chains[length + 1][0]:
                 chains[length + 1] = longer
     return chains[-1][1]
+
+
+def _places(text: str, term: str) -> list[int]:
+    """Where `term` stands as a whole word or phrase."""
+    found = (place.start() for place in re.finditer(re.escape(term), text))
+    return [place for place in found if _is_apart(text, place - 1) and _is_apart(text, place + len(term))]

@@ -46,13 +46,12 @@ def plain_words(text: str, *, by_letter: bool = False) -> list[str]:
     text = _undressed(text)
     if by_letter:
         return _LETTER.findall(text)
-    written = "".join(text.split())
-    if 2 * len(_LETTER.findall(written)) < len(written):
-        return list(written)
-    words: list[str] = []
-    for word in _WORD.findall(text):
-        words.extend([word] if len(word) <= _LONGEST_WORD else word)
-    return words
+    words = _WORD.findall(text)
+    if 2 * sum(map(len, words)) < sum(map(len, text.split())):
+        return list("".join(text.split()))
+    if max(map(len, words), default=0) <= _LONGEST_WORD:
+        return words
+    return [part for word in words for part in ([word] if len(word) <= _LONGEST_WORD else word)]
 
 
 def _undressed(text: str) -> str:
