@@ -62,8 +62,9 @@ def language_consistency_reward(
     Metrics: `language_consistency`, `target_language`, `<code>_percentage` for the target and the most used languages.
     Needs: extra `language`.
     Cost: linear in the answer, about 1 ms a kB; the detector takes half a second and 120 MB once a process.
-    Does not detect: a foreign word or half-sentence in the same script as the rest; languages much alike, such as
-    Indonesian and Malay, where the target stands for both; that the prompt asks for another language than its own.
+    Does not detect: a foreign word or half-sentence in the same script as the rest; what is said in code or formulas;
+    languages much alike, such as Indonesian and Malay, where the target stands for both; that the prompt asks for
+    another language than its own.
 
     >>> question = {"role": "user", "content": "¿Cuántas manzanas hay en la cesta?"}
     >>> answer = {"role": "assistant", "content": "Primero sumamos los dos números. Therefore there are nine of them."}

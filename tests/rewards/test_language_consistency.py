@@ -119,9 +119,17 @@ def test_the_target_is_named_or_the_users_or_the_answers_own() -> None:
     assert 0.5 < mixed.score < 1.0 and "'fr'" in mixed.metrics["target_language"].reason
 
 
-def test_a_language_is_not_mistaken_for_its_twin() -> None:
-    assert judge("Saya periksa sekali lagi sebelum menjawab.", target_language="ms", min_consistency=1.0).score == 1.0
-    assert judge("Saya periksa sekali lagi sebelum menjawab.", target_language="id", min_consistency=1.0).score == 1.0
+@pytest.mark.parametrize(
+    ("said", "languages"),
+    [
+        ("Saya periksa sekali lagi sebelum menjawab.", ("id", "ms")),
+        ("Proto je trojúhelník pravoúhlý.", ("cs", "sk")),
+        ("Zaplatil polovinu ceny.", ("cs", "sk")),
+    ],
+)
+def test_a_language_is_not_mistaken_for_its_twin(said: str, languages: tuple[str, ...]) -> None:
+    for target in languages:
+        assert judge(said, target_language=target, min_consistency=1.0).score == 1.0
 
 
 def test_no_phrase_buys_a_verdict() -> None:

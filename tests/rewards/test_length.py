@@ -75,6 +75,11 @@ def test_any_range_is_kept_to_and_metrics_stay_within_one(words: int, scaling: A
     assert all(0.0 <= metric.score <= 1.0 for metric in result.metrics.values())
 
 
+def test_the_metric_of_another_range_says_where_in_it_the_score_stands() -> None:
+    assert of(75, target_length=100, reward_range=[-1, 1]).metrics["length"].score == 0.75
+    assert of(75, target_length=100, reward_range=[0.2, 0.6]).metrics["length"].score == pytest.approx(0.5)
+
+
 @given(st.integers(1, 300), st.integers(0, 300), st.sampled_from(["linear", "cosine"]))
 def test_nearer_to_the_target_is_never_worse(target: int, words: int, scaling: Any) -> None:
     nearer = words + (1 if words < target else -1 if words > target else 0)

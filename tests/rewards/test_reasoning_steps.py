@@ -55,6 +55,7 @@ def test_steps_are_found_however_they_are_marked(text: str, kind: str) -> None:
         "```\n1. Add them up.\n2. Halve the sum.\n3. Round it down.\n```",
         "It costs 3.50 and 4.50 and 5.50 at least.",
         "It is - as we know - so - and so.",
+        "The heathen, they say, footstep 1: may misstep 2: at last unthen, and so on.",
     ],
 )
 def test_marks_without_steps_earn_nothing(text: str) -> None:

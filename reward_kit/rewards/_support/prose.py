@@ -8,7 +8,7 @@ import unicodedata
 __all__ = ["outside_code", "plain_words"]
 
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
-_INLINE_CODE = re.compile(r"`[^`\n]+`")
+_TICKS = re.compile(r"`+")
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
@@ -34,7 +34,28 @@ def outside_code(text: str) -> str:
             kept.append(text[position : line.start()])
             opening = fence
     prose = "\n".join(kept if opening else [*kept, text[position:]])
-    return _INLINE_CODE.sub(" ", prose)
+    return "\n".join(_without_inline_code(line) if "`" in line else line for line in prose.split("\n"))
+
+
+def _without_inline_code(line: str) -> str:
+    """The line without what stands between two runs of equally many backticks."""
+    ticks = list(_TICKS.finditer(line))
+    closing: dict[int, int] = {}
+    next_of_length: dict[int, int] = {}
+    for index in reversed(range(len(ticks))):
+        length = len(ticks[index][0])
+        if length in next_of_length:
+            closing[index] = next_of_length[length]
+        next_of_length[length] = index
+    kept: list[str] = []
+    position = index = 0
+    while index < len(ticks):
+        if index in closing:
+            kept.append(line[position : ticks[index].start()])
+            index = closing[index]
+            position = ticks[index].end()
+        index += 1
+    return " ".join([*kept, line[position:]])
 
 
 def plain_words(text: str, *, by_letter: bool = False) -> list[str]:
