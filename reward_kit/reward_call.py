@@ -108,10 +108,10 @@ class RewardCall:
 
     def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
         """Take the reward, its import path or its name, and the params that every call is given."""
-        self.reward = reward_path(reward) if isinstance(reward, str) else reward
-        """The reward, or its import path; a name is replaced by the path it stands for."""
+        reward = reward_path(reward) if isinstance(reward, str) else reward
+        self.reward = reward
         self.params = dict(params or {})
-        self.func = func = load_function(self.reward) if isinstance(self.reward, str) else self.reward
+        self.func = func = load_function(reward) if isinstance(reward, str) else reward
         """The reward itself, as its author left it."""
         self.name = name_of(func)
         self._quoted = repr(self.name)
