@@ -1,4 +1,4 @@
-"""The benchmarks: what the spine costs, each figure beside its baseline in the same run.
+"""The benchmarks: what the product costs, each figure beside its baseline in the same run.
 
     python -m benchmarks                   all of them, some minutes
     python -m benchmarks cold cached       only these
@@ -15,7 +15,19 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import cached, cold, latency, memory, resume, rewards_text, startup, sync_reward, variants
+from benchmarks import (
+    cached,
+    cold,
+    latency,
+    memory,
+    resume,
+    rewards_text,
+    sandbox,
+    startup,
+    sync_reward,
+    variants,
+    zygote,
+)
 from benchmarks.report import Report, as_markdown, as_text
 
 __all__ = ["BENCHMARKS", "main"]
@@ -30,6 +42,8 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "sync_reward": sync_reward.main,
     "startup": startup.main,
     "rewards_text": rewards_text.main,
+    "sandbox": sandbox.main,
+    "zygote": zygote.main,
 }
 """Every benchmark with a goal, by name."""
 

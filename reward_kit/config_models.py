@@ -236,6 +236,8 @@ class SandboxConfig(_Part):
     """Memory of all processes of a sandbox together."""
     network: bool = False
     """Whether the network may be reached."""
+    snapshots: bool = True
+    """Whether what a long set-up leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
 class EvaluationParamsConfig(_Part):

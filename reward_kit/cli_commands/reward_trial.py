@@ -127,7 +127,7 @@ def _payloads(call: RewardCall, answers: Sequence[Conversation], ground_truth: A
 
 
 async def _try_async(call: RewardCall, payloads: Sequence[Payload]) -> list[Trial]:
-    async with open_resources(call, SandboxConfig()) as resources:
+    async with open_resources(call, SandboxConfig(), concurrency=1) as resources:
         return [
             trial
             for payload in payloads

@@ -36,6 +36,8 @@ class RunCounters:
     cost: float = 0.0
     """Money spent since the run was entered."""
     skipped_rows: int = 0
+    sandbox: str | None = None
+    """The backend that the reward's sandboxes are made with, where it has any."""
     in_flight: int = 0
     """Samples being generated."""
     started: float = field(default_factory=time.monotonic)

@@ -68,6 +68,7 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "completion_tokens": counters.completion_tokens,
             "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
             "cost": counters.cost,
+            "sandbox": counters.sandbox,
         },
     }
 

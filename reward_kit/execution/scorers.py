@@ -78,6 +78,8 @@ class Scorer(Protocol):
 
     concurrency: int
     """How many calls of `score` are worth having in flight."""
+    sandbox: str | None
+    """The backend that its sandboxes are made with, where it has any."""
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict a rollout, in their order."""
@@ -89,10 +91,11 @@ async def open_scorer(
     reward: Reward, config: RewardConfig, directory: Path, sandbox: SandboxConfig
 ) -> AsyncIterator[Scorer]:
     """The scorer the reward calls for, with its worker processes and its sandboxes if it needs any."""
-    async with open_resources(reward.call, sandbox) as resources:
+    usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
+    concurrency = config.concurrency or reward.call.concurrency or usual
+    async with open_resources(reward.call, sandbox, concurrency=concurrency) as resources:
         if reward.call.is_async:
-            usual = sandboxes_at_a_time() if resources else _DEFAULT_CONCURRENCY
-            yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or usual, resources)
+            yield _OnTheLoop(reward, concurrency, resources)
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
     pool = WorkerPool(
@@ -114,6 +117,7 @@ class _OnTheLoop:
         self.concurrency = concurrency
         self._call = reward.call
         self._resources = resources
+        self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
         self._timeout = reward.timeout
         self._deadlines = Deadlines(reward.timeout)
         self._score = self._score_group if reward.judges_groups else self._score_one
@@ -149,6 +153,8 @@ class _OnTheLoop:
 
 class _InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
+
+    sandbox: str | None = None
 
     def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
         self.concurrency = concurrency

@@ -52,15 +52,9 @@ async def shell_reward(
     Cost: a sandbox and two commands, some 20 ms beside what they take themselves; linear in the answer.
     Does not detect: what the success condition does not look at, such as files the command destroyed on its way.
 
-    >>> import asyncio
-    >>> from reward_kit.config_models import SandboxConfig
-    >>> from reward_kit.reward_call import RewardCall
-    >>> from reward_kit.execution.sandboxes import open_resources
-    >>> async def done(command):
-    ...     async with open_resources(RewardCall(shell_reward), SandboxConfig()) as resources:
-    ...         answer = [{"role": "assistant", "content": command}]
-    ...         return await shell_reward(messages=answer, success_condition="test -d made", **resources)
-    >>> asyncio.run(done("mkdir made")).score
+    >>> from reward_kit.evaluation import evaluate
+    >>> row = {"user_query": "Make a directory.", "assistant_response": "mkdir it", "success_condition": "test -d it"}
+    >>> evaluate([row], shell_reward).mean_score
     1.0
     """
     reply = last_reply(messages)

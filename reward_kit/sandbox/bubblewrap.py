@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
-import subprocess
 
 from reward_kit.sandbox.syscalls import CONTAINER_CAPABILITIES
 
-__all__ = ["bubblewrap_command", "bubblewrap_options", "bubblewrap_version", "find_bubblewrap"]
+__all__ = ["bubblewrap_command", "bubblewrap_options"]
 
 _READ_ONLY = ("sys", "sysrq-trigger", "dynamic_debug")
 """Entries of /proc by which root could change the host. bubblewrap sees to others, but not to these for root."""
 _MASKED = ("acpi", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 """Entries of /proc that tell about the host and not about the sandbox, to those with a container's capabilities."""
-
-
-def find_bubblewrap() -> str | None:
-    """Where the program is."""
-    return shutil.which("bwrap")
-
-
-def bubblewrap_version(program: str) -> str:
-    """Its version, as it says it."""
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def bubblewrap_command(program: str, first: list[str]) -> list[str]:

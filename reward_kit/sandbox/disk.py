@@ -6,8 +6,8 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 __all__ = ["DiskGuard", "disk_bytes"]
 
@@ -59,28 +59,36 @@ class DiskGuard:
         self._most = most
         self._processes = processes
         self._exceeded = exceeded
-        self._unwatched = 0.0
+        self._running = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_due = False
         self._looking: asyncio.Task[None] | None = None
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Meanwhile, look now and then; at once where many short commands have gone unwatched."""
-        loop = asyncio.get_running_loop()
-        began = time.monotonic()
-        timer = loop.call_later(max(0.0, _FIRST_LOOK - self._unwatched), self._look)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            if self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
-            else:
-                self._unwatched += time.monotonic() - began
+    def begin(self) -> None:
+        """A command begins: while it runs, look now and then; at once where short ones have gone unwatched."""
+        self._running += 1
+        if self._is_due:
+            self._look()
+        elif self._timer is None and self._looking is None:
+            # Not one a command: a command can be shorter than setting a timer for it.
+            self._timer = asyncio.get_running_loop().call_later(_FIRST_LOOK, self._look)
+
+    def end(self) -> None:
+        """It has ended."""
+        self._running -= 1
+        if not self._running and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    def close(self) -> None:
+        """Nothing more will run."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _look(self) -> None:
-        if self._looking is None:
-            self._unwatched = 0.0
+        self._timer = None
+        self._is_due = not self._running
+        if self._running and self._looking is None:
             self._looking = asyncio.ensure_future(self._keep_looking())
 
     async def _keep_looking(self) -> None:

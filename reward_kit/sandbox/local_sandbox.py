@@ -64,16 +64,22 @@ class LocalSandbox:
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the persistent shell."""
         self._check()
-        with self._disk.watching():
+        self._disk.begin()
+        try:
             return self._noted(await self._session.run(command, timeout, stdin))
+        finally:
+            self._disk.end()
 
     async def run_standalone(
         self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
     ) -> ExecResult:
         """Run as a process of its own, in the directory where the shell is."""
         self._check()
-        with self._disk.watching():
+        self._disk.begin()
+        try:
             return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
+        finally:
+            self._disk.end()
 
     def _exceeded(self) -> None:
         """Too much disk: everything in the sandbox ends, the shell too."""
@@ -138,6 +144,7 @@ class LocalSandbox:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        self._disk.close()
         try:
             await self._end()
         finally:

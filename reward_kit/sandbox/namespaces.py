@@ -20,14 +20,16 @@ import asyncio
 import dataclasses
 import itertools
 import os
+import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 from reward_kit.errors import RewardKitError, SandboxError
-from reward_kit.sandbox.bubblewrap import bubblewrap_options, bubblewrap_version, find_bubblewrap
+from reward_kit.sandbox.bubblewrap import bubblewrap_options
 from reward_kit.sandbox.cgroups import Hierarchy, ProcessGroup, find_hierarchy
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.disk import disk_bytes
@@ -71,16 +73,29 @@ class _Machine:
     def examine(cls, state: str | None) -> _Machine:
         if sys.platform != "linux":
             raise SandboxError("Namespaces are a feature of Linux. Use docker or podman here.", retryable=False)
-        program = find_bubblewrap()
+        program = shutil.which("bwrap")
         if program is None:
             raise SandboxError(f"The program `bwrap` is not on the PATH. {_INSTALL}", retryable=False)
-        return cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+        machine = cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+        machine.remove_groups(*machine.state.orphans)
+        return machine
+
+    def remove_groups(self, *owners: str) -> None:
+        """Remove the control groups that killed supervisors of these backends have left."""
+        for owner in owners:
+            if self.hierarchy is not None:
+                self.hierarchy.remove_groups(f"{owner}-")
+
+    def leave(self) -> None:
+        """Leave nothing here."""
+        self.state.remove()
+        self.remove_groups(self.state.name)
 
     def settings(self) -> dict[str, Any]:
         return {
             "as_root": self.as_root,
             "seccomp": (self.seccomp or b"").hex(),
-            "hierarchy": self.hierarchy,
+            "hierarchy": self.hierarchy and [self.hierarchy.version, self.hierarchy.parents],
             "state": self.state.path(),
             "bubblewrap": self.program,
         }
@@ -131,7 +146,9 @@ class NamespacesBackend:
     async def _make_ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
         if self._machine is None:
             self._machine = await asyncio.to_thread(_Machine.examine, self._state)
-        self._supervisions = [one for one in self._supervisions if one.alive]
+        for dead in [one for one in self._supervisions if not one.alive]:
+            self._supervisions.remove(dead)
+            await dead.stop()  # there is a process to be buried
         if not self._supervisions:
             await self._start_supervisor(self._machine)
         if image not in self._roots:
@@ -169,7 +186,7 @@ class NamespacesBackend:
         if done.output != "it works\n":
             return Probe(False, f"a command answered {done.output!r}")
         assert self._machine is not None
-        version = await asyncio.to_thread(bubblewrap_version, self._machine.program)
+        version = await asyncio.to_thread(_version, self._machine.program)
         groups = f"cgroup v{self._machine.hierarchy.version}" if self._machine.hierarchy else "rlimits (no cgroup)"
         return Probe(True, f"{version}, {groups}, as {'root' if self._machine.as_root else 'an ordinary user'}")
 
@@ -240,8 +257,12 @@ class NamespacesBackend:
             await asyncio.gather(*self._tasks)
         self._roots.clear()
         if self._machine is not None:
-            await asyncio.to_thread(self._machine.state.remove)
+            await asyncio.to_thread(self._machine.leave)
             self._machine = None
+
+
+def _version(program: str) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _load(supervision: Supervision) -> int:

@@ -18,12 +18,13 @@ _PASSES = 20
 _PARENT, _STARTED = 1, 19
 """Fields of /proc/PID/stat, counted after the name."""
 _CHUNK = 1 << 16
+_CLOCK = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def boot_ticks() -> int:
     """Now, in the kernel's ticks since boot: the clock that process start times are told in."""
-    clock = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
-    return int(time.clock_gettime(clock) * os.sysconf("SC_CLK_TCK"))
+    return int(time.clock_gettime(_CLOCK) * _TICKS)
 
 
 class Roll:

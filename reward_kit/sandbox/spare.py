@@ -10,7 +10,6 @@ import fcntl
 import os
 import signal
 import socket
-from typing import NamedTuple
 
 from reward_kit.sandbox.entering import enter_limits, give_up_rights, only_keep_open
 from reward_kit.sandbox.porter import Porter
@@ -28,16 +27,16 @@ __all__ = ["Kit", "Spare"]
 _OUT_OF_THE_WAY = 100
 
 
-class Kit(NamedTuple):
+class Kit:
     """What all spares of a supervisor are made with."""
 
-    command: list[str]
-    """Starts bwrap so that it waits for its options."""
-    first: int | None
-    """The program of the first process, where it is not a shell."""
-    seccomp: bytes | None
-    pins: list[int]
-    """The directories by which control groups are found."""
+    def __init__(self, *, command: list[str], first: int | None, seccomp: bytes | None, pins: list[int]) -> None:
+        """`command` starts bwrap so that it waits for its options; control groups are found by `pins`."""
+        self.command = command
+        self.first = first
+        """The program of the first process, where it is not a shell."""
+        self.seccomp = seccomp
+        self.pins = pins
 
 
 class Spare:
