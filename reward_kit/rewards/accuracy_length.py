@@ -67,7 +67,9 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
     low, high = min(ends) + min(0.0, correctness_weight), max(ends) + max(0.0, correctness_weight)
     metrics = {
         "combined_reward": MetricResult(score=within_unit(score, low, high), reason=reason, is_score_valid=right),
-        "accuracy": MetricResult(score=accuracy.score, reason=str(accuracy.reason), is_score_valid=right),
+        "accuracy": MetricResult(
+            score=within_unit(accuracy.score, 0.0, 1.0), reason=str(accuracy.reason), is_score_valid=right
+        ),
         "length": MetricResult(
             score=within_unit(earned, min(values), max(values)), reason=f"{earned:.2f} earned", is_score_valid=fits
         ),

@@ -99,7 +99,7 @@ def sequence_reward(
     Where there are fewer terms than `min_matches`, all of them are wanted. Fenced blocks and inline code are not read.
 
     Metrics: `sequence_reasoning`.
-    Cost: linear in the answer, about 15 µs a kB for the default terms.
+    Cost: linear in the answer, about 25 µs a kB for the default terms.
     Does not detect: whether anything is said between the terms.
 
     >>> answer = [{"role": "assistant", "content": "First we add. Then we carry. Finally we write it down."}]

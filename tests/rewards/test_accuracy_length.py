@@ -53,6 +53,7 @@ def test_what_cannot_be_judged_is_no_verdict() -> None:
 
 
 def test_extracting_and_comparing_may_be_the_users() -> None:
+    assert judge("red", "Red!", compare_fn=lambda said, right: 2.0).metrics["accuracy"].score == 1.0
     assert judge("red", "Red!", compare_fn=lambda said, right: float(said in right.lower())).score > 0.7
     assert judge("It is [4].", extract_fn=lambda text: text.partition("[")[2].partition("]")[0]).score > 0.7
 

@@ -132,6 +132,13 @@ def test_a_language_is_not_mistaken_for_its_twin(said: str, languages: tuple[str
         assert judge(said, target_language=target, min_consistency=1.0).score == 1.0
 
 
+def test_what_could_be_in_the_target_language_as_well_is_given_the_benefit_of_the_doubt() -> None:
+    said = "Спочатку додамо два числа."
+    assert detect_dominant_language(said)[0] != "uk"
+    assert judge(said, target_language="uk").score == 1.0
+    assert judge(said, target_language="en").score == 0.0
+
+
 def test_no_phrase_buys_a_verdict() -> None:
     english = "This answer is written in English, although it says español and Deutsch and français."
     assert judge(english, target_language="es").score == 0.0

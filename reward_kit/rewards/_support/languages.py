@@ -61,6 +61,8 @@ _UNSPACED = frozenset({"han", "thai"})
 _ENOUGH = 16
 """Letters that are enough to tell a language by."""
 _ENOUGH_UNSPACED = 4
+_NEARLY = 0.5
+"""How likely the target must be, beside the likeliest language, to be given the benefit of the doubt."""
 
 
 class _Piece(NamedTuple):
@@ -86,10 +88,10 @@ def words_by_language(text: str, target: str | None = None) -> Counter[str]:
         if len(whole.text) < (_ENOUGH_UNSPACED if piece.script in _UNSPACED else _ENOUGH):
             short[piece.script] = whole
             continue
-        told[piece.script] = _language(whole, detector)
+        told[piece.script] = _language(whole, target, detector)
         counts[told[piece.script]] += whole.words
     for script, left in short.items():
-        counts[told.get(script) or _language(left, detector)] += left.words
+        counts[told.get(script) or _language(left, target, detector)] += left.words
     return counts
 
 
@@ -130,11 +132,17 @@ def _count(script: str, words: list[str]) -> int:
 # ── languages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _language(piece: _Piece, detector: LanguageIdentifier) -> str:
+def _language(piece: _Piece, target: str | None, detector: LanguageIdentifier) -> str:
+    """The likeliest language, or the target where that is nearly as likely."""
     if piece.script == "han" and _KANA.search(piece.text):
         return "ja"
-    only = _ONLY_LANGUAGE.get(piece.script)
-    return only or str(detector.classify(piece.text)[0])
+    if only := _ONLY_LANGUAGE.get(piece.script):
+        return only
+    language, likelihood = detector.classify(piece.text)
+    if target is not None and language != target:
+        as_well = dict(detector.rank(piece.text))[target] >= _NEARLY * likelihood
+        return target if as_well else str(language)
+    return str(language)
 
 
 def _candidates(target: str | None) -> frozenset[str]:
@@ -158,7 +166,7 @@ def _all_languages() -> LanguageIdentifier:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
         raise MissingExtraError("Telling languages apart", "language") from error
-    return LanguageIdentifier.from_model_file(MODEL_FILE)
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @functools.cache
