@@ -53,11 +53,11 @@ def language_consistency_reward(
 ) -> EvaluateResult:
     """The share of the answer's words that are in the target language, divided by `min_consistency`; 1.0 at most.
 
-    Languages are told by sentence, by a detector that knows 139 of them; words in another script are told apart within
-    a sentence. `target_language` is an ISO 639 code such as "es", also as a column of the dataset. Left out, it is
-    the language that the user writes in (`auto_detect`), or where that cannot be told, the one most of the answer is
-    in. Code, mathematics, links and tags are in no language; an answer that is nothing else earns 0.0. Thoughts in
-    the content count too.
+    Languages are told by sentence, among 72 common ones and the target; words in another script are told apart within a
+    sentence, and one that could be in the target language as well counts for it. `target_language` is an ISO 639 code
+    such as "es", also as a column of the dataset. Left out, it is the language that the user writes in (`auto_detect`),
+    or where that cannot be told, the one most of the answer is in. Code, mathematics, links and tags are in no language;
+    an answer that is nothing else earns 0.0. Thoughts in the content count too.
 
     Metrics: `language_consistency`, `target_language`, `<code>_percentage` for the target and the most used languages.
     Needs: extra `language`.
