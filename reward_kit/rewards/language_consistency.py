@@ -56,7 +56,7 @@ def language_consistency_reward(
     Languages are told by sentence, among 72 common ones and the target; words in another script are told apart within a
     sentence, and one that could be in the target language as well counts for it. `target_language` is an ISO 639 code
     such as "es", also as a column of the dataset. Left out, it is the language that the user writes in (`auto_detect`),
-    or where that cannot be told, the one most of the answer is in. Code, mathematics, links and tags are in no language;
+    or where that cannot be told, that of most of the answer. Code, mathematics, links and tags are in no language;
     an answer that is nothing else earns 0.0. Thoughts in the content count too.
 
     Metrics: `language_consistency`, `target_language`, `<code>_percentage` for the target and the most used languages.
