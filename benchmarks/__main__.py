@@ -15,7 +15,19 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import cached, cold, latency, memory, resume, sandbox, startup, sync_reward, variants, zygote
+from benchmarks import (
+    cached,
+    cold,
+    latency,
+    memory,
+    resume,
+    rewards_text,
+    sandbox,
+    startup,
+    sync_reward,
+    variants,
+    zygote,
+)
 from benchmarks.report import Report, as_markdown, as_text
 
 __all__ = ["BENCHMARKS", "main"]
@@ -29,6 +41,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "memory": memory.main,
     "sync_reward": sync_reward.main,
     "startup": startup.main,
+    "rewards_text": rewards_text.main,
     "sandbox": sandbox.main,
     "zygote": zygote.main,
 }

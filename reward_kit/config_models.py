@@ -204,7 +204,7 @@ class RewardConfig(_Part):
     """Which reward judges, with what parameters, and within which bounds."""
 
     function_path: str
-    """`pkg.mod:fn`, `pkg.mod.fn` or `file.py:fn`."""
+    """`pkg.mod:fn`, `pkg.mod.fn`, `file.py:fn`, or a name that `reward-kit rewards list` shows, such as `math`."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Handed to the reward by name."""
     timeout: float | None = Field(default=None, gt=0)

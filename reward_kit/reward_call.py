@@ -19,6 +19,7 @@ from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function
+from reward_kit.utils.reward_names import reward_path
 
 __all__ = [
     "BatchScorer",
@@ -106,7 +107,8 @@ class RewardCall:
     """A reward with its params, ready to be called by name. Built once a run; it pickles if the reward does."""
 
     def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
-        """Take the reward, or its import path, and the params that every call is given."""
+        """Take the reward, its import path or its name, and the params that every call is given."""
+        reward = reward_path(reward) if isinstance(reward, str) else reward
         self.reward = reward
         self.params = dict(params or {})
         self.func = func = load_function(reward) if isinstance(reward, str) else reward
@@ -221,35 +223,37 @@ class RewardCall:
         """The verdict on one rollout, or a `RewardError`. An asynchronous reward is run to its end."""
         if self.is_async:
             return run_blocking(self.judge_async(payload, resources))
-        return verdict_or_raise(self._call(payload, resources), self._quoted)
+        return verdict_or_raise(self.call(payload, resources), self._quoted)
 
     async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
-        result = await self._call_async(payload, resources)
+        result = await self.call_async(payload, resources)
         return verdict_or_raise(result, self._quoted)
 
     def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
         """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""
         if self.is_async:
             return run_blocking(self.judge_group_async(payload, resources))
-        results: list[EvaluateResult] = self._call(payload, resources)
+        results: list[EvaluateResult] = self.call(payload, resources)
         return results
 
     async def judge_group_async(
         self, payload: Payload, resources: Mapping[str, Any] | None = None
     ) -> list[EvaluateResult]:
         """The same, for the event loop."""
-        results: list[EvaluateResult] = await self._call_async(payload, resources)
+        results: list[EvaluateResult] = await self.call_async(payload, resources)
         return results
 
-    def _call(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
+    def call(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
+        """What the reward returned, verdict or not: a result, in batch mode a list of them. Not for async rewards."""
         arguments = self.arguments_for(payload, resources)
         with boundary(RewardError, self._quoted):
             return self.function(**arguments)
 
-    async def _call_async(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
+    async def call_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
+        """The same, for the event loop; it also takes a reward that is not asynchronous."""
         if not self.is_async:
-            return self._call(payload, resources)
+            return self.call(payload, resources)
         arguments = self.arguments_for(payload, resources)
         with boundary(RewardError, self._quoted):
             return await self.function(**arguments)
@@ -298,6 +302,7 @@ class BatchScorer:
 
 
 def load_scorer(path: str, params: Mapping[str, Any]) -> PointwiseScorer | BatchScorer:
-    """The scorer of the reward at an import path. A path that does not load is an ImportError."""
+    """The scorer of the reward at an import path or of a name. One that does not load is an ImportError."""
+    path = reward_path(path)
     batch = mode_of(load_function(path)) == "batch"
     return BatchScorer(path, params) if batch else PointwiseScorer(path, params)

@@ -60,6 +60,7 @@ def _checks() -> Iterator[Check]:
     yield _package("Parquet files", "pyarrow", "parquet")
     yield _package("Hugging Face datasets", "datasets", "hf")
     yield _package("symbolic mathematics", "math_verify", "math")
+    yield _package("language detection", "py3langid", "language")
     yield from _sandboxes()
     yield from (_key(name) for name in _KEYS)
 
