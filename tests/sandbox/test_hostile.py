@@ -18,6 +18,7 @@ import pytest
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.syscalls import CONTAINER_CAPABILITIES
 from tests.sandbox.leftovers import leftovers
 from tests.sandbox.places import opened
 from tests.sandbox.small_root import small_root
@@ -434,6 +435,18 @@ async def test_a_shell_that_makes_itself_unreachable_is_ended_in_time(sandbox: S
     done = await sandbox.run(command, timeout=0.5)
     assert done.timed_out or done.exited
     await still_serves(sandbox)
+
+
+# ── rights ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_rights_are_those_of_a_container_and_none_can_be_gained(sandbox: Sandbox) -> None:
+    allowed = sum(1 << number for number in CONTAINER_CAPABILITIES.values())
+    look = "grep -E '^(CapPrm|CapEff|CapBnd|NoNewPrivs)' /proc/self/status"
+    for run in (sandbox.run, sandbox.run_standalone):
+        rights = dict(line.split(":\t") for line in (await run(look)).output.splitlines())
+        assert rights.pop("NoNewPrivs") == "1"
+        assert rights and all(int(held, 16) & ~allowed == 0 for held in rights.values()), rights
 
 
 # ── links ────────────────────────────────────────────────────────────────────────────────────────────────────────────
