@@ -40,6 +40,10 @@ T = TypeVar("T")
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
 
+MADE_WITH = "_reward_function_made_with"
+"""Of a function that has this attribute, what it holds makes the reward from the params: what the reward is, asynchronous
+or not, and what it asks for, depends on them."""
+
 FACTS: dict[str, Callable[[Rollout], Any]] = {
     "sample_id": lambda rollout: rollout.sample.id,
     "response_index": lambda rollout: rollout.response_index,
@@ -108,9 +112,12 @@ class RewardCall:
     def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
         """Take the reward, or its import path, and the params that every call is given."""
         self.reward = reward
-        self.params = dict(params or {})
-        self.func = func = load_function(reward) if isinstance(reward, str) else reward
-        """The reward itself, as its author left it."""
+        self._given = dict(params or {})
+        named = load_function(reward) if isinstance(reward, str) else reward
+        make: Callable[[dict[str, Any]], Callable[..., Any]] | None = getattr(named, MADE_WITH, None)
+        self.params = dict(self._given) if make is None else {}
+        self.func = func = named if make is None else make(self._given)
+        """The reward itself, as its author left it, or as it was made with the params."""
         self.name = name_of(func)
         self._quoted = repr(self.name)
         self.mode = mode_of(func)
@@ -122,7 +129,7 @@ class RewardCall:
         self._read_signature(func)
 
     def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any]]]:
-        return RewardCall, (self.reward, self.params)
+        return RewardCall, (self.reward, self._given)
 
     def _read_signature(self, func: Callable[..., Any]) -> None:
         parameters = signature_of(func).parameters.values()

@@ -13,15 +13,13 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 from reward_kit.config_models import SandboxConfig
-from reward_kit.errors import ConfigError, SandboxError, SandboxUnavailableError
-from reward_kit.reward_function import RewardCall
+from reward_kit.errors import SandboxError, SandboxUnavailableError
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
 
-__all__ = ["Sandboxes", "open_resources", "sandboxes_at_a_time"]
+__all__ = ["Sandboxes", "open_sandboxes", "sandboxes_at_a_time"]
 
 _FIRST = 8
 """When so many sandboxes have failed and none has worked, the machinery is broken, not the tasks."""
@@ -33,22 +31,14 @@ def sandboxes_at_a_time() -> int:
 
 
 @contextlib.asynccontextmanager
-async def open_resources(call: RewardCall, config: SandboxConfig) -> AsyncIterator[Mapping[str, Any]]:
-    """What the reward asks for by naming it, made ready and tried; closed in the end."""
-    if not call.wants("sandbox"):
-        yield {}
-        return
-    if not call.is_async:
-        raise ConfigError(
-            f"Reward {call.name!r} asks for a sandbox and is not asynchronous. Make it an `async def`, and await what "
-            "the sandbox does."
-        )
+async def open_sandboxes(config: SandboxConfig) -> AsyncIterator[Sandboxes]:
+    """What a reward that names `sandbox` is handed, made ready and tried; closed in the end."""
     async with contextlib.AsyncExitStack() as stack:
         backend = await _working_backend(config)
         stack.push_async_callback(backend.close)
         sandboxes = Sandboxes(backend, config)
         await sandboxes.try_one()
-        yield {"sandbox": sandboxes}
+        yield sandboxes
 
 
 class Sandboxes:

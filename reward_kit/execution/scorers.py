@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_kit.config_models import RewardConfig, SandboxConfig
+from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
-from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
+from reward_kit.execution.resources import open_resources
+from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_function import (
     BatchScorer,
@@ -86,12 +87,16 @@ class Scorer(Protocol):
 
 @contextlib.asynccontextmanager
 async def open_scorer(
-    reward: Reward, config: RewardConfig, directory: Path, sandbox: SandboxConfig
+    reward: Reward,
+    config: RewardConfig,
+    directory: Path,
+    sandbox: SandboxConfig,
+    judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Scorer]:
-    """The scorer the reward calls for, with its worker processes and its sandboxes if it needs any."""
-    async with open_resources(reward.call, sandbox) as resources:
+    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any."""
+    async with open_resources(reward.call, sandbox, judge) as resources:
         if reward.call.is_async:
-            usual = sandboxes_at_a_time() if resources else _DEFAULT_CONCURRENCY
+            usual = sandboxes_at_a_time() if "sandbox" in resources else _DEFAULT_CONCURRENCY
             yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or usual, resources)
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
