@@ -41,8 +41,8 @@ RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
 
 MADE_WITH = "_reward_function_made_with"
-"""Of a function that has this attribute, what it holds makes the reward from the params: what the reward is, asynchronous
-or not, and what it asks for, depends on them."""
+"""Of a function that has this attribute, what it holds makes the reward from the params: whether the reward is
+asynchronous, and what it asks for, then depends on them."""
 
 FACTS: dict[str, Callable[[Rollout], Any]] = {
     "sample_id": lambda rollout: rollout.sample.id,

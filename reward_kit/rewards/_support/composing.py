@@ -43,7 +43,7 @@ class PartSettings(BaseModel):
 
 
 class Part(NamedTuple):
-    """A part, ready to be called. Plain values and the function, so that a digest of the whole sees what it is made of."""
+    """A part, ready to be called. Its settings stand here as plain values for the digest of the whole to see."""
 
     name: str
     call: RewardCall
@@ -146,8 +146,8 @@ def _function(reward: Any) -> Callable[..., Any] | str:
     """The function given, the import path as it is, or the path of a reward of the library."""
     if not isinstance(reward, str):
         if callable(reward):
-            function: Callable[..., Any] = reward
-            return function
+            given: Callable[..., Any] = reward
+            return given
         raise ConfigError(f"{reward!r} is no reward. Give a function, an import path, or a name in the library.")
     module, dot, function = reward.partition(".")
     modules = [found.name for found in pkgutil.iter_modules(importlib.import_module(LIBRARY).__path__)]
