@@ -48,8 +48,12 @@ def composite_reward(
     `weighted_sum`: the sum of weight × score over the sum of the weights. `min`: the least score. `first_decisive`: the
     score of the first part that gives a verdict and, where `decides` is `pass` or `fail`, that verdict. A part with
     `gate: true` weighs nothing; where it stays below its `threshold` (1.0), the score is 0.0 and later parts are not
-    run. A part without a verdict leaves the whole without one, unless another decides. Every part's score is a metric
-    under its name, and its own metrics are there as `name.metric`.
+    run. A part without a verdict leaves the whole without one, unless another decides.
+
+    Metrics: each part's score under its name, and its own metrics as `name.metric`.
+    Cost: that of its parts.
+    Does not detect: parts that measure the same thing twice. In an asynchronous composite a synchronous part runs in a
+    thread and cannot be killed: one that may hang belongs into a run of its own.
 
     >>> def short(messages, **kwargs): return float(len(messages[-1].text) < 20)
     >>> def polite(messages, **kwargs): return float("please" in messages[-1].text)
@@ -57,9 +61,6 @@ def composite_reward(
     >>> result = composite_reward([reply], parts={"short": short, "polite": {"reward": polite, "weight": 3}})
     >>> result.score, result.metrics["short"].score, result.metrics["polite"].score
     (0.25, 1.0, 0.0)
-
-    Cost: that of its parts. Does not detect: parts that measure the same thing twice. In an asynchronous composite, a
-    synchronous part runs in a thread and cannot be killed: one that may hang belongs in a run of its own.
     """
     reward = composite(parts, how=how)
     result = reward(messages=messages, ground_truth=ground_truth, **kwargs)

@@ -28,14 +28,11 @@ from reward_kit.typed_interface import reward_function
 __all__ = [
     "calculate_jaccard_similarity",
     "compare_tool_calls",
-    "composite_function_call_reward",
     "exact_tool_match_reward",
     "extract_schema_properties",
-    "llm_judge_reward",
     "match_function_call",
     "normalize_schema",
     "parse_tool_calls",
-    "schema_jaccard_reward",
     "valid_tool_call_reward",
 ]
 
@@ -66,17 +63,18 @@ def exact_tool_match_reward(
 
     `rules`: `strict` takes 1 for 1.0 at every depth, and nothing else for anything else; `lenient` also forgives letter
     case, spaces, and "5" for 5; `bfcl` gives the verdicts of BFCL's own checker, faults included, and needs `tools`.
-    `unordered_arguments` names arrays whose order does not count. Metrics: `function_name_match` and `arguments_match`,
-    F1 over the calls.
+    `unordered_arguments` names arrays whose order does not count.
+
+    Metrics: `function_name_match`, `arguments_match`: F1 over the calls by name, and as a whole.
+    Cost: linear in the answer, about 20 µs for a call or two.
+    Does not detect: a call that would do the same with other arguments, or another series of calls to the same end
+    (`bfcl_reward` compares states).
 
     >>> reply = Message(role="assistant", content='<tool_call>{"name": "add", "arguments": {"x": 2}}</tool_call>')
     >>> exact_tool_match_reward([reply], ground_truth=[{"name": "add", "arguments": {"x": 2.0}}]).score
     1.0
     >>> exact_tool_match_reward([reply], ground_truth=[]).score
     0.0
-
-    Cost: some tens of microseconds; linear in the answer. Does not detect: a call that would do the same with other
-    arguments, or a different series of calls that reaches the same end (`bfcl_reward` compares states).
     """
     reply = last_reply(messages)
     if reply is None:
@@ -100,19 +98,20 @@ def exact_tool_match_reward(
 def valid_tool_call_reward(
     messages: list[Message], *, tools: Any = None, call_required: bool = True, **kwargs: Any
 ) -> EvaluateResult:
-    """1.0 if every call of the last message names an offered tool and its arguments are valid for it, 0.0 if not.
+    """1.0 if every call of the last message names an offered tool and has valid arguments for it, 0.0 if not.
 
     Validity is that of JSON Schema. Arguments a tool does not declare are refused, unless it says
-    `additionalProperties`. Without `call_required` an answer that calls nothing is fine too. Metrics:
-    `function_name_match`, `arguments_match`.
+    `additionalProperties`. Without `call_required` an answer that calls nothing is fine too. No ground truth is needed.
+
+    Metrics: `function_name_match`, `arguments_match`.
+    Needs: extra `schema`.
+    Cost: linear in the answer, about 1 ms a call.
+    Does not detect: a valid call of the wrong tool, or with the wrong values.
 
     >>> tools = [{"name": "add", "parameters": {"properties": {"x": {"type": "integer"}}, "required": ["x"]}}]
     >>> call = lambda text: valid_tool_call_reward([Message(role="assistant", content=text)], tools=tools).score
     >>> call("[add(x=2)]"), call("[add(x='two')]"), call("[add(x=2, y=3)]"), call("It is 2.")
     (1.0, 0.0, 0.0, 0.0)
-
-    Needs the extra `schema`. Cost: about a millisecond; linear in the answer. Does not detect: a valid call of the
-    wrong tool, or with the wrong values.
     """
     reply = last_reply(messages)
     if reply is None:
@@ -288,7 +287,7 @@ def _type_name(schema: Any) -> str:
     return "|".join(map(str, declared)) if isinstance(declared, list) else str(declared)
 
 
-# ── inherited names that now mean `exact_tool_match_reward` ──────────────────────────────────────────────────────────
+# ── inherited names that now mean `exact_tool_match_reward`; left out of `__all__`, and so of the catalogue ──────────
 
 
 @reward_function

@@ -51,18 +51,18 @@ async def judge_reward(
     The judge is shown the conversation, the answer without its thinking, the `rubric` and, where there is one, the
     ground truth as a reference, and must end its reply with `VERDICT: n` on the `scale`. With several `votes` (draws;
     give the judge a temperature) the median counts. Where the judge cannot be asked, or its reply holds no verdict,
-    there is none. Metric: `judge`.
+    there is none.
+
+    Metrics: `judge`.
+    Cost: one request a vote, once: replies are cached. A reply in the wrong form is asked for again, twice at most.
+    Does not detect: what the judging model cannot tell. It can be misled by confident or flattering answers, and
+    prefers the style of its own family.
 
     >>> import asyncio
-    >>> model = {"model_name": "mock", "mock": {"responses": ["Correct and brief. VERDICT: 9", "Good.\\nVERDICT: 8"]}}
+    >>> model = {"model_name": "mock", "mock": {"responses": ["Good, I would say 9.", "Good.\\nVERDICT: 8"]}}
     >>> talk = [Message(role="user", content="2 + 2?"), Message(role="assistant", content="4")]
     >>> asyncio.run(judge_reward(talk, judge={**model, "cache": {"enabled": False}})).score
     0.8
-
-    (The first reply of this mock is not in the form asked for, so a second one is.)
-
-    Cost: one request a vote, once: replies are cached. Does not detect: what the judging model cannot tell. It can be
-    misled by confident or flattering answers, and prefers the style of its own family.
     """
     reply = last_reply(messages)
     if reply is None:
@@ -99,16 +99,17 @@ async def pairwise_judge_reward(
     """1.0 if a model finds the last message better than the ground truth's answer, 0.5 for a tie, 0.0 if worse.
 
     Each vote is two questions, with the answers in either order; where the judge contradicts itself the vote is a tie.
-    The majority of the votes counts. Metric: `judge`.
+    The majority of the votes counts. A ground truth that is no answer gives no verdict.
+
+    Metrics: `judge`.
+    Cost: two requests a vote, once: replies are cached.
+    Does not detect: what the judging model cannot tell; that both answers are poor.
 
     >>> import asyncio
     >>> always_a = {"model_name": "mock", "mock": {"responses": ["VERDICT: A"]}, "cache": {"enabled": False}}
     >>> talk = [Message(role="user", content="2 + 2?"), Message(role="assistant", content="4")]
     >>> asyncio.run(pairwise_judge_reward(talk, judge=always_a, ground_truth="5")).score
     0.5
-
-    Cost: two requests a vote, once: replies are cached. Does not detect: what the judging model cannot tell; two poor
-    answers are still compared.
     """
     reply = last_reply(messages)
     if reply is None:
