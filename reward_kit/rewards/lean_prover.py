@@ -65,16 +65,16 @@ async def lean_proof_reward(
 
     `statement` is the theorem in Lean (`theorem name (x : Nat) : x + 0 = x`, with `:= sorry` or without). The answer
     must prove it as it stands, helper lemmas before it allowed. The statement is put to Lean before anything of the
-    answer's, and the proof must fit it and rest on no axiom beside `allowed_axioms`. `header` holds imports and `open`s;
-    `lean` is the command (`lake env lean` in a project). Where the sandbox has no Lean, or it does not end within
-    `seconds`, there is no verdict.
+    answer's, and the proof must fit it and rest on no axiom beside `allowed_axioms`. `header` holds imports and
+    `open`s; `lean` is the command (`lake env lean` in a project). Where the sandbox has no Lean, or Lean does not end
+    within `seconds`, there is no verdict.
 
     Metrics: `syntax`, `completeness`, `lean_check`.
     Needs: sandbox; program `lean`.
     Cost: a start of Lean, about a second, and many with Mathlib.
-    Does not detect: a statement that does not say what it should. Proofs that run code while they are checked (`macro`,
-    `elab`, `run_tac`, `#eval`, `native_decide` …) are refused by their words; that list, and not a second kernel, is what
-    stands against a forged check.
+    Does not detect: a statement that does not say what it should. Proofs that run code while they are checked
+    (`macro`, `elab`, `run_tac`, `#eval`, `native_decide` …) are refused by their words; that list, and not a second
+    kernel, is what stands against a forged check.
 
     >>> import asyncio
     >>> reply = Message(role="assistant", content="theorem t : 1 + 1 = 2 := by sorry")

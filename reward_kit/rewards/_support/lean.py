@@ -22,6 +22,7 @@ _PROVABLE = frozenset({"theorem", "lemma", "example"})
 _WORD = re.compile(r"#?[^\W\d][\w.!?']*|#\w+")
 _OPENING, _CLOSING = frozenset("([{⟨⦃"), frozenset(")]}⟩⦄")
 _SPACE = re.compile(r"\s++")
+_BESIDE_SIGNS = re.compile(r" ?([^\w\s]) ?")
 
 INCOMPLETE = frozenset({"sorry", "admit", "sorryAx", "stop", "admitted"})
 """Words that leave something unproved."""
@@ -61,14 +62,17 @@ def lean_code(text: str) -> str:
 
 
 def plain(code: str) -> str:
-    """The code with comments taken away and texts emptied; an unfinished comment takes the rest with it."""
+    """The code with its comments taken away; an unfinished comment takes the rest with it.
+
+    Where this and Lean disagree on what is a comment, what counts is this: it is what Lean is given.
+    """
     kept: list[str] = []
     depth = position = 0
     for found in _COMMENT_OR_TEXT.finditer(code):
         token = found.group()
         if depth == 0:
             kept.append(code[position : found.start()])
-            kept.append('""' if token[0] == '"' else " ")
+            kept.append(token if token[0] == '"' else " ")
         depth = depth + 1 if token == "/-" else max(0, depth - 1) if token == "-/" else depth
         position = found.end()
     return "".join(kept if depth else [*kept, code[position:]])
@@ -77,15 +81,13 @@ def plain(code: str) -> str:
 def declarations(code: str) -> list[Declaration]:
     """The theorems, lemmas and examples in plain code that have a proof."""
     found = list(_DECLARATION.finditer(code))
-    ends = [later.start() for later in found[1:]] + [len(code)]
-    made = (
-        _declaration(match, code, end) for match, end in zip(found, ends, strict=True) if match["kind"] in _PROVABLE
-    )
+    ends = [*(later.start() for later in found[1:]), len(code)]
+    made = [_declaration(match, code, end) for match, end in zip(found, ends, strict=False)]
     return [declaration for declaration in made if declaration is not None]
 
 
 def _declaration(match: re.Match[str], code: str, end: int) -> Declaration | None:
-    split = _definition_sign(code, match.end(), end)
+    split = _definition_sign(code, match.end(), end) if match["kind"] in _PROVABLE else None
     if split is None:
         return None
     proof = code[split + 2 : end].strip()
@@ -117,7 +119,7 @@ def forbidden_word(code: str, words: frozenset[str] = INCOMPLETE | POWERFUL) -> 
 
 def same_statement(wanted: Declaration, made: Declaration) -> bool:
     """Whether two declarations state the same, as written, spaces apart."""
-    return wanted.statement.replace(" ", "") == made.statement.replace(" ", "")
+    return _BESIDE_SIGNS.sub(r"\1", wanted.statement) == _BESIDE_SIGNS.sub(r"\1", made.statement)
 
 
 def _spaced(text: str) -> str:
