@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reward_kit.models import Message
-from reward_kit.rewards._support.bounded_json import read_json, read_json_at
+from reward_kit.rewards._support.bounded_json import Found, read_json, read_json_at
 from reward_kit.rewards._support.tool_calls.calls import CallError, Reading, ToolCall, call_from_object
 from reward_kit.rewards._support.tool_calls.offered import Tools
 from reward_kit.rewards._support.tool_calls.python_calls import looks_like_calls, read_python_calls
@@ -53,10 +53,10 @@ def read_calls(message: Message, tools: Tools | None = None) -> Reading:
 def calls_in_text(text: str, tools: Tools | None = None) -> tuple[ToolCall, ...]:
     """The calls in an answer's text; a `CallError` where it tries to make some and they cannot be read."""
     said = _without_end(without_reasoning(text))
-    for mark, read in _MARKED.items():
-        if mark in said:
-            return tuple(read(said, tools or {}))
-    return tuple(_bare(said))
+    marks = {mark: at for mark in _MARKED if (at := said.find(mark)) >= 0}
+    if not marks:
+        return tuple(_bare(said))
+    return tuple(_MARKED[min(marks, key=marks.__getitem__)](said, tools or {}))
 
 
 def _from_message(message: Message, tools: Tools) -> Iterator[ToolCall]:
@@ -103,10 +103,7 @@ def _one_or_more(text: str, position: int) -> tuple[list[ToolCall], int]:
     """The JSON calls that stand in a row from `position`, and where they end."""
     found: list[ToolCall] = []
     while not found or text.startswith(("{", "["), position):
-        try:
-            value, position = read_json_at(text, position)
-        except ValueError as error:
-            raise CallError(f"a {_OPEN} holds no JSON: {error}") from None
+        value, position = _json_at(text, position)
         found += _calls_of(value)
         position = _after_space(text, position)
     return found, position
@@ -149,14 +146,15 @@ def _typed(text: str, name: str, parameter: str, tools: Tools) -> Any:
 
 
 def _mistral(text: str, tools: Tools) -> Iterator[ToolCall]:
-    for part in text.split(_MISTRAL)[1:]:
-        if part.lstrip().startswith(("[", "{")):
-            yield from _calls_of(_json(part))
-            continue
-        name = _MISTRAL_NAME.match(part)
-        if name is None:
-            raise CallError(f"{_MISTRAL} is followed by no call, near {part[:20]!r}")
-        yield call_from_object({"name": name[1], "arguments": _json(part[name.end() :])})
+    position = text.find(_MISTRAL)
+    while position < len(text):
+        if not text.startswith(_MISTRAL, position):
+            raise CallError(f"something follows a call after {_MISTRAL}, near {text[position : position + 20]!r}")
+        position = _after_space(text, position + len(_MISTRAL))
+        name = None if text.startswith(("[", "{"), position) else _MISTRAL_NAME.match(text, position)
+        value, end = _json_at(text, name.end() if name else position)
+        yield from _calls_of({"name": name[1], "arguments": value} if name else value)
+        position = _after_space(text, end)
 
 
 def _llama(text: str, tools: Tools) -> Iterator[ToolCall]:
@@ -166,10 +164,7 @@ def _llama(text: str, tools: Tools) -> Iterator[ToolCall]:
         return
     position = 0
     while position < len(said):
-        try:
-            value, position = read_json_at(said, position)
-        except ValueError as error:
-            raise CallError(f"what follows {_LLAMA} is no JSON: {error}") from None
+        value, position = _json_at(said, position)
         yield from _calls_of(value)
         position = _after_space(said, position)
         if position < len(said):
@@ -184,7 +179,7 @@ _MARKED: Mapping[str, Callable[[str, Tools], Iterator[ToolCall]]] = {
     _LLAMA: _llama,
     "<function=": _llama_functions,
 }
-"""How to read an answer that holds a mark; the first that it holds counts."""
+"""How to read an answer that holds a mark; where it holds several, the first in the text counts."""
 
 
 # ── the whole answer ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -230,9 +225,9 @@ def _calls_of(value: object) -> Iterator[ToolCall]:
         yield call_from_object(value)
 
 
-def _json(text: str) -> Any:
+def _json_at(text: str, position: int) -> Found:
     try:
-        return read_json(text)
+        return read_json_at(text, position)
     except ValueError as error:
         raise CallError(f"it is not JSON: {error}") from None
 

@@ -81,7 +81,7 @@ def _from_text(text: str) -> object:
     found = calls_in_text(said)
     if not found:
         raise CallError(f"it is a text that holds no call and is not JSON: {problem}")
-    return [{"name": call.name, "arguments": call.arguments} for call in found if not call.positional] or [said]
+    return found
 
 
 def _from_turn(message: Message, tools: Tools) -> list[ExpectedCall]:
@@ -114,8 +114,12 @@ def _from_list(values: Sequence[Any], tools: Tools) -> list[ExpectedCall]:
 
 def _entry(value: object, tools: Tools) -> ExpectedCall:
     if isinstance(value, str):
-        (call,) = read_python_calls(value) if value.strip() else ()
-        return ExpectedCall.exactly(_placed(call, tools))
+        calls = read_python_calls(value)
+        if len(calls) != 1:
+            raise CallError(f"the entry {value[:80]!r} holds {len(calls)} calls and not one")
+        value = calls[0]
+    if isinstance(value, ToolCall):
+        return ExpectedCall.exactly(_placed(value, tools))
     if isinstance(value, Mapping) and not {"name", "function"} & value.keys():
         return _acceptable(value)
     return ExpectedCall.exactly(call_from_object(value))
