@@ -43,7 +43,7 @@ def call_from_object(value: object) -> ToolCall:
     inner = value.get("function")
     if isinstance(inner, Mapping):
         return call_from_object(inner)
-    name = value.get("name", inner)
+    name = value.get("name")
     if not isinstance(name, str) or not name.strip():
         raise CallError("a call has no name")
     keys = [key for key in _ARGUMENT_KEYS if key in value]

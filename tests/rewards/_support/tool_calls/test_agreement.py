@@ -44,10 +44,25 @@ def test_strictly_different(wanted: Any, given: Any) -> None:
 
 
 def test_what_lenient_forgives_besides_and_what_it_does_not() -> None:
-    for one, other in [(5, "5"), (5, "5.0"), (-5, "-5"), ("New York", " new  york"), (True, "True"), ("ﬁ", "fi")]:
-        assert same(one, other, "lenient")
-    for one, other in [(5, "-5"), ("1.5", "15"), (1, True), ("a", "b"), (None, "null"), ("x^2", "x2"), (5, "five")]:
-        assert not same(one, other, "lenient")
+    alike: list[tuple[Any, Any]] = [
+        (5, "5"),
+        (5, "5.0"),
+        (-5, "-5"),
+        ("New York", " new  york"),
+        (True, "True"),
+        ("ﬁ", "fi"),
+    ]
+    assert all(same(one, other, "lenient") for one, other in alike)
+    unlike: list[tuple[Any, Any]] = [
+        (5, "-5"),
+        ("1.5", "15"),
+        (1, True),
+        ("a", "b"),
+        (None, "null"),
+        ("x^2", "x2"),
+        (5, "five"),
+    ]
+    assert not any(same(one, other, "lenient") for one, other in unlike)
 
 
 VALUES = st.recursive(
@@ -74,7 +89,7 @@ def test_calls_are_paired_optimally_where_a_greedy_pairing_fails() -> None:
 
 def test_order_counts_only_when_asked() -> None:
     expected = [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}}]
-    swapped = [("g", {}), ("f", {})]
+    swapped: list[tuple[str, dict[str, Any]]] = [("g", {}), ("f", {})]
     assert agreement(expected, swapped).complete
     assert not agreement(expected, swapped, ordered=True).complete
     assert agreement(expected, swapped[::-1], ordered=True).complete
@@ -95,7 +110,8 @@ DEFAULTS = [{"name": "f", "parameters": {"properties": {
 
 
 def test_an_argument_with_its_default_may_as_well_be_left_out() -> None:
-    bare, full = {"x": 1}, {"x": 1, "unit": "cm"}
+    bare: dict[str, Any] = {"x": 1}
+    full: dict[str, Any] = {"x": 1, "unit": "cm"}
     for wanted, made in [(bare, full), (full, bare)]:
         assert agreement([{"name": "f", "arguments": wanted}], [("f", made)], DEFAULTS).complete
         assert not agreement([{"name": "f", "arguments": wanted}], [("f", made)]).complete
@@ -107,7 +123,7 @@ def test_acceptable_values_and_what_may_be_left_out() -> None:
     expected = [{"f": {"x": [1, 2], "y": ["", "a"], "z": [{"k": [1, 2], "m": ["", 5]}], "l": [[{"k": [1]}], ""]}}]
     for fine in [{"x": 1, "z": {"k": 2}}, {"x": 2.0, "y": "a", "z": {"k": 1, "m": 5}, "l": [{"k": 1}]}]:
         assert agreement(expected, [("f", fine)]).complete, fine
-    for wrong in [
+    wrong_ones: list[dict[str, Any]] = [
         {"x": 3, "z": {"k": 1}},
         {"x": 1, "y": "", "z": {"k": 1}},
         {"x": 1, "z": {"k": 3}},
@@ -117,7 +133,8 @@ def test_acceptable_values_and_what_may_be_left_out() -> None:
         {"x": 1, "z": [1]},
         {"x": 1},
         {"z": {"k": 1}},
-    ]:
+    ]
+    for wrong in wrong_ones:
         assert not agreement(expected, [("f", wrong)]).complete, wrong
 
 

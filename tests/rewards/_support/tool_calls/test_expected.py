@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+from reward_kit.models import Message
 from reward_kit.rewards._support.tool_calls.calls import CallError
 from reward_kit.rewards._support.tool_calls.expected import read_expected
 from reward_kit.rewards._support.tool_calls.offered import read_tools
@@ -75,6 +75,7 @@ def test_that_no_call_is_expected_is_said_in_so_many_words(truth: Any) -> None:
         [[]],
         [""],
         ["f(x=y)"],
+        ["f(), g()"],
         ["f(1)"],
         [{"name": "f", "arguments": "{x: 1}"}],
         [{"name": "f", "arguments": "[1]"}],
@@ -92,8 +93,10 @@ def test_anything_else_is_an_error(truth: Any) -> None:
 
 def test_places_in_a_ground_truth_get_their_names_from_the_tools() -> None:
     tools = read_tools({"name": "f", "parameters": {"properties": {"x": {}, "y": {}}}})
-    (call,) = read_expected(["f(1, y=2)"], tools)
-    assert set(call.arguments) == {"x", "y"}
+    for truth in (["f(1, y=2)"], "f(1, y=2)"):
+        (call,) = read_expected(truth, tools)
+        assert set(call.arguments) == {"x", "y"}
+    assert len(read_expected("[f(1), f(x=2)]", tools)) == 2
 
 
 def test_a_function_may_be_called_like_a_key_of_ours() -> None:
@@ -101,4 +104,3 @@ def test_a_function_may_be_called_like_a_key_of_ours() -> None:
     assert call.name == "role_of"
     with pytest.raises(CallError, match="no name"):
         read_tools([{"parameters": {}}])
-    assert FunctionCall(name="f") and ChatCompletionMessageToolCall(function=FunctionCall(name="f"))
