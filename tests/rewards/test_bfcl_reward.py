@@ -9,12 +9,12 @@ import pytest
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards.bfcl_reward import bfcl_reward
 
-STATE = {"fs": {"cwd": "/docs", "files": ["a", "b"], "locked": True}}
+STATE: dict[str, Any] = {"fs": {"cwd": "/docs", "files": ["a", "b"], "locked": True}}
 TRUTH = {
     "function_calls": [["cd('docs')", "sort(file_name='a')"], ["mv(source='a', destination='b')"]],
     "comparable_state": STATE,
 }
-CALLS = [
+CALLS: list[list[dict[str, Any]]] = [
     [
         {"name": "sort", "args": {"pos_arg_0": "a"}},
         {"name": "cd", "args": {"folder": "docs"}},

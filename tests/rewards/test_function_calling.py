@@ -128,7 +128,7 @@ def test_valid_calls() -> None:
         return valid_tool_call_reward(calling(("book", arguments)), tools=TOOLS)
 
     assert judged(city="Oslo").score == judged(city="Rome", nights=2, guests=["a", "b"]).score == 1.0
-    for wrong in [
+    wrong_ones: list[dict[str, Any]] = [
         {},
         {"city": "Paris"},
         {"city": "Oslo", "nights": 0},
@@ -136,7 +136,8 @@ def test_valid_calls() -> None:
         {"city": "Oslo", "nights": True},
         {"city": "Oslo", "stars": 5},
         {"city": "Oslo", "guests": ["a", "a"]},
-    ]:
+    ]
+    for wrong in wrong_ones:
         assert judged(**wrong).score == 0.0, wrong
     other = valid_tool_call_reward(calling(("cook", {})), tools=TOOLS)
     assert other.score == 0.0 and other.metrics["function_name_match"].score == 0.0
@@ -145,8 +146,8 @@ def test_valid_calls() -> None:
     assert not valid_tool_call_reward(saying("No.")).is_score_valid
 
 
-def test_a_million_equal_items_are_told_apart_in_one_pass() -> None:
-    guests = [{"n": str(number)} for number in range(100_000)]
+def test_many_items_are_told_apart_in_one_pass() -> None:
+    guests = [{"n": str(number)} for number in range(20_000)]
     tools = [{"name": "f", "parameters": {"properties": {"x": {"type": "array", "uniqueItems": True}}}}]
     assert valid_tool_call_reward(calling(("f", {"x": guests})), tools=tools).score == 1.0
     assert valid_tool_call_reward(calling(("f", {"x": [*guests, guests[0]]})), tools=tools).score == 0.0
@@ -158,7 +159,7 @@ def test_a_schema_that_is_none_or_leads_elsewhere_gives_no_verdict() -> None:
         assert not result.is_score_valid
 
 
-@pytest.mark.parametrize("made", [1, 2, 20_000])
+@pytest.mark.parametrize("made", [1, 2, 4_000])
 def test_many_calls_cost_in_proportion(made: int) -> None:
     truth = [{"name": "f", "arguments": {"x": number}} for number in range(20)]
     calls = [("f", {"x": number % 20}) for number in range(made)]
