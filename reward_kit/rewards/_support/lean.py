@@ -27,12 +27,13 @@ _BESIDE_SIGNS = re.compile(r" ?([^\w\s]) ?")
 INCOMPLETE = frozenset({"sorry", "admit", "sorryAx", "stop", "admitted"})
 """Words that leave something unproved."""
 POWERFUL = frozenset({
+    "#",
     "axiom", "constant", "opaque", "unsafe", "partial", "macro", "macro_rules", "syntax", "notation", "infix", "infixl",
     "infixr", "prefix", "postfix", "elab", "elab_rules", "run_cmd", "run_tac", "run_meta", "run_elab", "initialize",
     "builtin_initialize", "declare_syntax_cat", "implemented_by", "extern", "csimp", "native_decide", "ofReduceBool",
     "addDecl", "unsafeCast", "lcProof", "import", "export",
 })  # fmt: skip
-"""Words that could change what a check means, or run code while it is made. (`#` commands are forbidden besides.)"""
+"""Words that could change what a check means, or run code while it is made; `#` stands for all `#` commands."""
 
 
 class Declaration(NamedTuple):
@@ -109,10 +110,10 @@ def _definition_sign(code: str, start: int, end: int) -> int | None:
 
 
 def forbidden_word(code: str, words: frozenset[str] = INCOMPLETE | POWERFUL) -> str | None:
-    """The first forbidden word or `#` command in plain code."""
+    """The first forbidden word in plain code; a part of a dotted name counts too."""
     for found in _WORD.finditer(code):
         word = found.group()
-        if word.startswith("#") or any(part in words for part in word.split(".")):
+        if word[0] in words or any(part in words for part in word.split(".")):
             return word
     return None
 
