@@ -66,7 +66,7 @@ def exact_tool_match_reward(
     `unordered_arguments` names arrays whose order does not count.
 
     Metrics: `function_name_match`, `arguments_match`: F1 over the calls by name, and as a whole.
-    Cost: linear in the answer, about 20 µs for a call or two.
+    Cost: linear in the answer, about 50 µs for a call or two.
     Does not detect: a call that would do the same with other arguments, or another series of calls to the same end
     (`bfcl_reward` compares states).
 

@@ -24,22 +24,26 @@ class Tool:
     """One tool: its name, and the JSON Schema of its arguments."""
 
     name: str
-    schema: Mapping[str, Any]
-    """With the types as JSON Schema names them."""
     raw: Mapping[str, Any]
     """As it was given."""
 
     @property
+    def schema(self) -> dict[str, Any]:
+        """The schema of the arguments, with the types as JSON Schema names them."""
+        found: dict[str, Any] = as_json_schema(self.raw)
+        return found
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
-        """The schema of each parameter, in order."""
-        found = self.schema.get("properties")
+        """What was given for each parameter, in order."""
+        found = self.raw.get("properties")
         return found if isinstance(found, Mapping) else {}
 
     def declared_type(self, parameter: str) -> str | None:
         """The type a parameter is declared to have, where there is one."""
         declared = self.parameters.get(parameter)
         kind = declared.get("type") if isinstance(declared, Mapping) else None
-        return kind if isinstance(kind, str) else None
+        return _TYPE_NAMES.get(kind.lower(), kind.lower()) if isinstance(kind, str) else None
 
 
 Tools = Mapping[str, Tool]
@@ -64,7 +68,7 @@ def _tool(entry: object) -> Tool:
     parameters = inner.get("parameters") or inner.get("input_schema") or {}
     if not isinstance(parameters, Mapping):
         raise CallError(f"the parameters of the tool {inner['name']!r} are no JSON Schema")
-    return Tool(inner["name"], as_json_schema(parameters), parameters)
+    return Tool(inner["name"], parameters)
 
 
 def as_json_schema(schema: Any, depth: int = 0) -> Any:
