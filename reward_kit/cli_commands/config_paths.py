@@ -20,10 +20,10 @@ def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str
         resolved["dataset"] = _dataset(resolved["dataset"], places)
     if isinstance(resolved.get("reward"), Mapping):
         resolved["reward"] = _with(resolved["reward"], "function_path", places, _object_path)
-    mock = (resolved.get("generation") or {}).get("mock") if isinstance(resolved.get("generation"), Mapping) else None
-    if isinstance(mock, Mapping):
-        mock = _with(mock, "function_path", places, _object_path)
-        resolved["generation"] = {**resolved["generation"], "mock": mock}
+    for model in ("generation", "judge"):
+        mock = (resolved.get(model) or {}).get("mock") if isinstance(resolved.get(model), Mapping) else None
+        if isinstance(mock, Mapping):
+            resolved[model] = {**resolved[model], "mock": _with(mock, "function_path", places, _object_path)}
     return _with(resolved, "rollouts_file", places, _file)
 
 

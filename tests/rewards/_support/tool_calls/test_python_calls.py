@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from typing import Any
 
 import pytest
@@ -37,15 +38,10 @@ def test_whatever_python_writes_is_read_as_python_reads_it(arguments: dict[str, 
 )  # fmt: skip
 def test_literals_mean_what_they_mean_in_python(literal: str) -> None:
     (call,) = read_python_calls(f"f(x={literal})")
-    with pytest.warns(DeprecationWarning) if "\\d stays" in literal else _nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an escape that is none is worth a warning to Python
         meant = ast.literal_eval(literal)
     assert call.arguments["x"] == (list(meant) if isinstance(meant, tuple) else meant)
-
-
-class _nothing:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def test_json_words_count_as_values_too() -> None:
