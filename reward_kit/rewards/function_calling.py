@@ -36,6 +36,9 @@ __all__ = [
     "valid_tool_call_reward",
 ]
 
+_SHOWN = 500
+"""Characters of a reason: it may quote names of any length."""
+
 Rules = Literal["strict", "lenient", "bfcl"]
 """How arguments are compared: see `exact_tool_match_reward`."""
 
@@ -122,6 +125,7 @@ def valid_tool_call_reward(
             raise CallError("none were given")
         reading = read_calls(reply, offered)
         problem = reading.problem or _invalid(reading.calls, offered)
+        problem = problem[:_SHOWN] if problem else None
     except (CallError, SchemaProblem) as error:
         return no_verdict(f"The tools cannot be used: {error}. Give the tools that were offered, with their schemas.")
     if not reading.calls and not problem and call_required:
@@ -132,7 +136,7 @@ def valid_tool_call_reward(
         "arguments_match": check(problem is None, problem or "valid"),
     }
     if problem is not None:
-        return wrong(f"Not a valid call: {problem}.", metrics)
+        return wrong(f"Not a valid call: {problem}."[:_SHOWN], metrics)
     return EvaluateResult(score=1.0, reason=f"{len(reading.calls)} valid calls.", metrics=metrics)
 
 
@@ -157,7 +161,7 @@ def _verdict(agreement: Agreement, reading: Reading) -> EvaluateResult:
             score=score, is_score_valid=right, reason=f"{agreement.matched} of {expected} expected calls, {made} made"
         ),
     }
-    return EvaluateResult(score=float(right), reason=reason, metrics=metrics)
+    return EvaluateResult(score=float(right), reason=reason[:_SHOWN], metrics=metrics)
 
 
 def _reason(agreement: Agreement) -> str:

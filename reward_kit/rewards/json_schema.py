@@ -12,7 +12,6 @@ from reward_kit.reward_call import run_blocking
 from reward_kit.rewards._support.bounded_json import json_in, read_json
 from reward_kit.rewards._support.schemas import Outline, SchemaProblem, Violation, outline_of, violations
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
-from reward_kit.rewards.judge import grade
 from reward_kit.typed_interface import reward_function
 from reward_kit.utils.reasoning import without_reasoning
 
@@ -21,6 +20,8 @@ __all__ = ["json_schema_reward", "json_schema_reward_with_llm_judge"]
 _WEIGHTS = {"schema": 0.7, "llm": 0.3}
 _SHOWN = 10
 """Names and violations that a reason lists."""
+_LONGEST_REASON = 1000
+"""Characters of a reason: names may be of any length."""
 
 
 @reward_function
@@ -109,6 +110,8 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
     >>> round(told.score, 2)
     0.85
     """
+    from reward_kit.rewards.judge import grade  # brings a model client along, which nobody else here needs
+
     by_schema = json_schema_reward(messages, ground_truth, json_content, expected_schema, **kwargs)
     if not by_schema.is_score_valid or not expected_behavior or "error" in by_schema.metrics:
         return by_schema
@@ -149,7 +152,7 @@ def _verdict(outline: Outline, broken: list[Violation], *, all_or_nothing: bool)
     parts = {"missing or of another type": outline.missing - outline.extra, "not expected": outline.extra}
     told = [f"{what}: {', '.join(sorted(names)[:_SHOWN])}" for what, names in parts.items() if names]
     told += [f"{path or 'the whole'}: {message}" for path, message in broken[:_SHOWN]]
-    reason = "; ".join(told) or "every property is there, and valid"
+    reason = "; ".join(told)[:_LONGEST_REASON] or "every property is there, and valid"
     metrics = {
         "schema_similarity": MetricResult(score=similarity, reason=reason, is_score_valid=similarity == 1.0),
         "schema_valid": check(not broken, reason if broken else "no rule of the schema is broken"),

@@ -92,6 +92,16 @@ def test_a_ground_truth_that_cannot_be_read_is_never_taken_for_no_call(truth: An
         assert not result.is_score_valid and "[] if none is expected" in str(result.reason)
 
 
+def test_a_name_of_a_megabyte_does_not_become_a_reason_of_one() -> None:
+    name = "f" * 1_000_000
+    for messages in (calling((name, {})), saying(f"{name}(x=y)"), calling(("f", {name: 1}))):
+        for result in (
+            exact_tool_match_reward(messages, ["f()"]),
+            valid_tool_call_reward(messages, tools=[{"name": "f"}]),
+        ):
+            assert result.score == 0.0 and len(result.model_dump_json()) < 5_000
+
+
 def test_no_call_expected() -> None:
     assert exact_tool_match_reward(saying("None of the tools fits."), []).score == 1.0
     assert exact_tool_match_reward(calling(("f", {})), []).score == 0.0

@@ -40,6 +40,7 @@ def judge(answer: Any, schema: Any = SCHEMA, **options: Any) -> EvaluateResult:
         f"First a draft:\n```\n{{}}\n```\nthen:\n```\n{json.dumps(WHOLE)}\n```",
         f"<think>{{}}</think>\n{json.dumps(WHOLE)}",
         f"It is {json.dumps(WHOLE)}, I think.",
+        "See [1] " * 1000 + json.dumps(WHOLE),
     ],
     ids=str,
 )

@@ -124,7 +124,7 @@ def test_any_text_can_be_looked_at(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["theorem " * 600_000, "theorem a\n" * 500_000, "/-" * 2_500_000, '"' * 5_000_000, "```lean\n" * 600_000,
+    ["theorem " * 150_000, "theorem a\n" * 100_000, "/-" * 500_000, '"' * 1_000_000, "```lean\n" * 100_000,
      "theorem a : (" + "(" * 2_000_000, "@[" * 2_500_000, " " * 5_000_000, "\\" * 5_000_000],
     ids=lambda text: text[:12],
 )  # fmt: skip

@@ -16,7 +16,7 @@ MAX_DEPTH = 64
 """Nesting beyond this is refused."""
 
 _MAX_TRIES = 128
-"""Places in a text where JSON is looked for."""
+"""Places in a text where JSON is looked for in vain."""
 
 Found = tuple[Any, int]
 """A value, and where in the text it ends."""
@@ -100,16 +100,14 @@ def _fenced(text: str) -> list[str]:
 
 
 def _documents(text: str) -> Iterator[Any]:
-    """Objects and arrays that stand in prose. Each failed attempt may read to the end, so there are only so many."""
-    position = 0
-    for _ in range(_MAX_TRIES):
-        opening = _OPENING.search(text, position)
-        if opening is None:
-            return
+    """Objects and arrays that stand in prose. A failed attempt may read to the end, so there are only so many."""
+    position = failed = 0
+    while failed < _MAX_TRIES and (opening := _OPENING.search(text, position)) is not None:
         try:
             value, position = read_json_at(text, opening.start())
         except ValueError:
             position = opening.end()
+            failed += 1
         else:
             yield value
 

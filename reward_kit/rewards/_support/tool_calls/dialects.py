@@ -47,7 +47,7 @@ def read_calls(message: Message, tools: Tools | None = None) -> Reading:
         calls = tuple(_from_message(message, tools or {}))
         return Reading(tuple(_by_name(call, tools or {}) for call in calls))
     except CallError as error:
-        return Reading(problem=str(error))
+        return Reading(problem=str(error)[:_SHOWN])
 
 
 def calls_in_text(text: str, tools: Tools | None = None) -> tuple[ToolCall, ...]:
@@ -240,6 +240,8 @@ def _without_end(text: str) -> str:
 
 
 _LONGEST_END = 200
+_SHOWN = 300
+"""Characters of a problem that are told: it may quote a name of any length."""
 
 
 def _after_space(text: str, position: int) -> int:
