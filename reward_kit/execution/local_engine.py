@@ -100,6 +100,7 @@ class LocalEngine:
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
         config = self._config
         async with open_scorer(reward, config.reward, self._directory, config.sandbox, config.judge) as scorer:
+            self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)
             scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))

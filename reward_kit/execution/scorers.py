@@ -19,6 +19,7 @@ from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
+from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_function import (
     BatchScorer,
@@ -79,6 +80,8 @@ class Scorer(Protocol):
 
     concurrency: int
     """How many calls of `score` are worth having in flight."""
+    judge_use: JudgeUse | None
+    """What the reward asks of a judge, where it has one; filled as it asks."""
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict a rollout, in their order."""
@@ -117,6 +120,7 @@ class _OnTheLoop:
 
     def __init__(self, reward: Reward, concurrency: int, resources: Mapping[str, Any]) -> None:
         self.concurrency = concurrency
+        self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
         self._call = reward.call
         self._resources = resources
         self._timeout = reward.timeout
@@ -154,6 +158,8 @@ class _OnTheLoop:
 
 class _InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
+
+    judge_use: JudgeUse | None = None
 
     def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
         self.concurrency = concurrency

@@ -257,9 +257,12 @@ def test_a_judge_behind_an_endpoint_is_asked_once_for_each_answer(tmp_path: Path
         judge = {"model_name": "m", "api_base": there.api_base, "cache": {"cache_dir": str(tmp_path / "cache")}}
         result = evaluate(ROWS, PATH, output_dir=tmp_path / "1", judge=judge)
         assert result.mean_score == pytest.approx(0.2) and len(there.requests) == 5
+        asked = {"replies": 5, "cached": 0, "prompt_tokens": 50, "completion_tokens": 10, "cost": None}
+        assert result.summary["this_entry"]["judge"] == asked
         assert all(request["temperature"] == 0.0 for request in there.requests)
-        evaluate(ROWS, PATH, output_dir=tmp_path / "2", judge=judge)
-        assert len(there.requests) == 5
+        priced = {**judge, "price": {"input": 1.0, "output": 1.0}}
+        again = evaluate(ROWS, PATH, output_dir=tmp_path / "2", judge=priced).summary["this_entry"]["judge"]
+        assert len(there.requests) == 5 and again["cached"] == 5 and again["cost"] == 0.0
 
 
 def test_a_failing_judge_is_a_failure_of_the_item(tmp_path: Path) -> None:
