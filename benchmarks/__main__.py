@@ -22,6 +22,7 @@ from benchmarks import (
     memory,
     resume,
     rewards_text,
+    rewards_tools,
     sandbox,
     startup,
     sync_reward,
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "sync_reward": sync_reward.main,
     "startup": startup.main,
     "rewards_text": rewards_text.main,
+    "rewards_tools": rewards_tools.main,
     "sandbox": sandbox.main,
     "zygote": zygote.main,
 }

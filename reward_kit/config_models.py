@@ -20,8 +20,10 @@ __all__ = [
     "DatasetConfig",
     "EvaluationParamsConfig",
     "GenerationConfig",
+    "JudgeConfig",
     "MockConfig",
     "MockRule",
+    "ModelConfig",
     "OutputConfig",
     "PipelineConfig",
     "Price",
@@ -165,17 +167,11 @@ class Sampling(_Part):
         return {name: value for name, value in self.__dict__.items() if value is not None and value != {}}
 
 
-class GenerationConfig(Sampling):
-    """Which model answers, how many times, and how it is called."""
+class ModelConfig(Sampling):
+    """Which model is asked, and how it is called."""
 
-    enabled: bool = True
-    """False: score answers that are already in the data."""
     model_name: str | None = None
     """A model the endpoint knows; `mock`; or `local` / `local:FILE.gguf` for a model inside this process."""
-    n: int = Field(default=1, ge=1)
-    """Answers a sample. Raising it later pays only for the new ones."""
-    temperature: float | None = Field(default=0.7, ge=0)
-    """How freely tokens are drawn. None: the endpoint's default."""
     max_tokens: int | None = Field(default=1024, ge=1)
     """The most tokens of one answer."""
     api_base: str | None = None
@@ -198,6 +194,24 @@ class GenerationConfig(Sampling):
     def sampling(self) -> Sampling:
         """The part of this that the endpoint is told."""
         return Sampling(**{name: self.__dict__[name] for name in Sampling.model_fields})
+
+
+class GenerationConfig(ModelConfig):
+    """Which model answers, how many times, and how it is called."""
+
+    enabled: bool = True
+    """False: score answers that are already in the data."""
+    n: int = Field(default=1, ge=1)
+    """Answers a sample. Raising it later pays only for the new ones."""
+    temperature: float | None = Field(default=0.7, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
+
+
+class JudgeConfig(ModelConfig):
+    """Which model a reward that names `judge` asks for verdicts."""
+
+    temperature: float | None = Field(default=0.0, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
 
 
 class RewardConfig(_Part):
@@ -269,6 +283,8 @@ class PipelineConfig(_Part):
     """Who judges."""
     sandbox: SandboxConfig = SandboxConfig()
     """Where commands run, for rewards that run any."""
+    judge: JudgeConfig = JudgeConfig()
+    """The model that judges, for rewards that ask one."""
     system_prompt: str | None = None
     """The system prompt of every sample whose row has none of its own."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

@@ -41,6 +41,10 @@ T = TypeVar("T")
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
 
+MADE_WITH = "_reward_function_made_with"
+"""Of a function that has this attribute, what it holds makes the reward from the params: whether the reward is
+asynchronous, and what it asks for, then depends on them."""
+
 FACTS: dict[str, Callable[[Rollout], Any]] = {
     "sample_id": lambda rollout: rollout.sample.id,
     "response_index": lambda rollout: rollout.response_index,
@@ -110,9 +114,12 @@ class RewardCall:
         """Take the reward, its import path or its name, and the params that every call is given."""
         reward = reward_path(reward) if isinstance(reward, str) else reward
         self.reward = reward
-        self.params = dict(params or {})
-        self.func = func = load_function(reward) if isinstance(reward, str) else reward
-        """The reward itself, as its author left it."""
+        self._given = dict(params or {})
+        named = load_function(reward) if isinstance(reward, str) else reward
+        make: Callable[[dict[str, Any]], Callable[..., Any]] | None = getattr(named, MADE_WITH, None)
+        self.params = dict(self._given) if make is None else {}
+        self.func = func = named if make is None else make(self._given)
+        """The reward itself, as its author left it, or as it was made with the params."""
         self.name = name_of(func)
         self._quoted = repr(self.name)
         self.mode = mode_of(func)
@@ -124,7 +131,7 @@ class RewardCall:
         self._read_signature(func)
 
     def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any]]]:
-        return RewardCall, (self.reward, self.params)
+        return RewardCall, (self.reward, self._given)
 
     def _read_signature(self, func: Callable[..., Any]) -> None:
         parameters = signature_of(func).parameters.values()

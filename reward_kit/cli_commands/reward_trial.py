@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from reward_kit.config_models import SandboxConfig
+from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.errors import ConfigError
-from reward_kit.execution.sandboxes import open_resources
+from reward_kit.execution.resources import open_resources
 from reward_kit.models import EvaluateResult
 from reward_kit.reward_call import Payload, RewardCall
 from reward_kit.utils.event_loop import run_sync
@@ -127,7 +127,7 @@ def _payloads(call: RewardCall, answers: Sequence[Conversation], ground_truth: A
 
 
 async def _try_async(call: RewardCall, payloads: Sequence[Payload]) -> list[Trial]:
-    async with open_resources(call, SandboxConfig(), concurrency=1) as resources:
+    async with open_resources(call, SandboxConfig(), JudgeConfig(), concurrency=1) as resources:
         return [
             trial
             for payload in payloads

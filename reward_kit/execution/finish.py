@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
             "cost": counters.cost,
             "sandbox": counters.sandbox,
+            **({} if counters.judge is None else {"judge": asdict(counters.judge)}),
         },
     }
 

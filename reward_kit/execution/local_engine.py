@@ -98,8 +98,10 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        async with open_scorer(reward, self._config.reward, self._directory, self._config.sandbox) as scorer:
+        config = self._config
+        async with open_scorer(reward, config.reward, self._directory, config.sandbox, config.judge) as scorer:
             self._counters.sandbox = scorer.sandbox
+            self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)
             scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))

@@ -180,7 +180,10 @@ class EvaluationPipeline:
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
             sandbox = self.config.sandbox if reward.call.wants("sandbox") else None
-            settings = results_settings(reward.call.name, reward.source_digest, self.config.reward.params, sandbox)
+            judge = self.config.judge if reward.call.wants("judge") else None
+            settings = results_settings(
+                reward.call.name, reward.source_digest, self.config.reward.params, sandbox, judge
+            )
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 
@@ -220,7 +223,7 @@ class EvaluationPipeline:
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:
     """The config as plain data, without secrets, so that it can be read back as it is."""
-    return config.model_dump(mode="json", exclude={"generation": {"api_key"}}, exclude_none=True)
+    return config.model_dump(mode="json", exclude={"generation": {"api_key"}, "judge": {"api_key"}}, exclude_none=True)
 
 
 def _sizes(directory: RunDirectory) -> dict[str, int]:

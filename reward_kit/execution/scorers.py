@@ -15,9 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_kit.config_models import RewardConfig, SandboxConfig
+from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
-from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
+from reward_kit.execution.resources import open_resources
+from reward_kit.execution.sandboxes import sandboxes_at_a_time
+from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_function import (
     BatchScorer,
@@ -80,6 +82,8 @@ class Scorer(Protocol):
     """How many calls of `score` are worth having in flight."""
     sandbox: str | None
     """The backend that its sandboxes are made with, where it has any."""
+    judge_use: JudgeUse | None
+    """What the reward asks of a judge, where it has one; filled as it asks."""
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict a rollout, in their order."""
@@ -88,12 +92,16 @@ class Scorer(Protocol):
 
 @contextlib.asynccontextmanager
 async def open_scorer(
-    reward: Reward, config: RewardConfig, directory: Path, sandbox: SandboxConfig
+    reward: Reward,
+    config: RewardConfig,
+    directory: Path,
+    sandbox: SandboxConfig,
+    judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Scorer]:
-    """The scorer the reward calls for, with its worker processes and its sandboxes if it needs any."""
+    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any."""
     usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
-    async with open_resources(reward.call, sandbox, concurrency=concurrency) as resources:
+    async with open_resources(reward.call, sandbox, judge, concurrency=concurrency) as resources:
         if reward.call.is_async:
             yield _OnTheLoop(reward, concurrency, resources)
             return
@@ -115,6 +123,7 @@ class _OnTheLoop:
 
     def __init__(self, reward: Reward, concurrency: int, resources: Mapping[str, Any]) -> None:
         self.concurrency = concurrency
+        self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
         self._call = reward.call
         self._resources = resources
         self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
@@ -155,6 +164,7 @@ class _InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
 
     sandbox: str | None = None
+    judge_use: JudgeUse | None = None
 
     def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
         self.concurrency = concurrency
