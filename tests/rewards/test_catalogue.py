@@ -26,9 +26,12 @@ from tests.execution.shell_support import require_namespaces
 ENTRIES = library_entries()
 EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
+JUDGE = {"model_name": "mock", "mock": {"responses": ["VERDICT: 5", "VERDICT: A"]}, "cache": {"enabled": False}}
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "composite_reward": {"parts": {"length": {"reward": "length_reward", "params": {"target_length": 3}}}},
     "cosine_length_reward": {"is_correct": True},
     "shell_reward": {"success_condition": "true"},
+    "tournament_reward": {"judge": JUDGE},
     "tag_count_reward": {"required_tags": ["think", "answer"]},
 }
 """What a call needs beside `messages` and `ground_truth`; a required parameter that is not here is given None."""

@@ -122,7 +122,7 @@ async def test_it_is_asynchronous_if_a_part_is() -> None:
 
 def test_parts_by_name_and_path() -> None:
     answer = [Message(role="assistant", content="It is \\boxed{4}.")]
-    for name in ("math_reward", "math.math_reward", "reward_kit.rewards.math:math_reward"):
+    for name in ("math_reward", "math", "reward_kit.rewards.math:math_reward"):
         assert composite_reward(answer, "4", parts={"m": name}).score == 1.0
 
 
@@ -132,14 +132,14 @@ def test_parts_by_name_and_path() -> None:
         ([], "has parts"),
         (None, "has parts"),
         ("math_reward", "has parts"),
-        (["no_such_reward"], "no reward 'no_such_reward'"),
+        (["no_such_reward"], "no reward of that name"),
         (["no.such:path"], "cannot be loaded"),
         ([5], "no reward"),
         ([{"weight": 1}], "'reward'"),
         ([{"reward": later, "wait": 1}], "'wait'"),
         ([later, later], "called 'later'"),
         ([{"reward": later, "gate": True}], "weighs anything|weight above zero"),
-        (["group.majority_vote_reward"], "at once"),
+        (["majority_vote_reward"], "at once"),
     ],
 )
 def test_parts_that_make_no_sense(parts: Any, why: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -15,10 +13,7 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.reward_call import FACTS, Payload, RewardCall
 from reward_kit.typed_interface import name_of
 
-__all__ = ["LIBRARY", "Outcome", "Part", "read_parts"]
-
-LIBRARY = "reward_kit.rewards"
-"""Where a reward is looked for that is named without a path."""
+__all__ = ["Outcome", "Part", "read_parts"]
 
 _ASKED_FOR = frozenset(FACTS) | {"sandbox", "judge", "resources"}
 """What is handed only to a reward that names it."""
@@ -30,7 +25,7 @@ class PartSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     reward: Any
-    """A function, an import path, or a name in the library: `math_reward`, `format.format_reward`."""
+    """A function, an import path, or a name in the library: `math_reward`."""
     name: str | None = None
     weight: float = 1.0
     params: dict[str, Any] = Field(default_factory=dict)
@@ -143,23 +138,8 @@ def _part(name: str | None, part: object) -> Part:
 
 
 def _function(reward: Any) -> Callable[..., Any] | str:
-    """The function given, the import path as it is, or the path of a reward of the library."""
-    if not isinstance(reward, str):
-        if callable(reward):
-            given: Callable[..., Any] = reward
-            return given
-        raise ConfigError(f"{reward!r} is no reward. Give a function, an import path, or a name in the library.")
-    module, dot, function = reward.partition(".")
-    modules = [found.name for found in pkgutil.iter_modules(importlib.import_module(LIBRARY).__path__)]
-    if dot and module in modules:
-        return f"{LIBRARY}.{module}:{function}"
-    if reward.isidentifier():
-        return _in_library(reward, modules)
-    return reward
-
-
-def _in_library(name: str, modules: Sequence[str]) -> str:
-    for module in modules:
-        if not module.startswith("_") and hasattr(importlib.import_module(f"{LIBRARY}.{module}"), name):
-            return f"{LIBRARY}.{module}:{name}"
-    raise ConfigError(f"There is no reward {name!r} in the library. Correct the name, or write an import path.")
+    """The function given, or the import path or name as it is."""
+    if isinstance(reward, str) or callable(reward):
+        named: Callable[..., Any] | str = reward
+        return named
+    raise ConfigError(f"{reward!r} is no reward. Give a function, an import path, or a name in the library.")
