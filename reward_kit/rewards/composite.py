@@ -6,7 +6,7 @@ In a config:
       function_path: reward_kit.rewards.composite:composite_reward
       params:
         parts:
-          format: {reward: format.format_reward, gate: true}
+          format: {reward: format_reward, gate: true}
           answer: {reward: math_reward, weight: 3}
           style: {reward: judge_reward, weight: 1, params: {rubric: "Is it concise?"}}
 
