@@ -65,12 +65,16 @@ def _failures(experiment: Experiment) -> dict[str, int]:
         return {}
     named = [name for name in ("error_stage", "error_type", "error") if name in experiment.figures.column_names]
     failed = experiment.figures.select(named).filter(pa.array(unjudged))
+    kinds: Counter[str] = Counter()
     if not {"error_stage", "error_type"} - {*named}:
-        kinds = Counter(map(_named_kind, failed["error_stage"].to_pylist(), failed["error_type"].to_pylist()))
+        pairs = failed.group_by(["error_stage", "error_type"]).aggregate([([], "count_all")]).to_pylist()
+        for pair in pairs:
+            kinds[_named_kind(pair["error_stage"], pair["error_type"])] += pair["count_all"]
     elif "error" in named:
-        kinds = Counter(map(_kind, failed["error"].to_pylist()))
+        for error, times in _tally(failed["error"]):
+            kinds[_kind(error)] += times
     else:
-        kinds = Counter({_NO_REASON: len(failed)})
+        kinds[_NO_REASON] = len(failed)
     return dict(kinds.most_common())
 
 

@@ -43,7 +43,7 @@ def arrange(table: pa.Table, *, name: str, metadata: Mapping[str, str], texts: T
     figures = table.drop_columns(["query_id", "is_verified"])
     if order is not None:
         query, candidate, verdict, figures = query[rows], candidate[rows], verdict[rows], figures.take(rows)
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(query)) + 1, [len(query)]]).astype(np.int64)
+    starts = np.concatenate([[0], np.flatnonzero(query[1:] != query[:-1]) + 1, [len(query)]]).astype(np.int64)
     firsts = key[rows[starts[:-1]]]
     return Experiment(
         name=name,
@@ -104,7 +104,7 @@ def _verdicts(column: pa.ChunkedArray[Any], name: str) -> NDArray[np.int8]:
 
 def _numbered(key: Integers, distinct: int) -> Integers:
     """Number the queries in the order they first come."""
-    changes = np.flatnonzero(np.diff(key)) + 1
+    changes = np.flatnonzero(key[1:] != key[:-1]) + 1
     firsts = key[np.concatenate([[0], changes])] if len(key) else key
     seen = np.zeros(distinct, dtype=np.bool_)
     seen[firsts] = True
@@ -130,8 +130,8 @@ def _candidates(table: pa.Table, query: Integers) -> Integers:
 
 def _sorted(query: Integers, candidate: Integers) -> Integers | None:
     """The order of rows by query and candidate; None where they are in it already, each candidate once."""
-    later, same = np.diff(query), np.diff(candidate)
-    if np.all((later > 0) | ((later == 0) & (same > 0))):
+    later, same = query[1:] > query[:-1], query[1:] == query[:-1]
+    if np.all(later | (same & (candidate[1:] > candidate[:-1]))):
         return None
     return np.lexsort((candidate, query))
 

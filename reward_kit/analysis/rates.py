@@ -7,7 +7,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from reward_kit.analysis.experiment import Integers, Numbers
+from reward_kit.analysis.experiment import NOT_JUDGED, Integers, Numbers
 from reward_kit.analysis.reading import Source, load
 from reward_kit.statistics import Estimate, clustered_proportion_interval, wilson_interval
 
@@ -37,11 +37,11 @@ def verification_rates(source: Source) -> dict[str, Estimate | None]:
 def candidate_rates(source: Source) -> list[CandidateRate]:
     """The rate of each candidate index: does the first win?"""
     experiment = load(source)
-    size = int(experiment.candidate.max()) + 1
-    verified = np.bincount(experiment.candidate[experiment.verdict == 1], minlength=size)
-    refused = np.bincount(experiment.candidate[experiment.verdict == 0], minlength=size)
-    present = np.flatnonzero(np.bincount(experiment.candidate, minlength=size))
-    return [_candidate_rate(int(index), int(verified[index]), int(refused[index])) for index in present]
+    kinds = len((NOT_JUDGED, 0, 1))
+    tally = np.bincount(experiment.candidate * kinds + (experiment.verdict - NOT_JUDGED))
+    counts = np.pad(tally, (0, -len(tally) % kinds)).reshape(-1, kinds)
+    present = np.flatnonzero(counts.sum(axis=1))
+    return [_candidate_rate(int(index), int(counts[index, 2]), int(counts[index, 1])) for index in present]
 
 
 def _candidate_rate(index: int, verified: int, refused: int) -> CandidateRate:

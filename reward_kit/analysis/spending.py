@@ -19,6 +19,8 @@ MEASURES = ("prompt_tokens", "completion_tokens", "latency_ms", "cost")
 """What is measured of a candidate, in the order it is told."""
 
 _SHARES = (0.5, 0.9, 0.99)
+_COUNTABLE = 1 << 22
+"""Whole numbers below it are counted, which takes a tenth of the time of sorting them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +50,21 @@ def spending(source: Source) -> dict[str, Quantiles]:
 def quantiles(values: Numbers) -> Quantiles:
     """The quantiles of values of which NaN are none; there must be one that is not."""
     known = values[~np.isnan(values)]
-    p50, p90, p99 = (float(value) for value in np.quantile(known, _SHARES))
-    return Quantiles(len(known), float(known.sum()), float(known.mean()), p50, p90, p99, float(known.max()))
+    total, largest = float(known.sum()), float(known.max())
+    p50, p90, p99 = _counted(known, largest) or np.quantile(known, _SHARES).tolist()
+    return Quantiles(len(known), total, total / len(known), p50, p90, p99, largest)
+
+
+def _counted(known: Numbers, largest: float) -> list[float] | None:
+    """The same quantiles from how often each whole number occurs; None where they are not such numbers."""
+    if not 0 <= known.min() <= largest < _COUNTABLE:
+        return None
+    whole = known.astype(np.int64)
+    if not np.array_equal(whole, known):
+        return None
+    below = np.cumsum(np.bincount(whole))
+    ranks = np.array(_SHARES) * (len(known) - 1)
+    lower = np.searchsorted(below, np.floor(ranks), side="right")
+    upper = np.searchsorted(below, np.ceil(ranks), side="right")
+    between: Numbers = lower + (upper - lower) * (ranks - np.floor(ranks))
+    return [float(value) for value in between]

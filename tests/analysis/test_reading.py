@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -30,7 +30,7 @@ class Stream:
         self.held = held
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.held.__arrow_c_stream__(requested_schema)
+        return self.held.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
 
 def facts(experiment: Experiment) -> list[Any]:
@@ -198,7 +198,7 @@ def test_a_run_directory_is_an_experiment(tmp_path: Path) -> None:
 def test_the_results_of_a_shell_evaluation_are_read(tmp_path: Path) -> None:
     sort = {"id": "t1", "task_id": "t1", "task": "Sort", "generated_command": "sort"}
     copy = {"id": "t2", "task_id": "t2", "task": "Copy", "error": "SandboxError: gone"}
-    lines = [
+    lines: list[dict[str, Any]] = [
         sort | {"response_index": 0, "overall_success": True},
         sort | {"response_index": 1, "overall_success": False},
         copy | {"response_index": 0, "overall_success": None},

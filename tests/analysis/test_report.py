@@ -9,8 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reward_kit.analysis import (
     Report,
@@ -25,6 +28,7 @@ from reward_kit.analysis import (
     spending,
 )
 from reward_kit.analysis.one_query import view_query
+from reward_kit.analysis.spending import quantiles
 from reward_kit.errors import DatasetError
 from tests.analysis.experiments import rows_of, simulated, table, table_of, write
 
@@ -109,6 +113,16 @@ def test_quantiles_are_over_what_was_noted() -> None:
     found = spending(table({"a": "0" * 100}, latency_ms=lambda _, index, __: None if index == 99 else float(index)))
     assert set(found) == {"latency_ms"}
     assert (found["latency_ms"].count, found["latency_ms"].p50, found["latency_ms"].largest) == (99, 49.0, 98.0)
+
+
+@given(st.lists(st.integers(0, 50) | st.floats(-5, 5_000_000), min_size=1, max_size=30))
+def test_quantiles_are_those_of_numpy_however_they_are_found(values: list[float]) -> None:
+    for held in (np.array(values, dtype=np.float64), np.floor(np.abs(values))):
+        found = quantiles(np.append(held, np.nan))
+        expected = np.quantile(held, (0.5, 0.9, 0.99)).tolist()
+        assert [found.p50, found.p90, found.p99] == pytest.approx(expected)
+        assert (found.count, found.largest) == (len(held), held.max())
+        assert found.total == pytest.approx(held.sum())
 
 
 def test_a_request_that_several_candidates_shared_is_billed_once() -> None:
