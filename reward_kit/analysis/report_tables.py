@@ -17,7 +17,7 @@ CURVE_TITLE = "What k candidates are worth"
 """The table a drawing of the curve belongs under."""
 
 _LONG = 200
-"""Metadata longer than this (a whole configuration, say) is named, not shown."""
+"""Metadata longer than this, or with parts of its own (a whole configuration, say), is named, not shown."""
 _FIRST_KEYS = (
     "model", "generated_at", "num_candidates", "temperature", "splits", "total_records", "config_file", "notes",
 )  # fmt: skip
@@ -53,11 +53,15 @@ def report_tables(report: Report) -> list[Table]:
 
 def _metadata(metadata: Mapping[str, str]) -> Table:
     keys = [key for key in _FIRST_KEYS if key in metadata] + sorted(metadata.keys() - {*_FIRST_KEYS})
-    return Table("", (), tuple((key, _told(metadata[key])) for key in keys), prose=(1,))
+    plain = [key for key in keys if key in _FIRST_KEYS or _is_plain(metadata[key])]
+    rows = [(key, one_line(metadata[key], _LONG)) for key in plain]
+    if rest := [key for key in keys if key not in plain]:
+        rows.append(("also noted", f"{', '.join(rest)} (--format json shows them)"))
+    return Table("", (), tuple(rows), prose=(1,))
 
 
-def _told(value: str) -> str:
-    return one_line(value, _LONG) if len(value) <= _LONG else f"{len(value):,} characters; --format json shows them"
+def _is_plain(value: str) -> bool:
+    return len(value) <= _LONG and not value.startswith(("{", "["))
 
 
 def _coverage(report: Report) -> Table:
@@ -159,6 +163,8 @@ def optimal_sentence(optimal: OptimalN | None) -> str:
     """Where another candidate stops paying, in words."""
     if optimal is None:
         return ""
+    if not optimal.steps[-1].verified_per_unit:
+        return "Optimal N: not known. No candidate was verified, so none has paid yet."
     doubt = "" if optimal.low == optimal.high else f" ({optimal.low} to {optimal.high}, by the gains' intervals)"
     bar = f"{100 * optimal.bar:.1f} points of pass@k"
     if not optimal.reached:

@@ -29,6 +29,10 @@ ENOUGH_ANSWERS = 8_000
 """Answers that are read for a vote, unless more are asked for."""
 
 
+_FEW_ENOUGH = 16
+"""Candidates of a query up to which every possible vote is counted; the ways to divide them grow beyond all measure."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ballot:
     """The groups of equal answers to one query."""
@@ -51,7 +55,10 @@ class Votes:
     """Whether every judged query was voted on."""
 
     def rate(self, k: int | None = None, queries: Integers | None = None) -> Estimate | None:
-        """How often the majority of k candidates is right (of all candidates unless told); ties are drawn by lot."""
+        """How often the majority of k candidates is right (of all candidates unless told); ties are drawn by lot.
+
+        None where there are too many candidates to go through every choice of k of them.
+        """
         chosen = self.ballots
         if queries is not None:
             wanted = set(queries.tolist())
@@ -60,6 +67,8 @@ class Votes:
             ]
         sizes = [sum(ballot.counts) for ballot in chosen]
         able = [(ballot, size) for ballot, size in zip(chosen, sizes, strict=True) if k is None or size >= k]
+        if k not in (None, 1) and any(size > _FEW_ENOUGH and size != k for _, size in able):
+            return None
         values = [majority_at_k(ballot.counts, ballot.correct, size if k is None else k) for ballot, size in able]
         return mean_of_queries(np.array(values), sum(size for _, size in able))
 

@@ -29,6 +29,8 @@ def win_chances(counts: tuple[int, ...], k: int) -> tuple[float, ...]:
     n = sum(counts)
     if not 1 <= k <= n:
         raise ValueError(f"k={k!r} of n={n!r} answers; k must be between 1 and n")
+    if k == 1:
+        return tuple(count / n for count in counts)
     if k == n:
         best = max(counts)
         return tuple((count == best) / counts.count(best) for count in counts)

@@ -68,6 +68,20 @@ def test_a_report_on_nothing_judged_says_so() -> None:
     assert "Not judged" in as_markdown(report)
 
 
+def test_where_nothing_was_verified_nothing_is_said_to_pay() -> None:
+    assert "Optimal N: not known" in as_markdown(analyse(table({"a": "0000", "b": "00"})))
+    assert "Optimal N: at least 2" in as_markdown(analyse(table({"a": "10", "b": "01"})))
+
+
+def test_metadata_with_parts_of_its_own_is_named_but_not_shown() -> None:
+    held = table_of(rows_of({"a": "1"}), config='{"seed": 1}', dataset="d", notes="[sic] noted")
+    told = as_markdown(analyse(held))
+    assert "| dataset | d |" in told
+    assert "| notes | [sic] noted |" in told
+    assert "| also noted | config (--format json shows them) |" in told
+    assert '"seed"' not in told
+
+
 def test_votes_can_be_left_out_and_a_sample_is_told() -> None:
     assert analyse(mixed(), vote_limit=0).overall.majority is None
     sampled = analyse(mixed(), vote_limit=40)

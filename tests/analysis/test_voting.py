@@ -112,3 +112,13 @@ def test_a_vote_of_some_queries() -> None:
     some = votes.rate(queries=np.array([0, 2]))
     assert some is not None
     assert (some.value, some.count) == (1.0, 2)
+
+
+def test_a_hundred_different_answers_are_voted_on_at_once_or_not_at_all() -> None:
+    rows = rows_of({"a": "1" + "0" * 99}, split="code", response=lambda _, index, __: f"answer {index}")
+    votes = collect_votes(load(table_of(rows)))
+    one, all_of_them = votes.rate(1), votes.rate(100)
+    assert one is not None
+    assert all_of_them is not None
+    assert (one.value, all_of_them.value) == pytest.approx((0.01, 0.01))
+    assert votes.rate(50) is None
