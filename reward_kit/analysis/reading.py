@@ -41,7 +41,7 @@ def load(source: Source, *, name: str | None = None, pass_threshold: float | Non
         return source
     if isinstance(source, str | PathLike):
         return _from_path(Path(source), name, pass_threshold)
-    table = _as_table(source)
+    table = _with_verdicts(_as_table(source), pass_threshold)
     figures = _renamed(table, _wanted(table.column_names, "The table"))
     return _arranged(figures, table.schema.metadata, name or "table", Loaded(table))
 
@@ -110,6 +110,18 @@ def _as_table(source: Any) -> pa.Table:
     raise DatasetError(
         f"Cannot analyse a {type(source).__name__!r}. Give a path, a DataFrame of pandas or polars, or an Arrow table."
     )
+
+
+def _with_verdicts(table: pa.Table, pass_threshold: float | None) -> pa.Table:
+    """The results of a `reward-kit run` in a table: verified is what reaches the threshold, 1 unless told."""
+    if "evaluation_score" not in table.column_names or find_columns(FIGURES, table.column_names).get("is_verified"):
+        return table
+    limit: Any = pa.scalar(1.0 if pass_threshold is None else pass_threshold)
+    scores = table["evaluation_score"].cast(pa.float64())
+    verdicts: Any = pc.greater_equal(scores, limit)
+    if "is_score_valid" in table.column_names:
+        verdicts = pc.if_else(table["is_score_valid"], verdicts, pa.scalar(None, pa.bool_()))
+    return table.append_column("is_verified", verdicts)
 
 
 def _wanted(columns: list[str], whose: str) -> dict[str, str]:

@@ -44,6 +44,17 @@ def test_without_money_tokens_are_the_cost_and_a_shared_bill_is_shared() -> None
     assert (found.unit, found.per_candidate) == ("completion_tokens", 100)
 
 
+def test_where_points_are_apart_each_candidate_between_them_must_pay() -> None:
+    """Beyond 16 the curve goes in steps of four, which together bring more than the bar: each of them does not."""
+    many = table({"a": "10000" * 8})
+    every = optimal_n(many)
+    assert every is not None
+    sixteenth = every.steps[15].added_per_unit.value / every.steps[0].added_per_unit.value
+    found = optimal_n(many, worthwhile=sixteenth * 0.999)
+    assert found is not None
+    assert (found.n, found.reached) == (16, True)
+
+
 def test_nothing_judged_has_no_optimum() -> None:
     assert optimal_n(table({"a": ".."})) is None
 

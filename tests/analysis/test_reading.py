@@ -195,6 +195,13 @@ def test_a_run_directory_is_an_experiment(tmp_path: Path) -> None:
     assert experiment.numbers("completion_tokens") is not None
 
 
+def test_the_results_of_a_run_in_a_data_frame_are_the_run(tmp_path: Path) -> None:
+    lines = [result("a", 0, 1.0), result("a", 1, 0.4), result("b", 0, 1.0, is_score_valid=False)]
+    frame = pd.read_json(write_lines(tmp_path / "results.jsonl", lines), lines=True)
+    assert facts(load(frame)) == facts(load(tmp_path)) == [(("all", "a"), 2, 1, 2), (("all", "b"), 0, 0, 1)]
+    assert facts(load(frame, pass_threshold=0.4))[0] == (("all", "a"), 2, 2, 2)
+
+
 def test_the_results_of_a_shell_evaluation_are_read(tmp_path: Path) -> None:
     sort = {"id": "t1", "task_id": "t1", "task": "Sort", "generated_command": "sort"}
     copy = {"id": "t2", "task_id": "t2", "task": "Copy", "error": "SandboxError: gone"}
