@@ -10,7 +10,7 @@ from reward_kit.analysis.wording import NOTHING, count, difference, percent, pro
 
 __all__ = ["comparison_tables"]
 
-_WORDS = {"rate": "verified", "first": "first candidate"}
+_WORDS = {"rate": "verified"}
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
@@ -38,14 +38,15 @@ def _side_by_side(lines: Sequence[SideBySide]) -> Table:
 
 
 def _pairing(pairing: Pairing, *, several: bool) -> list[Table]:
-    title = f"{pairing.other} against {pairing.baseline}"
+    title = f"{pairing.other} against {pairing.baseline}, %"
     if not pairing.common:
         told = "No overlap: they have no judged query in common (same split and id), so nothing can be compared."
         return [Table(title, (), ((told,),), prose=(0,))]
-    headers = ("split", "figure", "before, %", "after, %", "difference (95 %)", "won", "lost", "p")
+    headers = ("split", "figure", "before", "after", "difference", "won", "lost", "p")
     note = (
         f"{count(pairing.common)} common queries; {count(pairing.only_baseline)} only in the first, "
-        f"{count(pairing.only_other)} only in the second. Intervals: paired bootstrap over queries. p: McNemar, exact"
+        f"{count(pairing.only_other)} only in the second. "
+        "95 % intervals: paired bootstrap over queries. p: McNemar, exact"
         + (", not corrected for comparing several." if several else ".")
     )
     differences = Table(title, headers, tuple(map(_difference_row, pairing.differences)), note, prose=(0, 1))

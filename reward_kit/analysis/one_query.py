@@ -41,7 +41,7 @@ class Candidate:
         verdict = {True: "verified", False: "not verified", None: "not judged"}[self.is_verified]
         facts = [f"#{self.index} {verdict}"]
         if self.score is not None:
-            facts.append(f"score {self.score:g}")
+            facts.append(f"score {self.score:.3g}")
         if self.completion_tokens is not None:
             facts.append(f"{self.completion_tokens:,.0f} tokens")
         if self.finish_reason not in ("", "stop"):

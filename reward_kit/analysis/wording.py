@@ -26,9 +26,9 @@ def percent(estimate: Estimate | None) -> str:
 
 
 def difference(value: float, low: float, high: float) -> str:
-    """A difference in points with its interval, such as `+2.5 (−1 … +6)`."""
+    """A difference in points with its interval, such as `+2.5 (−1…+6)`."""
     digits = 0 if high - low >= _WIDE else 1
-    return f"{_signed(value, 1)} ({_signed(low, digits)} … {_signed(high, digits)})"
+    return f"{_signed(value, 1)} ({_signed(low, digits)}…{_signed(high, digits)})"
 
 
 def _range(low: float, high: float) -> str:

@@ -44,7 +44,7 @@ def test_one_experiment_is_told_in_full(call: Call, experiments: tuple[Path, Pat
 def test_several_are_compared_with_the_first(call: Call, experiments: tuple[Path, Path]) -> None:
     said = call("inspect", *experiments)
     assert said.code == 0, said.err
-    assert "new.parquet against baseline.parquet" in said.out
+    assert "new.parquet against baseline.parquet, %" in said.out
     assert "60 common queries; 30 only in the first, 0 only in the second" in said.out
     row = next(line for line in said.out.splitlines() if line.startswith("all   verified"))
     assert "(+" in row or "(−" in row
