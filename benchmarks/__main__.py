@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks import (
+    analysis,
     cached,
     cold,
     latency,
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "rewards_tools": rewards_tools.main,
     "sandbox": sandbox.main,
     "zygote": zygote.main,
+    "analysis": analysis.main,
 }
 """Every benchmark with a goal, by name."""
 
