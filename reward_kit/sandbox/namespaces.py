@@ -11,7 +11,8 @@ killed; files that a killed process leaves are removed by the next one.
 
 Not covered: faults of the kernel itself, which is shared with the host; as root, root inside is the host's root with
 fewer capabilities, as in a default container. As an ordinary user, everything inside belongs to one user (so `chown` to
-another fails), and without control groups of one's own, memory is bounded for each process and not for all together.
+another fails); and without control groups, memory is looked at every 20 ms by the porter, who kills the largest process
+when all together have too much, and processes are counted by a user namespace that the sandbox has for itself.
 """
 
 from __future__ import annotations
