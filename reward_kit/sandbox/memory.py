@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryWatch"]
 
-_USER_TICKS, _SYSTEM_TICKS, _RESIDENT = 11, 12, 21
+_STATE, _USER_TICKS, _SYSTEM_TICKS, _RESIDENT = 0, 11, 12, 21
 """Fields of /proc/PID/stat, counted after the name."""
 _SHORTEST, _LONGEST = 0.02, 0.2
 _SHARE = 20
-"""Looking takes at most one part in so many of the time."""
-_RARELY = 8
-"""How many looks at what is mapped go to one at all that is open."""
+"""Looking takes at most one part in so many of the time, unless the longest pause comes first."""
+_DYING_SECONDS = 1.0
+"""How long a killed process may take to go before another is killed."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BLOCK = 512
 _KIB = 1024
@@ -52,9 +52,8 @@ class MemoryWatch:
         self._has_segments = has_segments
         self._turns = 0
         self._ticks = -1
-        self._looks = 0
+        self._victim, self._patience = 0, 0.0
         self._looked = time.monotonic()
-        self._unmapped = 0
         self._pause: float | None = _SHORTEST
         self._device = _device_of_memory()
 
@@ -79,47 +78,49 @@ class MemoryWatch:
 
     def look(self) -> None:
         """Look once, and kill the largest process where all together have too much."""
-        began = self._looked = time.monotonic()
-        found = processes_in(self._proc)
+        self._looked = time.monotonic()
+        began = time.process_time()
+        found = {process: fields for process, fields in processes_in(self._proc).items() if fields[_STATE] not in b"ZX"}
         ticks = sum(int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS]) for fields in found.values())
-        self._looks += 1
-        if self._looks % _RARELY == 0:
-            self._unmapped = sum(_sizes_of_open_memory(self._proc, found, self._device))
         resident = sum(int(fields[_RESIDENT]) for fields in found.values()) * _PAGE
-        if resident + self._stored() > self._most and self._kill_largest(list(found)):
-            self._pause = 0.0  # there may be another
+        stored = self._stored(list(found))
+        is_dying = self._victim in found and self._looked < self._patience
+        if resident + stored > self._most and not is_dying and self._kill_largest(list(found), stored):
+            self._pause = _SHORTEST  # there may be another
             return
         is_still = ticks == self._ticks
         self._ticks = ticks
-        self._pause = self._next_pause(is_still, len(found), time.monotonic() - began)
+        self._pause = self._next_pause(is_still, len(found), time.process_time() - began)
 
     def _next_pause(self, is_still: bool, processes: int, took: float) -> float | None:
         if is_still and not self._turns and processes <= _THE_SHELL:
             return None
         longer = 2 * (self._pause or _SHORTEST) if is_still else _SHORTEST
-        return max(min(longer, _LONGEST), _SHARE * took)
+        return min(max(longer, _SHARE * took), _LONGEST)
 
-    def _stored(self) -> int:
-        """Files in memory, open ones that nobody has mapped included."""
-        total = self._unmapped + (_segments(self._proc) if self._has_segments else 0)
+    def _stored(self, processes: list[int]) -> int:
+        """Files in memory, open ones that have no name included."""
+        total = _open_memory(self._proc, processes, self._device)
+        total += _segments(self._proc) if self._has_segments else 0
         for store in self._stores:
             with suppress(OSError):
                 found = os.statvfs(store)
                 total += (found.f_blocks - found.f_bfree) * found.f_frsize
         return total
 
-    def _kill_largest(self, processes: list[int]) -> bool:
+    def _kill_largest(self, processes: list[int], stored: int) -> bool:
         """Look closely: what processes share counts once. Whether one was killed."""
         own, shared = {}, 0
         for process in processes:
             own[process], part = _taken(self._proc, process)
             shared += part
         # What is in a store may also be mapped.
-        if not own or sum(own.values()) + max(shared, self._stored()) <= self._most:
+        if not own or sum(own.values()) + max(shared, stored) <= self._most:
             return False
         self._exceeded()
+        self._victim, self._patience = max(own, key=lambda process: own[process]), self._looked + _DYING_SECONDS
         with suppress(OSError):
-            kill_in(self._proc, max(own, key=lambda process: own[process]))
+            kill_in(self._proc, self._victim)
         return True
 
 
@@ -145,7 +146,8 @@ def _device_of_memory() -> int:
         os.close(descriptor)
 
 
-def _sizes_of_open_memory(proc: int, processes: dict[int, list[bytes]], device: int) -> list[int]:
+def _open_memory(proc: int, processes: list[int], device: int) -> int:
+    """What is in files that were never anywhere but in memory, and that these processes have open."""
     sizes = {}
     for process in processes:
         with suppress(OSError):
@@ -158,7 +160,7 @@ def _sizes_of_open_memory(proc: int, processes: dict[int, list[bytes]], device: 
                             sizes[found.st_ino] = found.st_blocks * _BLOCK
             finally:
                 os.close(directory)
-    return list(sizes.values())
+    return sum(sizes.values())
 
 
 def _segments(proc: int) -> int:

@@ -301,7 +301,7 @@ async def test_a_memory_bomb_is_killed(sandbox: Sandbox, where: str) -> None:
     "before", ["", "for i in 1 2; do head -c 22M /dev/zero > /dev/shm/$i; done;"], ids=["processes", "and files"]
 )
 async def test_a_memory_bomb_of_many_together_is_killed(sandbox: Sandbox, before: str) -> None:
-    grow = "(x=$(head -c 15M /dev/zero | tr '\\0' x); sleep 4) &"
+    grow = "(x=$(head -c 15M /dev/zero | tr '\\0' x); sleep 4; :) &"
     done = await sandbox.run_standalone(f"{before} for i in $(seq {4 if before else 8}); do {grow} done; wait; true")
     assert done.oom_killed
     await still_serves(sandbox)
@@ -310,7 +310,7 @@ async def test_a_memory_bomb_of_many_together_is_killed(sandbox: Sandbox, before
 HELD = """
 import os
 held = []
-for number in range(10):
+for number in range(30):
     held.append(os.memfd_create("m"))
     os.write(held[-1], bytes(20 << 20))
 print("done")
