@@ -20,8 +20,10 @@ def bubblewrap_command(program: str, first: list[str]) -> list[str]:
     return [program, "--args", "4", "--", *first]
 
 
-def bubblewrap_options(*, shared_memory: int, network: bool, seccomp: bool) -> list[str]:
+def bubblewrap_options(*, shared_memory: int, network: bool, seccomp: bool, own_users: bool) -> list[str]:
     """What every sandbox has beside its root. It tells on descriptor 3 which process is the first in it.
+
+    `own_users`: it has a user namespace, by which the kernel counts its processes.
 
     bubblewrap mounts everything without devices and set-uid, and gives /dev only what every program may have.
     """
@@ -30,6 +32,8 @@ def bubblewrap_options(*, shared_memory: int, network: bool, seccomp: bool) -> l
     options += ["--size", str(shared_memory), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     options += _masks()
     options += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if own_users:
+        options += ["--unshare-user", "--uid", "0", "--gid", "0"]
     if not network:
         options.append("--unshare-net")
     options += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1", "--info-fd", "3"]

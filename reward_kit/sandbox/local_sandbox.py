@@ -34,11 +34,11 @@ class LocalSandbox:
         opened: Awaitable[None],
         end: Callable[[], Awaitable[None]],
         *,
-        files: Callable[[], list[str]],
+        disk: Callable[[int], Awaitable[int]],
     ) -> None:
         """Start a shell in `place`, which may still be opening; `end` ends everything in it.
 
-        `files` says in which directories its files are.
+        `disk` tells how many bytes its files take, and may stop counting at those it is given.
         """
         self._place = place
         self._workdir = workdir
@@ -49,8 +49,7 @@ class LocalSandbox:
         self._full = False
         self.set_up_seconds = 0.0
         """How long its set-up took."""
-        most = place.limits.disk_mb << 20
-        self._disk = DiskGuard(files, most, place.processes, self._exceeded)
+        self._disk = DiskGuard(disk, place.limits.disk_mb << 20, self._exceeded)
 
     async def prepare(self, spec: SandboxSpec) -> None:
         """Wait until it is open, write the files, run the set-up."""

@@ -105,6 +105,15 @@ def _remove(name: str, parent: int, top: int, depth: int) -> None:
         _remove_directory(name, parent, top, depth)
 
 
+def _carry(name: str, parent: int, top: int) -> None:
+    target = f"deep-{os.urandom(8).hex()}"
+    try:
+        os.rename(name, target, src_dir_fd=parent, dst_dir_fd=top)
+    except PermissionError:  # a directory that gets another parent is written to, too
+        os.chmod(name, 0o700, dir_fd=parent)
+        os.rename(name, target, src_dir_fd=parent, dst_dir_fd=top)
+
+
 def _unlink(name: str, parent: int) -> None:
     try:
         os.unlink(name, dir_fd=parent)
@@ -115,7 +124,7 @@ def _unlink(name: str, parent: int) -> None:
 
 def _remove_directory(name: str, parent: int, top: int, depth: int) -> None:
     if depth >= _DEPTH:  # a hostile tree may be deeper than descriptors or the stack allow: carry the rest to the top
-        os.rename(name, f"deep-{os.urandom(8).hex()}", src_dir_fd=parent, dst_dir_fd=top)
+        _carry(name, parent, top)
         return
     try:
         directory = os.open(name, _DIRECTORY, dir_fd=parent)

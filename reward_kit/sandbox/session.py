@@ -66,7 +66,8 @@ class _Turn:
         before, now = self._before, self._meter.read()
         oom_killed = False
         if before is not None and now is not None:
-            cpu = now.cpu_seconds - before.cpu_seconds
+            if before.cpu_seconds is not None and now.cpu_seconds is not None:
+                cpu = now.cpu_seconds - before.cpu_seconds
             oom_killed = now.oom_kills > before.oom_kills
         captured = output.captured()
         ended = status is not None and not self.timed_out
