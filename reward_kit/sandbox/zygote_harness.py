@@ -17,62 +17,56 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from reward_kit.sandbox.zygote_frames import CHANNEL, Frames, described
 from reward_kit.sandbox.zygote_plain import decode, encode
-from reward_kit.sandbox.zygote_program import new_module
-from reward_kit.sandbox.zygote_wire import LENGTH, NONCE_BYTES, SOLUTION, WORK
+from reward_kit.sandbox.zygote_program import load_module, new_module
+from reward_kit.sandbox.zygote_wire import SOLUTION, WORK
 
 __all__ = ["answer_calls"]
 
-_CHANNEL = 3
-_MESSAGE_CHARACTERS = 2000
 # Taken before the code runs, so that a program which replaces them for its own ends still gets its answers out.
-_read, _write, _exit = os.read, os.write, os._exit
+_exit = os._exit
 _fork, _wait, _kill, _yield = os.fork, os.waitpid, os.kill, os.sched_yield
 
 
 def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
     """Load `code` as a module, then answer calls until there are no more."""
-    os.set_inheritable(_CHANNEL, False)
+    frames = Frames(CHANNEL)
     sys.argv = [SOLUTION]
     solution = new_module("solution", f"{WORK}/{SOLUTION}")
-    nonce = _exactly(NONCE_BYTES)
-    _send(nonce, _load(code, solution))
-    while call := _receive():
+    nonce = frames.nonce()
+    error = load_module(code, solution)
+    frames.send(nonce, b"L" if error is None else b"X" + described(error))
+    while call := frames.receive():
         if settings["isolated"]:
-            _answer_in_copy(*call, settings, solution)
+            _answer_in_copy(frames, *call, settings, solution)
         else:
-            _send(call[0], _answer(call[1], settings, solution))
+            frames.send(call[0], _answer(call[1], settings, solution))
     return 0
-
-
-def _load(code: bytes, solution: ModuleType) -> bytes:
-    try:
-        exec(compile(code, str(solution.__file__), "exec", dont_inherit=True), vars(solution))
-    except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
-        return b"X" + _described(error)
-    return b"L"
 
 
 def _answer(arguments: bytes, settings: Mapping[str, Any], solution: ModuleType) -> bytes:
     try:
         function = eval(settings["function"], vars(solution))
-        value = encode(function(*decode(arguments.decode()))).encode()
+        value = encode(function(*decode(arguments.decode())), loose=settings["loose"]).encode()
     except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
-        return b"X" + _described(error)
+        return b"X" + described(error)
     if len(value) > settings["answer_bytes"]:
         return b"XValueError: the returned value takes %d bytes, too many to be looked at" % len(value)
     return b"R" + value
 
 
-def _answer_in_copy(nonce: bytes, arguments: bytes, settings: Mapping[str, Any], solution: ModuleType) -> None:
+def _answer_in_copy(
+    frames: Frames, nonce: bytes, arguments: bytes, settings: Mapping[str, Any], solution: ModuleType
+) -> None:
     """Answer in a copy of this process; afterwards it is gone, with all that it started, and its end is told."""
     copy = _fork()
     if not copy:
-        _send(nonce, _answer(arguments, settings, solution))
+        frames.send(nonce, _answer(arguments, settings, solution))
         _exit(0)
     _, ended = _wait(copy, 0)
     _clear()
-    _send(nonce, b"E%d" % ended)
+    frames.send(nonce, b"E%d" % ended)
 
 
 def _clear() -> None:
@@ -83,39 +77,3 @@ def _clear() -> None:
             with contextlib.suppress(ChildProcessError):
                 _wait(-1, os.WNOHANG)
             _yield()
-
-
-def _described(error: BaseException) -> bytes:
-    try:
-        text = f"{type(error).__name__}: {error}"
-    except BaseException:  # noqa: BLE001 - an exception may even fail to be written
-        text = type(error).__name__
-    return text[:_MESSAGE_CHARACTERS].encode(errors="replace")
-
-
-# ── the channel ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _receive() -> tuple[bytes, bytes] | None:
-    prefix = _exactly(LENGTH.size)
-    if not prefix:
-        return None
-    frame = _exactly(LENGTH.unpack(prefix)[0])
-    return frame[:NONCE_BYTES], frame[NONCE_BYTES:]
-
-
-def _exactly(size: int) -> bytes:
-    """So many bytes; none at all when the supervisor has closed its side."""
-    data = b""
-    while len(data) < size:
-        part = _read(_CHANNEL, size - len(data))
-        if not part:
-            return b""
-        data += part
-    return data
-
-
-def _send(nonce: bytes, answer: bytes) -> None:
-    frame = memoryview(LENGTH.pack(len(nonce) + len(answer)) + nonce + answer)
-    while frame:
-        frame = frame[_write(_CHANNEL, frame) :]

@@ -18,7 +18,7 @@ from typing import Any
 
 from reward_kit.sandbox.zygote_wire import MAIN, WORK
 
-__all__ = ["be_program", "new_module", "refresh_interpreter"]
+__all__ = ["be_program", "load_module", "new_module", "refresh_interpreter"]
 
 _FLUSH_FAILED = 120
 _STDERR = 2
@@ -59,6 +59,15 @@ def new_module(name: str, path: str) -> ModuleType:
     vars(made).update(__file__=path, __builtins__=__builtins__)
     sys.modules[name] = made
     return made
+
+
+def load_module(code: bytes, module: ModuleType) -> BaseException | None:
+    """Run a module's code; what it raised, whatever that was."""
+    try:
+        exec(compile(code, str(module.__file__), "exec", dont_inherit=True), vars(module))
+    except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
+        return error
+    return None
 
 
 def be_program(code: bytes, argv: list[str]) -> int:
