@@ -119,6 +119,12 @@ class PythonZygote:
         self._closed = True
         await asyncio.gather(*[self._retire(zygote) for zygote in list(self._alive)])
 
+    def abandon(self) -> None:
+        """In a forked copy of the process that started them: close our copies of the connections, and nothing else."""
+        self._closed = True
+        for zygote in self._alive:
+            zygote.abandon()
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -153,7 +159,7 @@ class PythonZygote:
 
     # ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(
+    async def call(  # noqa: PLR0913 - each is a choice of its own
         self,
         code: str,
         function: str,
@@ -161,6 +167,7 @@ class PythonZygote:
         *,
         isolated: bool = True,
         stop_early: bool = False,
+        look_after: float = 1e9,
         loose: bool = False,
         files: Mapping[str, bytes] = _NO_FILES,
         timeout: float | None = None,
@@ -172,14 +179,16 @@ class PythonZygote:
         each call on its own, and for loading. `isolated`: each call runs in a copy of the process as it was when the
         code had been loaded, and nothing of a call lasts until the next; without it they run in one process, as in an
         ordinary test file, which is cheaper, and where state that a wrong program keeps makes a later call fail.
-        `stop_early`: the first call that does not return is the last to be made. `loose`: a returned iterator, range
-        or view is the list of what it gives, and a decimal or fraction a number; else these are not plain data.
+        `stop_early`: the first call that does not return is the last to be made. `look_after`: so is one that is made
+        when so many seconds have passed, so that the caller can look at results before more are made. `loose`: a
+        returned iterator, range or view is the list of what it gives, and a decimal or fraction a number; else these
+        are not plain data.
 
         What the results should be stays here: the sandbox is never given it.
         """
         header, seconds = self._header("call", files, timeout, limits)
         header |= {"source": SOLUTION, "function": function, "isolated": isolated, "stop_early": stop_early}
-        header["loose"] = loose
+        header |= {"loose": loose, "look_after": look_after}
         header["answer_bytes"] = header["limits"]["output_bytes"]
         calls = [encode(list(given)).encode() for given in arguments]
         blobs = [_source(code, SOLUTION, files), *files.values(), *calls]
@@ -189,7 +198,7 @@ class PythonZygote:
 
     # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def judge(
+    async def judge(  # noqa: PLR0913 - each is a choice of its own
         self,
         code: str,
         tests: Sequence[str],
@@ -309,8 +318,8 @@ def _judge_outcome(answer: Message) -> JudgeOutcome:
     content = answer.blobs[0].decode(errors="replace")
     if facts["kind"] == "loaded":
         return JudgeOutcome("judged", tuple((str(name), error) for name, error in json.loads(content)))
-    kind = facts["kind"] if facts["kind"] in ("timed_out", "unjudgeable") else "died"
-    return JudgeOutcome(kind, error=content, oom_killed=facts["oom_killed"])
+    kinds: dict[str, Literal["timed_out", "unjudgeable"]] = {"timed_out": "timed_out", "unjudgeable": "unjudgeable"}
+    return JudgeOutcome(kinds.get(facts["kind"], "died"), error=content, oom_killed=facts["oom_killed"])
 
 
 def _call_outcomes(answer: Message, calls: int) -> list[CallOutcome]:

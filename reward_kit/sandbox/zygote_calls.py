@@ -8,6 +8,7 @@ Standard library only.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 
 from reward_kit.sandbox.zygote_cell import Cell, Forker, Part
@@ -40,9 +41,10 @@ def call(forker: Forker, request: Message) -> bytes:
 
 
 def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Outcome]:
-    """One outcome a call; fewer when it was asked to stop at the first that does not return."""
+    """One outcome a call; fewer when it was asked to stop at the first that does not return, or after some time."""
     solution: Conversation | None = None
     isolated: bool = task.header["isolated"]
+    began = time.monotonic()
     try:
         for number, arguments in enumerate(calls):
             if solution is None or not solution.alive:
@@ -53,7 +55,8 @@ def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Out
                     return
             outcome = solution.call(arguments, isolated=isolated)
             yield outcome
-            if outcome.kind != "returned" and task.header["stop_early"]:
+            failed = outcome.kind != "returned" and task.header["stop_early"]
+            if failed or time.monotonic() - began > task.header["look_after"]:
                 return
     finally:
         if solution:

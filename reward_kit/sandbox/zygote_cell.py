@@ -109,7 +109,9 @@ class Cell:
         given = [[*part.streams, content, entered] for part, content in zip(parts, contents, strict=True)]
         request = {"limits": limits, "descriptors": [len(each) for each in given]}
         try:
-            socket.send_fds(self._forker.connection, [json.dumps(request).encode()], [fd for each in given for fd in each])
+            socket.send_fds(
+                self._forker.connection, [json.dumps(request).encode()], [fd for each in given for fd in each]
+            )
         finally:
             for descriptor in (*contents, entered):
                 os.close(descriptor)

@@ -131,7 +131,7 @@ def _prepared(task: Message) -> Callable[[], int]:
     if header["do"] == "judge":
         kernel.protect_memory(True)  # what it knows is not for the code it judges
         refresh_interpreter({})
-        return partial(judge_program, *task.blobs, header)
+        return partial(judge_program, code, task.blobs[1], header)
     refresh_interpreter(dict(zip([header["source"], *header["files"]], task.blobs, strict=True)))
     if header["do"] == "call":
         return partial(answer_calls, code, header)

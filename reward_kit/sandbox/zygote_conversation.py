@@ -49,7 +49,7 @@ class Conversation:
     def __init__(
         self, forker: Forker, cell: Cell, ours: socket.socket, largest: int, allowed: tuple[float, float]
     ) -> None:
-        """Over the socket `ours`, in values of `largest` bytes, each answer within `allowed` seconds and CPU seconds."""
+        """Over the socket `ours`, in values of `largest` bytes, each within `allowed` seconds and CPU seconds."""
         self._cell = cell
         self._timeout, self._cpu_limit = allowed
         self._channel = Channel(ours, largest + _BESIDE_A_VALUE)

@@ -2,8 +2,8 @@
 
     the set-up's names ─▶ the names of the code that the tests use ─▶ run every test ─▶ what each said
 
-A test is a piece of source: asserts, `check(candidate)`, functions called `test…`, unittest or pytest classes. Nothing of
-the code under test is ever loaded here. Standard library only, and pytest where a test file asks for it.
+A test is a piece of source: asserts, `check(candidate)`, functions called `test…`, unittest or pytest classes. Nothing
+of the code under test is ever loaded here. Standard library only, and pytest where a test file asks for it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _obtained(link: Link, name: str, kind: Any) -> Any:
 
 
 def _exception(link: Link, name: str, ancestors: list[str]) -> type[BaseException]:
-    """A class of our own that stands for one of the code's exceptions, to be caught by it or by its built-in parents."""
+    """A class of our own that stands for one of the code's exceptions; its built-in parents catch it too."""
     for ancestor in reversed(ancestors[:-1]):  # the last is `object`
         native = getattr(builtins, ancestor, None)
         if isinstance(native, type) and issubclass(native, BaseException):

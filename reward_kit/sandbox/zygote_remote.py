@@ -15,13 +15,16 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from reward_kit.sandbox.zygote_frames import Frames
 from reward_kit.sandbox.zygote_plain import decode, encode
 from reward_kit.sandbox.zygote_wire import NONCE_BYTES
 
 __all__ = ["CodeGoneError", "Link", "Remote", "RemoteError", "UnjudgeableError"]
+
+
+_T = TypeVar("_T")
 
 
 class CodeGoneError(Exception):
@@ -121,6 +124,7 @@ class Remote:
         object.__setattr__(self, "_reward_kit_facts", facts)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Have the code do it; what it changed in the arguments is changed in them here."""
         link = link_of(self)
         sent = [link.sent(argument) for argument in arguments]
         value, changed = link.ask(
@@ -133,7 +137,7 @@ class Remote:
         return value
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__name__" and name != "__doc__":
+        if name.startswith("__") and name not in {"__name__", "__doc__"}:
             raise AttributeError(name)
         return link_of(self).operate("get", self, name)
 
@@ -252,7 +256,7 @@ def _compared(name: str, one: Remote, other: Remote) -> bool:
     return link_of(one).operate(name, one, other) is True
 
 
-def _exactly(kind: type[Any], value: Any) -> Any:
+def _exactly(kind: type[_T], value: Any) -> _T:
     if type(value) is not kind:
         raise TypeError(f"the code gives a {type(value).__name__!r} where a {kind.__name__!r} must be")
     return value

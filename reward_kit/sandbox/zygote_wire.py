@@ -14,8 +14,17 @@ import struct
 from typing import Any, NamedTuple
 
 __all__ = [
-    *("LENGTH", "MAIN", "NONCE_BYTES", "SOLUTION", "WORK", "Message"),
-    *("longest", "pack", "receive", "sizes", "unpack"),
+    "LENGTH",
+    "MAIN",
+    "NONCE_BYTES",
+    "SOLUTION",
+    "WORK",
+    "Message",
+    "longest",
+    "pack",
+    "receive",
+    "sizes",
+    "unpack",
 ]
 
 LENGTH = struct.Struct("!I")

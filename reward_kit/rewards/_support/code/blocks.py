@@ -22,7 +22,9 @@ _ALIASES = {
     "javascript": frozenset({"javascript", "js", "node", "nodejs", "mjs"}),
     "cpp": frozenset({"cpp", "c++", "cc", "cxx", "cplusplus", "c"}),
 }
-_READS_INPUT = re.compile(r"\binput\s*\(|\bsys\.stdin\b|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bcin\b|\bscanf\b|\bgetline\b")
+_READS_INPUT = re.compile(
+    r"\binput\s*\(|\bsys\.stdin\b|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bcin\b|\bscanf\b|\bgetline\b"
+)
 _LONGEST_PARSED = 1 << 20
 
 
@@ -76,7 +78,9 @@ def find_code(answer: str, language: str = "python", function: str | None = None
 def defines(code: str, name: str) -> bool:
     """Whether a source gives a meaning to a name (of `Solution().solve`, the first one)."""
     first = re.escape(re.split(r"\W", name, maxsplit=1)[0])
-    return bool(re.search(rf"^[ \t]*(?:async[ \t]+)?(?:def|class|function)[ \t]+{first}\b|^[ \t]*(?:const |let |var )?{first}[ \t]*=", code, re.MULTILINE))  # fmt: skip
+    declared = rf"^[ \t]*(?:async[ \t]+)?(?:def|class|function)[ \t]+{first}\b"
+    assigned = rf"^[ \t]*(?:const |let |var )?{first}[ \t]*="
+    return bool(re.search(f"{declared}|{assigned}", code, re.MULTILINE))
 
 
 def parses(code: str) -> bool:

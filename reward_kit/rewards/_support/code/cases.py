@@ -15,8 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from reward_kit.rewards._support.code.compare import OneOf
+
 __all__ = ["CallTests", "GroundTruthError", "ProgramTests", "StdinTests", "Tests", "read_tests"]
 
+_SHOWN = 120
 _INPUT_KEYS = ("input", "stdin", "inputs", "args")
 _OUTPUT_KEYS = ("expected_output", "output", "expected", "outputs", "stdout")
 _PROGRAM_KEYS = ("test", "tests", "test_list", "test_code", "assert_case", "asserts")
@@ -68,7 +71,7 @@ def read_tests(ground_truth: Any, function: str | None = None) -> Tests:
     if isinstance(ground_truth, str) and _is_test_program(ground_truth):
         return ProgramTests((ground_truth,), function)
     raise GroundTruthError(
-        f"The tests are {_shown(ground_truth)}. Give a list of {{'input', 'expected_output'}}, or its JSON, or test code."
+        f"The tests are {_shown(ground_truth)}. Give a list of {{'input', 'expected_output'}}, its JSON, or test code."
     )
 
 
@@ -89,7 +92,7 @@ def _is_test_program(text: str) -> bool:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 120 else f"{text[:120]}…"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 # ── the shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,12 +181,6 @@ def _call(number: int, given: Any, expected: Any, wrapped: bool) -> tuple[tuple[
     if wrapped and isinstance(expected, list) and len(expected) == 1:
         return arguments, OneOf((expected, expected[0]))  # APPS wraps some values in a list and not others
     return arguments, expected
-
-
-class OneOf(tuple[Any, ...]):
-    """Either of these is right."""
-
-    __slots__ = ()
 
 
 def _arguments(number: int, text: str) -> tuple[Any, ...]:
