@@ -107,9 +107,8 @@ def completed(answer: str, prompt: str | None, function: str | None) -> str | No
 
 def _joined(prompt: str, code: str) -> str:
     """A body after its head. Where the answer's body lost its indentation, it gets it back."""
-    whole = prompt + code
-    if not parses(whole) and code[:1].strip():
-        indented = "\n".join("    " + line if line.strip() else line for line in code.splitlines())
-        if parses(prompt + indented):
-            return prompt + indented
-    return whole
+    if code[:1].strip():
+        indented = prompt + "\n".join("    " + line if line.strip() else line for line in code.splitlines())
+        if parses(indented):
+            return indented
+    return prompt + code

@@ -72,12 +72,12 @@ def _near(gold: float, given: float, tolerance: float) -> bool:
 
 
 def similarity(one: str, other: str) -> float:
-    """How alike two texts are, in [0, 1]: what share of their pairs of neighbouring characters they have in common."""
+    """How alike two texts are, in [0, 1]: the share of characters, and of pairs of neighbours, that both have."""
     if one == other:
         return 1.0
-    pairs = [Counter(itertools.pairwise(text)) for text in (one, other)]
-    total = sum(count.total() for count in pairs)
-    shared = (pairs[0] & pairs[1]).total()
+    parts = [Counter(itertools.chain(text, itertools.pairwise(text))) for text in (one, other)]
+    total = sum(count.total() for count in parts)
+    shared = (parts[0] & parts[1]).total()
     return min(2 * shared / total, 0.999) if total else 0.0
 
 

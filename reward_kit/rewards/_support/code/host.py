@@ -136,6 +136,8 @@ def close_host() -> None:
     _process.close()
 
 
-# Not by `atexit`, which comes when thread pools take no more work, and closing needs one.
+# Not by `atexit`, which comes when thread pools take no more work, and closing needs one. They stop in the same way, in
+# the reverse order of being loaded, so theirs must be loaded by now.
+assert concurrent.futures.ThreadPoolExecutor
 threading._register_atexit(close_host)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_process.after_fork)
