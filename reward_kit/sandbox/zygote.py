@@ -23,7 +23,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -73,6 +73,8 @@ class JudgeOutcome:
     """Each test's name, and what was wrong; None where nothing was."""
     error: str = ""
     oom_killed: bool = False
+    exposed: bool = False
+    """The code could have ended the tests' process: both are the same user, where zygotes have no privileges."""
 
     @property
     def ok(self) -> bool:
@@ -223,7 +225,8 @@ class PythonZygote:
         blobs = [json.dumps(list(tests)).encode(), setup.encode(), _source(code, SOLUTION, files), *files.values()]
         async with self._zygote() as zygote:
             answer = await zygote.ask(header, blobs, longest(seconds) + _GRACE_SECONDS)
-        return _judge_outcome(answer)
+            exposed = not zygote.traits["privileged"]
+        return replace(_judge_outcome(answer), exposed=exposed)
 
     # ── the self-test ────────────────────────────────────────────────────────────────────────────────────────────────
 

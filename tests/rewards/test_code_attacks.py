@@ -272,7 +272,7 @@ WRONG = {
 def judged(code: str, tests: Any) -> Any:
     function = "count" if isinstance(tests, list) or "check" in tests else None
     return deepcoder_code_reward(
-        messages=answer(code), ground_truth=tests, target_function=function, timeout=2, max_memory_mb=256
+        messages=answer(code), ground_truth=tests, target_function=function, timeout=1, max_memory_mb=256
     )
 
 

@@ -125,7 +125,7 @@ def _body(function: ast.FunctionDef) -> Iterator[ast.Assert]:
 def _only_function(node: ast.Assert) -> str:
     called = {
         each.func.id
-        for each in ast.walk(node)
+        for each in ast.walk(node.test)
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id not in _BUILTINS
     }
     if len(called) != 1:

@@ -205,6 +205,8 @@ def _judged(outcome: JudgeOutcome, tests: int) -> list[CaseResult]:
         return [CaseResult("timed_out", "ran out of time")] * tests
     if outcome.oom_killed:
         return [CaseResult("memory", "ran out of memory")] * tests
+    if outcome.kind == "died" and outcome.exposed:
+        return [CaseResult("died", shown(outcome.error))] * tests
     if outcome.kind == "died":
         raise SandboxError(f"The process of the tests ended: {outcome.error}. Do they end their own process?")
     results = [
