@@ -191,11 +191,37 @@ class PythonZygote:
         header, seconds = self._header("call", files, timeout, limits)
         header |= {"source": SOLUTION, "function": function, "isolated": isolated, "stop_early": stop_early}
         header |= {"loose": loose, "look_after": look_after}
-        header["answer_bytes"] = header["limits"]["output_bytes"]
         calls = [encode(list(given)).encode() for given in arguments]
-        blobs = [_source(code, SOLUTION, files), *files.values(), *calls]
+        return await self._calls(header, [_source(code, SOLUTION, files), *files.values()], calls, seconds)
+
+    async def run_each(
+        self,
+        code: str,
+        inputs: Sequence[bytes],
+        *,
+        stop_early: bool = False,
+        look_after: float = 1e9,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+    ) -> list[CallOutcome]:
+        """Run `code` as a program once for each input, all in one process; what it printed is the value of an outcome.
+
+        For programs that a fresh process costs more than they do. One that succeeds here would succeed in `run`. One
+        that does not may be the victim of what an earlier run left in the process or its files, unless it is the first
+        and it `raised` or `returned`: ask `run`. Exit codes other than 0 are `raised`.
+        """
+        header, seconds = self._header("call", _NO_FILES, timeout, limits)
+        header |= {"source": MAIN, "function": None, "isolated": False, "stop_early": stop_early}
+        header |= {"look_after": look_after}
+        return await self._calls(header, [_source(code, MAIN, _NO_FILES)], inputs, seconds)
+
+    async def _calls(
+        self, header: dict[str, Any], task: list[bytes], calls: Sequence[bytes], seconds: float
+    ) -> list[CallOutcome]:
+        header["answer_bytes"] = header["limits"]["output_bytes"]
         async with self._zygote() as zygote:
-            answer = await zygote.ask(header, blobs, 2 * longest(seconds) * (len(calls) + 1) + _GRACE_SECONDS)
+            within = 2 * longest(seconds) * (len(calls) + 1) + _GRACE_SECONDS
+            answer = await zygote.ask(header, [*task, *calls], within)
         return _call_outcomes(answer, len(calls))
 
     # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────

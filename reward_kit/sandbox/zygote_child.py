@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from reward_kit.sandbox import syscalls
 from reward_kit.sandbox import zygote_kernel as kernel
 from reward_kit.sandbox import zygote_root as root
-from reward_kit.sandbox.zygote_harness import answer_calls
+from reward_kit.sandbox.zygote_harness import answer_calls, answer_runs
 from reward_kit.sandbox.zygote_judge import judge_program
 from reward_kit.sandbox.zygote_objects import serve_objects
 from reward_kit.sandbox.zygote_program import be_program, refresh_interpreter
@@ -134,7 +134,7 @@ def _prepared(task: Message) -> Callable[[], int]:
         return partial(judge_program, code, task.blobs[1], header)
     refresh_interpreter(dict(zip([header["source"], *header["files"]], task.blobs, strict=True)))
     if header["do"] == "call":
-        return partial(answer_calls, code, header)
+        return partial(answer_calls if header["function"] else answer_runs, code, header)
     if header["do"] == "serve":
         return partial(serve_objects, code)
     return partial(be_program, code, header["argv"])

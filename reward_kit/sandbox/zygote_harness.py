@@ -13,16 +13,18 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reward_kit.sandbox.zygote_frames import CHANNEL, Frames, described
 from reward_kit.sandbox.zygote_plain import decode, encode
-from reward_kit.sandbox.zygote_program import load_module, new_module
-from reward_kit.sandbox.zygote_wire import SOLUTION, WORK
+from reward_kit.sandbox.zygote_program import be_program_again, load_module, new_module
+from reward_kit.sandbox.zygote_wire import MAIN, SOLUTION, WORK
 
-__all__ = ["answer_calls"]
+__all__ = ["answer_calls", "answer_runs"]
+
+_Work = Callable[[bytes], str]
+"""What a request's bytes are given to, and what gives the text of the answer."""
 
 # Taken before the code runs, so that a program which replaces them for its own ends still gets its answers out.
 _exit = os._exit
@@ -37,18 +39,44 @@ def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
     nonce = frames.nonce()
     error = load_module(code, solution)
     frames.send(nonce, b"L" if error is None else b"X" + described(error))
-    while call := frames.receive():
+
+    def call(arguments: bytes) -> str:
+        function = eval(settings["function"], vars(solution))
+        return encode(function(*decode(arguments.decode())), loose=settings["loose"])
+
+    while request := frames.receive():
         if settings["isolated"]:
-            _answer_in_copy(frames, *call, settings, solution)
+            _answer_in_copy(frames, *request, call, settings)
         else:
-            frames.send(call[0], _answer(call[1], settings, solution))
+            frames.send(request[0], _answer(request[1], call, settings))
     return 0
 
 
-def _answer(arguments: bytes, settings: Mapping[str, Any], solution: ModuleType) -> bytes:
+def answer_runs(code: bytes, settings: Mapping[str, Any]) -> int:
+    """Run `code` as a program for each input, one after the other in this process."""
+    frames = Frames(CHANNEL)
+    nonce = frames.nonce()
     try:
-        function = eval(settings["function"], vars(solution))
-        value = encode(function(*decode(arguments.decode())), loose=settings["loose"]).encode()
+        compiled = compile(code, f"{WORK}/{MAIN}", "exec", dont_inherit=True)
+    except BaseException as error:  # noqa: BLE001 - whatever is wrong with the code is its answer
+        frames.send(nonce, b"X" + described(error))
+        return 0
+    frames.send(nonce, b"L")
+
+    def run(given: bytes) -> str:
+        status, printed = be_program_again(compiled, given)
+        if status:
+            raise SystemExit(status)
+        return encode(printed.decode(errors="replace"))
+
+    while request := frames.receive():
+        frames.send(request[0], _answer(request[1], run, settings))
+    return 0
+
+
+def _answer(arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> bytes:
+    try:
+        value = work(arguments).encode()
     except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
         return b"X" + described(error)
     if len(value) > settings["answer_bytes"]:
@@ -56,13 +84,11 @@ def _answer(arguments: bytes, settings: Mapping[str, Any], solution: ModuleType)
     return b"R" + value
 
 
-def _answer_in_copy(
-    frames: Frames, nonce: bytes, arguments: bytes, settings: Mapping[str, Any], solution: ModuleType
-) -> None:
+def _answer_in_copy(frames: Frames, nonce: bytes, arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> None:
     """Answer in a copy of this process; afterwards it is gone, with all that it started, and its end is told."""
     copy = _fork()
     if not copy:
-        frames.send(nonce, _answer(arguments, settings, solution))
+        frames.send(nonce, _answer(arguments, work, settings))
         _exit(0)
     _, ended = _wait(copy, 0)
     _clear()

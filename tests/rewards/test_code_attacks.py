@@ -111,7 +111,11 @@ WRONG = {
             def __eq__(self, o): return True
             def __index__(self): return 3
         def count(s): return L()""",
-    "a str that equals": "class S(str):\n    def __eq__(self, o): return True\n    __hash__ = str.__hash__\ndef count(s): return S('3')",
+    "a str that equals": """
+        class S(str):
+            def __eq__(self, o): return True
+            __hash__ = str.__hash__
+        def count(s): return S('3')""",
     "reads frames": """
         import sys, gc
         def count(s):
@@ -127,7 +131,7 @@ WRONG = {
     "reads every file": """
         import glob, os, re
         def count(s):
-            places = ['/box/*', '/tmp/*', '/proc/[0-9]*/cmdline', '/proc/[0-9]*/environ', '/proc/[0-9]*/fd/*', '/dev/shm/*']
+            places = ['/box/*', '/tmp/*', '/proc/[0-9]*/cmdline', '/proc/[0-9]*/environ', '/proc/[0-9]*/fd/*']
             for place in places:
                 for path in glob.glob(place):
                     try: text = open(path, 'rb').read(100000).decode(errors='replace')
@@ -231,7 +235,10 @@ WRONG = {
         def count(s): return -1""",
     "forks": "import os\ndef count(s):\n    if os.fork(): os._exit(0)\n    return 0",
     "answers twice": "import os\ndef count(s):\n    return 0 if os.fork() else 3",
-    "starts over": "import os, sys\nif not sys.flags.optimize: os.execv(sys.executable, [sys.executable, '-O', '-c', 'pass'])\ndef count(s): return -1",
+    "starts over": """
+        import os, sys
+        if not sys.flags.optimize: os.execv(sys.executable, [sys.executable, '-O', '-c', 'pass'])
+        def count(s): return -1""",
     "kills everyone": "import os, signal\ndef count(s):\n    os.kill(-1, signal.SIGKILL)\n    return 0",
     "stops everyone": """
         import os, signal
@@ -265,7 +272,11 @@ WRONG = {
             def __str__(self): return '3'
             __repr__ = __str__
         def count(s): return Lazy(-1)""",
-    "changes its argument's meaning": "def count(s):\n    import builtins\n    builtins.__dict__['__debug__'] = False\n    return -1",
+    "turns asserts off": """
+        import builtins
+        def count(s):
+            builtins.__dict__['__debug__'] = False
+            return -1""",
 }
 
 
@@ -294,7 +305,9 @@ def test_a_wrong_function_fails_however_it_is_tested(name: str) -> None:
         assert (result.score, result.is_score_valid) == (0.0, True), (style, result.reason)
 
 
-@pytest.mark.parametrize("name", ["always equal", "fails as expected", "skips as pytest does", "patches what tests use"])
+@pytest.mark.parametrize(
+    "name", ["always equal", "fails as expected", "skips as pytest does", "patches what tests use"]
+)
 def test_a_wrong_function_fails_in_pytest(name: str) -> None:
     result = judged(WRONG[name], BY_PYTEST)
     assert (result.score, result.is_score_valid) == (0.0, True), result.reason

@@ -195,7 +195,10 @@ def test_the_code_is_taken_from_the_right_block() -> None:
     assert judged(f"```\n{right}\n```", "f") == 1.0
     assert judged(right, "f") == 1.0
     assert judged(f"```python\n{right}", "f") == 1.0
-    assert judged("```bash\npip install x\n```\n```python\nprint(int(input()) * 2)\n```\n```python\nprint('e.g.')\n```") == 1.0
+    assert (
+        judged("```bash\npip install x\n```\n```python\nprint(int(input()) * 2)\n```\n```python\nprint('e.g.')\n```")
+        == 1.0
+    )
     assert judged("The answer is four.", "f") == 0.0
 
 
@@ -288,12 +291,18 @@ def test_javascript() -> None:
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 def test_cpp() -> None:
     require_namespaces()
-    code = "#include <iostream>\nint main() { long a, b; std::cin >> a >> b; if (a == 9) for (;;); std::cout << a + b; }"
+    code = (
+        "#include <iostream>\nint main() { long a, b; std::cin >> a >> b; if (a == 9) for (;;); std::cout << a + b; }"
+    )
     tests = [{"input": f"{n} 1", "expected_output": "3"} for n in (2, 3, 9)]
     given: dict[str, Any] = {"messages": answer(code, "cpp"), "ground_truth": tests, "timeout": 1000}
     part = ioi_cpp_code_reward(**given)
     assert part.score == pytest.approx(1 / 3)
-    assert [row["status"] for row in json.loads(part.metrics["test_results"].reason)] == ["passed", "wrong", "timed_out"]
+    assert [row["status"] for row in json.loads(part.metrics["test_results"].reason)] == [
+        "passed",
+        "wrong",
+        "timed_out",
+    ]
     assert binary_cpp_code_reward(**given, pass_threshold=0.3).score == 1.0
     broken = ioi_cpp_code_reward(messages=answer("int main() {", "cpp"), ground_truth=tests)
     assert broken.score == 0.0 and broken.is_score_valid and "does not compile" in (broken.reason or "")
@@ -366,7 +375,11 @@ def test_a_forked_process_starts_its_own_and_nothing_is_left() -> None:
     )
     assert done.stdout.splitlines() == ["parent", "child", "parent again"], done.stderr
     assert done.stderr == ""
-    pids = {path.name.split("-")[3] for path in Path("/sys/fs/cgroup").rglob("reward-kit-zygote-*") if str(path) not in groups}
+    pids = {
+        path.name.split("-")[3]
+        for path in Path("/sys/fs/cgroup").rglob("reward-kit-zygote-*")
+        if str(path) not in groups
+    }
     assert not {pid for pid in pids if not Path(f"/proc/{pid}").exists()}
 
 

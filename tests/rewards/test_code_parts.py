@@ -1,4 +1,4 @@
-"""The parts of the code rewards: finding code, reading tests, comparing, taking asserts apart; and E2B by a stand-in."""
+"""The parts of the code rewards: finding code, reading tests, comparing, taking asserts apart; E2B by a stand-in."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ def test_numbers_in_outputs(one: str, other: str, same: bool) -> None:
 
 
 def test_lines_and_exact_outputs() -> None:
-    assert not same_output(" *\n***", "*\n***", Comparison("lines")) and same_output("a \nb\n", "a\nb", Comparison("lines"))
+    assert not same_output(" *\n***", "*\n***", Comparison("lines")) and same_output(
+        "a \nb\n", "a\nb", Comparison("lines")
+    )
     assert not same_output("a\n", "a", Comparison("exact"))
 
 
@@ -267,7 +269,9 @@ def test_e2b_by_tests(e2b: FakeE2b) -> None:
     )
     assert result.score == 0.5, result.reason
     by_input = [{"input": "2\n", "expected_output": "4"}]
-    result = fractional_code_reward(messages=answer("print(int(input()) * 2)"), ground_truth=by_input, environment="e2b")
+    result = fractional_code_reward(
+        messages=answer("print(int(input()) * 2)"), ground_truth=by_input, environment="e2b"
+    )
     assert result.score == 1.0, result.reason
     everything = b"".join(path.read_bytes() for path in e2b.directory.iterdir() if path.is_file())
     assert b"[2, 2]" not in everything

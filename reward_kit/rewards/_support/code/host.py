@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import importlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -138,6 +139,6 @@ def close_host() -> None:
 
 # Not by `atexit`, which comes when thread pools take no more work, and closing needs one. They stop in the same way, in
 # the reverse order of being loaded, so theirs must be loaded by now.
-assert concurrent.futures.ThreadPoolExecutor
+importlib.import_module("concurrent.futures.thread")
 threading._register_atexit(close_host)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_process.after_fork)

@@ -75,13 +75,42 @@ async def run_python(zygotes: PythonZygote, code: str, stdin: str, options: Opti
 
 
 async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: Options) -> list[CaseResult]:
+    """All in one process, and in one of its own whatever fails there for a reason that may not be the program's."""
     found: list[CaseResult] = []
-    for given, expected in tests.cases:
-        result = await run_python(zygotes, code, given, options, room=len(expected))
-        found.append(of_run(result, result.ok and options.right(given, expected, result.stdout)))
-        if options.stop_early and not found[-1].passed:
-            break
+    while len(found) < len(tests.cases):
+        waiting = tests.cases[len(found) :]
+        outcomes = await _run_each(zygotes, code, waiting, options)
+        for place, (outcome, (given, expected)) in enumerate(zip(outcomes, waiting, strict=True)):
+            if outcome.kind == "skipped":
+                break
+            result = _of_output(outcome, outcome.ok and options.right(given, expected, outcome.value))
+            if not result.passed and (place or outcome.kind == "died") and outcome.kind != "timed_out":
+                done = await run_python(zygotes, code, given, options, room=len(expected))
+                result = of_run(done, done.ok and options.right(given, expected, done.stdout))
+            found.append(result)
+            if options.stop_early and not result.passed:
+                return found
     return found
+
+
+async def _run_each(
+    zygotes: PythonZygote, code: str, cases: Sequence[tuple[str, str]], options: Options
+) -> list[CallOutcome]:
+    room = max(options.limits.output_bytes, *(2 * len(expected) for _, expected in cases))
+    return await zygotes.run_each(
+        code,
+        [given.encode(errors="surrogatepass") for given, _ in cases],
+        stop_early=options.stop_early,
+        look_after=_LOOK_AFTER if options.stop_early else 1e9,
+        timeout=options.timeout,
+        limits=replace(options.limits, output_bytes=room),
+    )
+
+
+def _of_output(outcome: CallOutcome, right: bool) -> CaseResult:
+    if outcome.ok:
+        return CaseResult("passed" if right else "wrong", f"printed {shown(outcome.value.strip())!r}")
+    return of_call(outcome, right)
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
