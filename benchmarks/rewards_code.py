@@ -2,8 +2,8 @@
 
 python -m benchmarks rewards_code
 
-CPU time of everything involved, reward-kit's own included; starting the zygotes is taken out by judging few programs and
-many. Rates by the clock are of this machine as it is.
+CPU time of everything involved, reward-kit's own included; starting the zygotes is taken out by judging few programs
+and many. Rates by the clock are of this machine as it is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(*, quick: bool = False) -> Report:
     programs, rounds = (4, 1) if quick else (60, ROUNDS)
     one, five, twenty, check = by_values(1), by_values(5), by_values(20), by_check()
     ways: dict[str, Callable[[int], None]] = {
-        "bubblewrap": lambda count: bubblewrap(count),
+        "bubblewrap": bubblewrap,
         "five": lambda count: judge(count, CODE, five, "solve"),
         "one": lambda count: judge(count, CODE, one, "solve"),
         "twenty": lambda count: judge(count, CODE, twenty, "solve"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
 import json
 import os
 import shutil
@@ -9,12 +11,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards import code_execution
+from reward_kit.rewards import apps_coding_reward, code_execution, deepcoder_reward
 from reward_kit.rewards._support.code import host
 from reward_kit.rewards.apps_coding_reward import evaluate_apps_solution
 from reward_kit.rewards.code_execution import (
@@ -216,8 +219,17 @@ def test_a_completion_continues_its_prompt() -> None:
 
 @pytest.mark.parametrize(
     "tests",
-    [None, "", [], {}, [{"input": "1"}], [1, 2], '[{"input": "1", "expected_output": ', {"inputs": ["1"], "outputs": []}],
-)  # fmt: skip
+    [
+        None,
+        "",
+        [],
+        {},
+        [{"input": "1"}],
+        [1, 2],
+        '[{"input": "1", "expected_output": ',
+        {"inputs": ["1"], "outputs": 1},
+    ],
+)
 @pytest.mark.parametrize("reward", [fractional_code_reward, deepcoder_code_reward, evaluate_apps_solution])
 def test_tests_that_cannot_be_read_judge_nothing(reward: Any, tests: Any) -> None:
     result = reward(messages=answer("print(1)"), ground_truth=tests)
@@ -399,5 +411,11 @@ def test_a_killed_process_leaves_nothing() -> None:
     pytest.fail("the zygote's control group is still there")
 
 
-def test_the_public_names() -> None:
-    assert all(callable(vars(code_execution)[name]) for name in code_execution.__all__)
+@pytest.mark.parametrize("module", [code_execution, deepcoder_reward, apps_coding_reward])
+def test_the_examples_of_the_docstrings(module: ModuleType) -> None:
+    finder = doctest.DocTestFinder()
+    runner = doctest.DocTestRunner()
+    for name in module.__all__:
+        for test in finder.find(inspect.unwrap(vars(module)[name]), name, module):
+            runner.run(test)
+    assert runner.tries and not runner.failures
