@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -30,6 +31,8 @@ _CODE = 4
 """The descriptor on which the code under test is asked."""
 _FILE = "test_solution.py"
 _SHOWN = 500
+_MODULES = {name: name for name in (*sys.stdlib_module_names, "numpy", "pytest")} | {"np": "numpy", "pd": "pandas"}
+"""What tests call modules by."""
 
 Verdict = tuple[str, str | None]
 """The name of a test, and what was wrong; None where nothing was."""
@@ -89,7 +92,7 @@ class _Code(ModuleType):
     def __init__(self, name: str, link: Link, names: Mapping[str, Any]) -> None:
         super().__init__(name)
         vars(self)["_found"] = (link, names)
-        self.__all__ = [each for each in names if not each.startswith("_")]
+        self.__all__ = [each for each in names if not each.startswith("_") and not _taken(each, names[each])]
         self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -97,6 +100,11 @@ class _Code(ModuleType):
         if name not in names:
             raise AttributeError(f"the code defines no {name!r}")
         return _obtained(link, name, names[name])
+
+
+def _taken(name: str, kind: Any) -> bool:
+    """Whether a name has a meaning for tests that the code must not change for them unless they ask for it by name."""
+    return hasattr(builtins, name) or (kind[:1] == ["object"] and name in _MODULES)
 
 
 def _obtained(link: Link, name: str, kind: Any) -> Any:
@@ -196,8 +204,18 @@ class _Scene:
         for name in _mentioned([tree]):
             if name not in self._names or name in bound or hasattr(builtins, name):
                 continue
+            if name in _MODULES and name not in _called(tree):
+                with contextlib.suppress(ImportError):  # a module that the test forgot to import, and nobody's own
+                    place[name] = importlib.import_module(_MODULES[name])
+                continue
             if name == self._entry_point or name not in place:
                 place[name] = _obtained(self._link, name, self._names[name])
+
+
+def _called(tree: ast.Module) -> set[str]:
+    """The names that a source calls."""
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {function.id for function in calls if isinstance(function, ast.Name)}
 
 
 def _bound(tree: ast.Module) -> set[str]:

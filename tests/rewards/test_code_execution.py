@@ -103,7 +103,6 @@ def test_a_right_function_passes(how: str) -> None:
 @pytest.mark.parametrize(
     ("returned", "expected"),
     [
-        ("{1, 2}", [2, 1]),
         ("{1: 'a'}", {"1": "a"}),
         ("None", None),
         ("0.1 + 0.2", 0.30000000000000004),
@@ -115,6 +114,14 @@ def test_a_right_function_passes(how: str) -> None:
 )
 def test_values_of_many_kinds(returned: str, expected: Any) -> None:
     assert by_calls(f"def f(): return {returned}", "f", ([], expected)).score == 1.0
+
+
+def test_a_set_is_no_list() -> None:
+    tests = [{"input": "[2, 1]", "expected_output": "{1, 2}"}, {"input": "[2, 1]", "expected_output": "[1, 2]"}]
+    result = fractional_code_reward(
+        messages=answer("def f(xs): return set(xs)"), ground_truth=tests, function_to_call="f"
+    )
+    assert result.score == 0.5
 
 
 def test_numbers_may_be_near_where_that_is_asked_for() -> None:

@@ -144,6 +144,35 @@ async def test_a_module_of_any_name_is_the_code(zygotes: PythonZygote) -> None:
     assert (await zygotes.judge(CODE, [test], modules=["answer"])).ok
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert math.isclose(f(1), 1)",
+        "from solution import *\nassert abs(f(1) - 1) < 1e-6",
+        "from solution import *\nassert math.isclose(f(1), 1)",
+        "import math\nfrom solution import *\nassert math.isclose(f(1), 1)",
+        "assert isinstance(f(1), str)",
+        "assert sorted([f(1)]) == [1]",
+    ],
+)
+async def test_the_code_cannot_change_what_tests_mean(zygotes: PythonZygote, test: str) -> None:
+    code = """
+class Yes:
+    def __getattr__(self, name): return lambda *a, **k: True
+math = np = Yes()
+def abs(x): return 0
+def isinstance(*a): return True
+def sorted(x): return [1]
+def f(x): return -5
+"""
+    outcome = await zygotes.judge(code, [test])
+    assert outcome.kind == "judged" and not outcome.ok
+
+
+async def test_a_function_may_be_called_as_a_module_is(zygotes: PythonZygote) -> None:
+    assert (await zygotes.judge("def bisect(x): return x + 1", ["assert bisect(1) == 2"])).ok
+
+
 @pytest.mark.parametrize("test", ["assert (", "", "x = 1", "assert double(print)", "def test_a(): double(object())"])
 async def test_what_is_no_test_judges_nothing(zygotes: PythonZygote, test: str) -> None:
     assert (await zygotes.judge(CODE, [test])).kind == "unjudgeable"

@@ -50,7 +50,7 @@ _BUILTINS: Mapping[str, Callable[..., Any]] = {
 _MATH: Mapping[str, Callable[..., Any]] = {"math.isclose": math.isclose, "math.fabs": math.fabs, "math.sqrt": math.sqrt}
 _CONTAINERS: Mapping[type[ast.expr], Callable[..., Any]] = {ast.List: list, ast.Tuple: tuple, ast.Set: set}
 _SINGLETONS = (None, True, False)
-_ERRORS = (TypeError, ValueError, KeyError, IndexError, ArithmeticError)
+_ERRORS = (TypeError, ValueError, KeyError, IndexError, ArithmeticError, RecursionError)
 
 
 class UndecidedError(Exception):
@@ -83,7 +83,7 @@ def take_apart(tests: Sequence[str], entry_point: str | None) -> tuple[str, list
             return None
         function = functions.pop()
         checks = [_check(f"line {node.lineno} of test {number}", node, name) for number, name, node in statements]
-    except (UndecidedError, SyntaxError, RecursionError, MemoryError, *_ERRORS):
+    except (UndecidedError, SyntaxError, MemoryError, *_ERRORS):
         return None
     return (entry_point or function, checks) if checks else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 import warnings
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ _READS_INPUT = re.compile(
     r"\binput\s*\(|\bsys\.stdin\b|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bcin\b|\bscanf\b|\bgetline\b"
 )
 _LONGEST_PARSED = 1 << 20
+_WARNINGS = threading.Lock()
+"""Held while warnings are off, which they are for all threads at once."""
 
 
 class Block(NamedTuple):
@@ -88,7 +91,7 @@ def parses(code: str) -> bool:
     if len(code) > _LONGEST_PARSED:
         return False
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with _WARNINGS, warnings.catch_warnings(action="ignore"):
             ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

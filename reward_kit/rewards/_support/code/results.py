@@ -39,8 +39,8 @@ def shown(value: Any) -> str:
 def _written(value: Any) -> str:
     try:
         return repr(value)
-    except ValueError:  # an integer with more digits than Python writes
-        return "a very large number"
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes, or a list deep in lists
+        return "a value too large to be shown"
 
 
 def of_call(outcome: CallOutcome, right: bool) -> CaseResult:
