@@ -87,9 +87,10 @@ def be_program_again(code: CodeType, given: bytes) -> tuple[int, bytes]:
     What it leaves in the process, in modules or files, is there the next time. It finds its input and output where a
     program does.
     """
-    output = os.memfd_create("output")
-    for number, descriptor in ((0, _file_of(given)), (1, output)):
-        os.dup2(descriptor, number)
+    source, output = _file_of(given), os.memfd_create("output")
+    os.dup2(source, 0)
+    os.dup2(output, 1)
+    os.close(source)
     _open_streams()
     sys.argv = [MAIN]
     main = new_module("__main__", f"{WORK}/{MAIN}")

@@ -321,7 +321,7 @@ WRONG_PROGRAMS = {
     "leaves a child that holds its output": "import subprocess; subprocess.Popen(['sleep', '60']); print(0)",
     "reads what is expected": """
         import glob, json
-        for path in glob.glob('/**/*.json', recursive=True)[:100]:
+        for path in glob.glob('/*/*.json') + glob.glob('*') + glob.glob('/proc/*/cmdline'):
             try: print(json.load(open(path))[0]['expected_output'])
             except Exception: pass
         print(0)""",

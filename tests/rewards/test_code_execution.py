@@ -140,6 +140,11 @@ def test_a_special_judge_decides() -> None:
     assert by_input(code, ("12", "2"), ("7", "1"), special_judge=any_divisor).score == 0.5
 
 
+def test_a_thousand_tests_are_no_more_than_many() -> None:
+    cases = [(f"{n}\n", f"{n + 1}\n") for n in range(1500)]
+    assert by_input("print(int(input()) + 1)", *cases).score == 1.0
+
+
 # ── programs that are not ────────────────────────────────────────────────────────────────────────────────────────────
 
 
