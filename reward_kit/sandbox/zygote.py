@@ -233,7 +233,7 @@ class PythonZygote:
         *,
         entry_point: str | None = None,
         setup: str = "",
-        modules: Sequence[str] = ("solution",),
+        modules: Sequence[str] = (),
         stop_early: bool = False,
         files: Mapping[str, bytes] = _NO_FILES,
         timeout: float | None = None,
@@ -242,7 +242,8 @@ class PythonZygote:
         """Run test programs against `code`, in a process that the code cannot reach and that never loads it.
 
         A test is Python source: asserts that use the code's names, `check(candidate)`, which is given `entry_point`,
-        functions called `test…`, unittest's classes, or a file for pytest that imports one of `modules`. `setup` is
+        functions called `test…`, unittest's classes, or a file for pytest. The code is the module `solution`, and
+        every one of `modules` that is not there. `setup` is
         run before them, beside them. What crosses to the code and back is plain data. Time and CPU time are limited
         for all of them together. `stop_early`: the first test that fails is the last.
         """

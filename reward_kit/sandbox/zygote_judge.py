@@ -102,6 +102,15 @@ class _Code(ModuleType):
         return _obtained(link, name, names[name])
 
 
+def _missing(names: list[str]) -> Iterator[str]:
+    """The modules that are not there, with the packages that they would be in, and the one called `solution`."""
+    yield "solution"
+    for name in names:
+        parts = name.split(".")
+        if parts[0] == "solution" or importlib.util.find_spec(parts[0]) is None:
+            yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
+
+
 def _taken(name: str, kind: Any) -> bool:
     """Whether a name has a meaning for tests that the code must not change for them unless they ask for it by name."""
     return hasattr(builtins, name) or (kind[:1] == ["object"] and name in _MODULES)
@@ -139,7 +148,7 @@ class _Scene:
         self._entry_point: str | None = settings["entry_point"]
         names, _ = link.ask("names")
         self._names: dict[str, Any] = names if isinstance(names, dict) else {}
-        for name in settings["modules"]:
+        for name in _missing(settings["modules"]):
             sys.modules[name] = _Code(name, link, self._names)
         self._home = new_module("tests_of_solution", f"{WORK}/{_FILE}")
         for name, kind in self._names.items():

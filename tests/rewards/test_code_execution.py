@@ -89,6 +89,10 @@ RETURNS_PAIRS = {
     "with noise": "def f(n):\n    print('called', n)\n    return [[i, i * i] for i in range(n)]",
     "of a subclass": "class L(list): pass\ndef f(n): return L([i, i * i] for i in range(n))",
     "by a method": "class Solution:\n    def f(self, n): return [[i, i ** 2] for i in range(n)]",
+    "by a method with usual imports": """
+        class Solution:
+            def f(self, n: int) -> List[List[int]]:
+                return [[i, pow(i, 2, 1000)] for i in takewhile(lambda i: i < n, count())]""",
     "with state kept": "seen = []\ndef f(n):\n    seen.append(n); return [[i, i * i] for i in range(seen[0])]",
     "async style names": "import math\nf = lambda n: [[i, int(math.pow(i, 2))] for i in range(n)]",
 }

@@ -141,7 +141,9 @@ async def test_a_set_up_is_beside_the_tests_and_not_beside_the_code(zygotes: Pyt
 
 async def test_a_module_of_any_name_is_the_code(zygotes: PythonZygote) -> None:
     test = "import answer\nfrom answer import double\nfrom answer import *\nassert answer.double(1) == double(1) == 2"
-    assert (await zygotes.judge(CODE, [test], modules=["answer"])).ok
+    assert (await zygotes.judge(CODE, [test], modules=["answer", "json"])).ok
+    test = "import json\nfrom src.deep.answer import double\nassert json.dumps(double(1)) == '2'"
+    assert (await zygotes.judge(CODE, [test], modules=["src.deep.answer", "json"])).ok
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ asserts    as values, where the tests are no more than that; else the test progr
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -25,6 +26,9 @@ __all__ = ["Judge", "Options", "judge_python", "run_python"]
 
 Judge: TypeAlias = Callable[[str, str, str], bool]
 """A special judge: whether an output is right, from input, expected output and output."""
+_STARRED = ("collections", "itertools", "functools", "heapq", "bisect", "math", "builtins", "typing")
+_IMPORTED = ("collections", "itertools", "functools", "heapq", "bisect", "math", "random", "re", "string", "sys")
+_USUAL_IMPORTS = "".join([*(f"from {name} import *; " for name in _STARRED), f"import {', '.join(_IMPORTED)}\n"])
 _LOOK_AFTER = 0.25
 """Seconds after which results are looked at before more calls are made, where the first failure decides."""
 
@@ -117,7 +121,7 @@ def _of_output(outcome: CallOutcome, right: bool) -> CaseResult:
 
 
 async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Options) -> list[CaseResult]:
-    function = _reachable(code, tests.function)
+    code, function = _reachable(code, tests.function)
     found: list[CaseResult] = []
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
@@ -161,10 +165,16 @@ async def _call(
         raise GroundTruthError(f"The arguments of a test cannot be handed over: {error}. Give plain values.") from error
 
 
-def _reachable(code: str, function: str) -> str:
-    """How the function is called: tests name a method of the class `Solution` by itself."""
+def _reachable(code: str, function: str) -> tuple[str, str]:
+    """The code, and how the function is called in it.
+
+    Tests name a method of the class `Solution` by itself. Such code is written for a place where the usual modules are
+    there already, so they are.
+    """
     inside = "class Solution" in code and not any(line.startswith(f"def {function}") for line in code.splitlines())
-    return f"Solution().{function}" if inside and function.isidentifier() else function
+    if not inside or not function.isidentifier():
+        return code, function
+    return code if "from __future__" in code else _USUAL_IMPORTS + code, f"Solution().{function}"
 
 
 # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -247,17 +257,8 @@ def _judged(outcome: JudgeOutcome, tests: int) -> list[CaseResult]:
 
 
 def _modules(tests: Sequence[str]) -> list[str]:
-    """The modules that tests import and that only the code can be: `solution`, and those that nobody has."""
-    import ast
-    from importlib.util import find_spec
-
-    names = {"solution"}
-    for test in tests:
-        if not parses(test):
-            continue
-        for node in ast.walk(ast.parse(test)):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module)
-            elif isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-    return sorted(name for name in names if name == "solution" or ("." not in name and find_spec(name) is None))
+    """Every module that tests import. Those that are not there when they run are the code."""
+    trees = [ast.parse(test) for test in tests if parses(test)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return sorted(named | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names})
