@@ -148,7 +148,7 @@ literals = plain.filter(lambda value: "inf" not in repr(value)).map(repr)
 @given(literals, literals, literals, st.sampled_from(["==", "!=", "<", "in", "is not None and 1 =="]))
 def test_a_check_means_what_python_means(argument: str, expected: str, returned: str, op: str) -> None:
     source = f"assert f({argument}) {op} {expected}"
-    taken = take_apart([source], None)
+    taken = take_apart((source,), None)
     if taken is None:
         assert "and" in op
         return
@@ -183,7 +183,7 @@ def test_a_check_means_what_python_means(argument: str, expected: str, returned:
     ],
 )
 def test_what_is_taken_apart_and_what_is_not(test: str, values: list[Any] | None, holds: bool | None) -> None:
-    taken = take_apart([test], None)
+    taken = take_apart((test,), None)
     assert (taken is None) is (values is None)
     if taken is not None:
         assert taken[1][0].holds(values or []) is holds

@@ -10,6 +10,7 @@ operations on small values are known here; whatever else a test does, it is run 
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,8 +75,12 @@ class Check(NamedTuple):
             return False
 
 
-def take_apart(tests: Sequence[str], entry_point: str | None) -> tuple[str, list[Check]] | None:
-    """The function that is tested and the checks, or None where there is more to a test than that."""
+@functools.lru_cache(maxsize=256)
+def take_apart(tests: tuple[str, ...], entry_point: str | None) -> tuple[str, list[Check]] | None:
+    """The function that is tested and the checks, or None where there is more to a test than that.
+
+    Remembered, because the same tests judge all answers to a prompt.
+    """
     try:
         statements = [each for test in tests for each in _asserts(test, entry_point)]
         functions = {function for _, function, _ in statements} or {""}

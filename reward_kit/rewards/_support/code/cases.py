@@ -10,6 +10,7 @@ A ground truth that is none of these is a `GroundTruthError`: nothing can be jud
 from __future__ import annotations
 
 import ast
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ def _parsed(text: str) -> Any:
         return text
 
 
+@functools.lru_cache(maxsize=256)
 def _is_test_program(text: str) -> bool:
     try:
         tree = ast.parse(text)
