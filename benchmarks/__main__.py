@@ -22,6 +22,7 @@ from benchmarks import (
     latency,
     memory,
     resume,
+    rewards_code,
     rewards_text,
     rewards_tools,
     sandbox,
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "sandbox": sandbox.main,
     "zygote": zygote.main,
     "analysis": analysis.main,
+    "rewards_code": rewards_code.main,
 }
 """Every benchmark with a goal, by name."""
 

@@ -19,11 +19,12 @@ user namespaces) programs run as that user, seeing as little.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -33,9 +34,10 @@ from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Probe
 from reward_kit.sandbox.zygote_plain import decode, encode
 from reward_kit.sandbox.zygote_process import ADVICE, Zygote
-from reward_kit.sandbox.zygote_wire import MAIN, SOLUTION, Message
+from reward_kit.sandbox.zygote_root import HIDDEN
+from reward_kit.sandbox.zygote_wire import MAIN, SOLUTION, Message, longest
 
-__all__ = ["CallOutcome", "PythonZygote"]
+__all__ = ["CallOutcome", "JudgeOutcome", "PythonZygote"]
 
 _GRACE_SECONDS: Final = 30.0
 _LIMITS: Final = Limits()
@@ -62,6 +64,25 @@ class CallOutcome:
         return self.kind == "returned"
 
 
+@dataclass(frozen=True)
+class JudgeOutcome:
+    """What test programs said of code."""
+
+    kind: Literal["judged", "timed_out", "died", "unjudgeable"]
+    """`unjudgeable`: the tests themselves cannot be run, whatever the code is. `died`: their process was ended."""
+    verdicts: tuple[tuple[str, str | None], ...] = ()
+    """Each test's name, and what was wrong; None where nothing was."""
+    error: str = ""
+    oom_killed: bool = False
+    exposed: bool = False
+    """The code could have ended the tests' process: both are the same user, where zygotes have no privileges."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every test passed."""
+        return self.kind == "judged" and all(error is None for _, error in self.verdicts)
+
+
 class PythonZygote:
     """A pool of zygotes. Each does one thing at a time; those that die are replaced."""
 
@@ -73,10 +94,14 @@ class PythonZygote:
         preload: Sequence[str] = (),
         python: str | None = None,
     ) -> None:
-        """`size` zygotes (one a core), in the interpreter `python` (this one) with the modules `preload` imported."""
+        """`size` zygotes (one a core), in the interpreter `python` with the modules `preload` imported.
+
+        Left out, it is this interpreter, with what is installed for it; where it is a virtual environment under /tmp,
+        which sandboxes have for themselves, the one that it was made from.
+        """
         self._limits = limits
         self._preload = tuple(preload)
-        self._python = python or sys.executable
+        self._python = python or _own_python()
         self._idle: asyncio.LifoQueue[Zygote | None] = asyncio.LifoQueue()
         self._size = size or os.cpu_count() or 1
         for _ in range(self._size):
@@ -96,6 +121,12 @@ class PythonZygote:
         """End every zygote and everything in it. What still runs fails with a `SandboxError`. May be called twice."""
         self._closed = True
         await asyncio.gather(*[self._retire(zygote) for zygote in list(self._alive)])
+
+    def abandon(self) -> None:
+        """In a forked copy of the process that started them: close our copies of the connections, and nothing else."""
+        self._closed = True
+        for zygote in self._alive:
+            zygote.abandon()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -126,12 +157,12 @@ class PythonZygote:
         header |= {"source": MAIN, "argv": list(argv)}
         blobs = [stdin, _source(code, MAIN, files), *files.values()]
         async with self._zygote() as zygote:
-            answer = await zygote.ask(header, blobs, seconds + _GRACE_SECONDS)
+            answer = await zygote.ask(header, blobs, longest(seconds) + _GRACE_SECONDS)
         return _exec_result(answer)
 
     # ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(
+    async def call(  # noqa: PLR0913 - each is a choice of its own
         self,
         code: str,
         function: str,
@@ -139,6 +170,8 @@ class PythonZygote:
         *,
         isolated: bool = True,
         stop_early: bool = False,
+        look_after: float = 1e9,
+        loose: bool = False,
         files: Mapping[str, bytes] = _NO_FILES,
         timeout: float | None = None,
         limits: Limits | None = None,
@@ -149,18 +182,79 @@ class PythonZygote:
         each call on its own, and for loading. `isolated`: each call runs in a copy of the process as it was when the
         code had been loaded, and nothing of a call lasts until the next; without it they run in one process, as in an
         ordinary test file, which is cheaper, and where state that a wrong program keeps makes a later call fail.
-        `stop_early`: the first call that does not return is the last to be made.
+        `stop_early`: the first call that does not return is the last to be made. `look_after`: so is one that is made
+        when so many seconds have passed, so that the caller can look at results before more are made. `loose`: a
+        returned iterator, range or view is the list of what it gives, and a decimal or fraction a number; else these
+        are not plain data.
 
         What the results should be stays here: the sandbox is never given it.
         """
         header, seconds = self._header("call", files, timeout, limits)
         header |= {"source": SOLUTION, "function": function, "isolated": isolated, "stop_early": stop_early}
-        header["answer_bytes"] = header["limits"]["output_bytes"]
+        header |= {"loose": loose, "look_after": look_after}
         calls = [encode(list(given)).encode() for given in arguments]
-        blobs = [_source(code, SOLUTION, files), *files.values(), *calls]
+        return await self._calls(header, [_source(code, SOLUTION, files), *files.values()], calls, seconds)
+
+    async def run_each(
+        self,
+        code: str,
+        inputs: Sequence[bytes],
+        *,
+        stop_early: bool = False,
+        look_after: float = 1e9,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+    ) -> list[CallOutcome]:
+        """Run `code` as a program once for each input, all in one process; what it printed is the value of an outcome.
+
+        For programs that a fresh process costs more than they do. One that succeeds here would succeed in `run`. One
+        that does not may be the victim of what an earlier run left in the process or its files, unless it is the first
+        and it `raised` or `returned`: ask `run`. Exit codes other than 0 are `raised`.
+        """
+        header, seconds = self._header("call", _NO_FILES, timeout, limits)
+        header |= {"source": MAIN, "function": None, "isolated": False, "stop_early": stop_early}
+        header |= {"look_after": look_after}
+        return await self._calls(header, [_source(code, MAIN, _NO_FILES)], inputs, seconds)
+
+    async def _calls(
+        self, header: dict[str, Any], task: list[bytes], calls: Sequence[bytes], seconds: float
+    ) -> list[CallOutcome]:
+        header["answer_bytes"] = header["limits"]["output_bytes"]
         async with self._zygote() as zygote:
-            answer = await zygote.ask(header, blobs, 2 * seconds * (len(calls) + 1) + _GRACE_SECONDS)
+            within = 2 * longest(seconds) * (len(calls) + 1) + _GRACE_SECONDS
+            answer = await zygote.ask(header, [*task, *calls], within)
         return _call_outcomes(answer, len(calls))
+
+    # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def judge(  # noqa: PLR0913 - each is a choice of its own
+        self,
+        code: str,
+        tests: Sequence[str],
+        *,
+        entry_point: str | None = None,
+        setup: str = "",
+        modules: Sequence[str] = (),
+        stop_early: bool = False,
+        files: Mapping[str, bytes] = _NO_FILES,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+    ) -> JudgeOutcome:
+        """Run test programs against `code`, in a process that the code cannot reach and that never loads it.
+
+        A test is Python source: asserts that use the code's names, `check(candidate)`, which is given `entry_point`,
+        functions called `test…`, unittest's classes, or a file for pytest. The code is the module `solution`, and
+        every one of `modules` that is not there. `setup` is
+        run before them, beside them. What crosses to the code and back is plain data. Time and CPU time are limited
+        for all of them together. `stop_early`: the first test that fails is the last.
+        """
+        header, seconds = self._header("judge", files, timeout, limits)
+        header |= {"source": SOLUTION, "entry_point": entry_point, "modules": list(modules), "stop_early": stop_early}
+        blobs = [json.dumps(list(tests)).encode(), setup.encode(), _source(code, SOLUTION, files), *files.values()]
+        async with self._zygote() as zygote:
+            answer = await zygote.ask(header, blobs, longest(seconds) + _GRACE_SECONDS)
+            exposed = not zygote.traits["privileged"]
+        return replace(_judge_outcome(answer), exposed=exposed)
 
     # ── the self-test ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -228,6 +322,12 @@ class PythonZygote:
         return {"do": do, "files": list(files), "timeout": seconds, "limits": asdict(chosen)}, seconds
 
 
+def _own_python() -> str:
+    """This interpreter; the one its virtual environment is made from, where that is in a place sandboxes do not see."""
+    hidden = any(PurePosixPath(sys.prefix).is_relative_to(place) for place in HIDDEN)
+    return sys._base_executable if hidden else sys.executable  # type: ignore[attr-defined]
+
+
 def _check_names(files: Mapping[str, bytes]) -> None:
     for name in files:
         path = PurePosixPath(name)
@@ -244,6 +344,15 @@ def _source(code: str, name: str, files: Mapping[str, bytes]) -> bytes:
 def _exec_result(answer: Message) -> ExecResult:
     stdout, stderr, both = [blob.decode(errors="replace") for blob in answer.blobs]
     return ExecResult(stdout=stdout, stderr=stderr, output=both or stdout or stderr, **answer.header)
+
+
+def _judge_outcome(answer: Message) -> JudgeOutcome:
+    facts = answer.header["verdict"]
+    content = answer.blobs[0].decode(errors="replace")
+    if facts["kind"] == "loaded":
+        return JudgeOutcome("judged", tuple((str(name), error) for name, error in json.loads(content)))
+    kinds: dict[str, Literal["timed_out", "unjudgeable"]] = {"timed_out": "timed_out", "unjudgeable": "unjudgeable"}
+    return JudgeOutcome(kinds.get(facts["kind"], "died"), error=content, oom_killed=facts["oom_killed"])
 
 
 def _call_outcomes(answer: Message, calls: int) -> list[CallOutcome]:

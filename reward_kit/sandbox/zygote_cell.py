@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 from reward_kit.sandbox import zygote_kernel as kernel
 from reward_kit.sandbox.memory import MemoryWatch
 from reward_kit.sandbox.zygote_memory import MemoryMeter
-from reward_kit.sandbox.zygote_wire import WORK
+from reward_kit.sandbox.zygote_wire import WORK, longest
 
-__all__ = ["Cell", "Ending", "Forker", "OwnerGoneError", "Watch", "file_of"]
+__all__ = ["Cell", "Ending", "Forker", "OwnerGoneError", "Part", "Patience", "Watch", "file_of"]
 
 _ENTERED = b"+"
 _REPLY_BYTES = 1 << 16
-_NO_CLOCK = -1
 _FIRST_LOOK, _NEVER = 0.02, 3600.0
 _CPU_COUNTED = 0.8
 """The kernel enforces its limit by ticks, and reports time more finely: the two differ on a busy machine."""
@@ -60,6 +59,14 @@ class Forker(NamedTuple):
     """To reward-kit."""
 
 
+class Part(NamedTuple):
+    """One of a cell's programs."""
+
+    streams: Sequence[int]
+    """What become its descriptors 0, 1, 2 …"""
+    task: bytes
+
+
 def file_of(content: bytes) -> int:
     """A descriptor to read this content from, at any pace and as often as one likes; nobody can write to it."""
     if not content:
@@ -76,50 +83,63 @@ def file_of(content: bytes) -> int:
 class Cell:
     """A program in a process namespace of its own. `end` must be called."""
 
-    def __init__(self, forker: Forker, limits: Mapping[str, Any], streams: Sequence[int], task: bytes) -> None:
-        """Start a task, with `streams` as its descriptors 0, 1, 2 …; `OSError` when it does not become the program."""
+    def __init__(self, forker: Forker, limits: Mapping[str, Any], *parts: Part) -> None:
+        """Start a task, or two that share nothing but their end; `OSError` when one does not become its program.
+
+        The first is the program whose end is the cell's.
+        """
         self._forker = forker
         self._cpu_limit = max(1, limits["cpu_seconds"])
         if forker.meter:
             forker.meter.begin(limits["memory_mb"])
         entering, entered = os.pipe()
-        content = file_of(task)
-        try:
-            socket.send_fds(forker.connection, [json.dumps(limits).encode()], [*streams, content, entered])
-        finally:
-            os.close(content)
-            os.close(entered)
-        answer, descriptors, _, _ = socket.recv_fds(forker.connection, _REPLY_BYTES, 2)
+        answer, descriptors = self._ask(limits, parts, entered)
         if not descriptors:
             os.close(entering)
             raise OSError(_complaint(answer))
-        self._namespace, self._program = descriptors
+        self._namespace, *self._programs = descriptors
         self._memory_bytes = limits["memory_mb"] << 20
         self._memory: MemoryWatch | None = None
         self._proc = -1
         self._kills = 0
-        report = os.read(entering, _REPLY_BYTES)
+        report = b"".join(iter(lambda: os.read(entering, _REPLY_BYTES), b""))
         os.close(entering)
         self._began = time.monotonic()
-        if report != _ENTERED:
+        if report != _ENTERED * len(parts):
             self._finish()
-            raise OSError(f"the run could not begin: {report.decode(errors='replace') or 'it was killed'}")
+            told = report.replace(_ENTERED, b"").decode(errors="replace")
+            raise OSError(f"the run could not begin: {told or 'it was killed'}")
+
+    def _ask(self, limits: Mapping[str, Any], parts: Sequence[Part], entered: int) -> tuple[bytes, list[int]]:
+        contents = [file_of(part.task) for part in parts]
+        given = [[*part.streams, content, entered] for part, content in zip(parts, contents, strict=True)]
+        request = {"limits": limits, "descriptors": [len(each) for each in given]}
+        try:
+            socket.send_fds(
+                self._forker.connection, [json.dumps(request).encode()], [fd for each in given for fd in each]
+            )
+        finally:
+            for descriptor in (*contents, entered):
+                os.close(descriptor)
+        answer, descriptors, _, _ = socket.recv_fds(self._forker.connection, _REPLY_BYTES, 1 + len(parts))
+        return answer, list(descriptors)
 
     def cpu_seconds(self) -> float:
-        """CPU time its first process has used so far; 0 once it has ended."""
-        try:
-            return time.clock_gettime(self._cpu_clock)
-        except OSError:
-            return 0.0
+        """CPU time its first processes have used so far; nothing of those that have ended."""
+        return sum(map(_cpu_of, self._clocks))
+
+    def starved_seconds(self) -> float:
+        """How long threads of its first processes were ready to run and got no processor."""
+        return sum(map(_starved, self._pids))
 
     @functools.cached_property
-    def _pid(self) -> int:
-        rows = Path(f"/proc/self/fdinfo/{self._program}").read_text().splitlines()
-        return next(int(row.split()[1]) for row in rows if row.startswith("Pid:"))
+    def _pids(self) -> list[int]:
+        rows = [Path(f"/proc/self/fdinfo/{program}").read_text().splitlines() for program in self._programs]
+        return [int(row.split()[1]) for lines in rows for row in lines if row.startswith("Pid:")]
 
     @functools.cached_property
-    def _cpu_clock(self) -> int:
-        return kernel.process_cpu_clock(self._pid) if self._pid > 0 else _NO_CLOCK
+    def _clocks(self) -> list[int]:
+        return [kernel.process_cpu_clock(pid) for pid in self._pids if pid > 0]
 
     def look_at_memory(self) -> float:
         """Where no control group bounds its memory, see to it; seconds until that should be done again."""
@@ -134,12 +154,13 @@ class Cell:
         return self._memory.pause if self._memory and self._memory.pause is not None else _FIRST_LOOK
 
     def _watch_memory(self) -> MemoryWatch | None:
-        root = f"/proc/{self._pid}/root"
+        """All its programs are in one process namespace; each has writable directories of its own."""
+        roots = [f"/proc/{pid}/root" for pid in self._pids if pid > 0]
         try:
-            self._proc = os.open(f"{root}/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:  # it has ended
+            self._proc = os.open(f"{roots[0]}/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (OSError, IndexError):  # it has ended
             return None
-        stores = (f"{root}/tmp", f"{root}{WORK}")
+        stores = tuple(f"{root}{place}" for root in roots for place in ("/tmp", WORK))
         watch = MemoryWatch(self._proc, self._memory_bytes, self._exhausted, stores=stores, has_segments=False)
         watch.begin()
         watch.look()
@@ -168,8 +189,8 @@ class Cell:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._namespace, signal.SIGKILL)
         answer = self._forker.connection.recv(_REPLY_BYTES)
-        os.close(self._namespace)
-        os.close(self._program)
+        for descriptor in (self._namespace, *self._programs):
+            os.close(descriptor)
         if self._proc >= 0:
             os.close(self._proc)
         return answer
@@ -184,11 +205,47 @@ class Cell:
         return Ending(exit_code, ended_by, killed, wall, facts["cpu_seconds"], peak)
 
 
+def _cpu_of(clock: int) -> float:
+    try:
+        return time.clock_gettime(clock)
+    except OSError:
+        return 0.0
+
+
+def _starved(pid: int) -> float:
+    """The kernel counts it for each thread, in nanoseconds."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                total += int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1])
+    return total / 1e9
+
+
 def _complaint(answer: bytes) -> str:
     """What the zygote said instead of doing it."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
         return str(json.loads(answer)["error"])
     return "the zygote has died"
+
+
+class Patience:
+    """How long a cell is waited for: the time it got no processor does not count, within reason."""
+
+    def __init__(self, cell: Cell, seconds: float) -> None:
+        """From now on, `seconds` of its own."""
+        self._cell = cell
+        self._began = time.monotonic()
+        self._seconds = seconds
+        self.deadline = self._began + seconds
+
+    def is_over(self) -> bool:
+        """Whether to give up; else `deadline` is when to ask again."""
+        if time.monotonic() < self.deadline:
+            return False
+        given = min(self._seconds + self._cell.starved_seconds(), longest(self._seconds))
+        self.deadline = self._began + given
+        return time.monotonic() >= self.deadline
 
 
 class Watch:

@@ -8,6 +8,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +20,17 @@ from reward_kit.sandbox import syscalls
 from reward_kit.sandbox import zygote_kernel as kernel
 from reward_kit.sandbox import zygote_root as root
 from reward_kit.sandbox.processes import most_processes
-from reward_kit.sandbox.zygote_harness import answer_calls
+from reward_kit.sandbox.zygote_harness import answer_calls, answer_runs
+from reward_kit.sandbox.zygote_judge import judge_program
+from reward_kit.sandbox.zygote_objects import serve_objects
 from reward_kit.sandbox.zygote_program import be_program, refresh_interpreter
 from reward_kit.sandbox.zygote_wire import WORK, Message, unpack
 
 __all__ = ["Slot", "become"]
 
 _MIB = 1 << 20
+_ABOVE = 64
+"""Descriptors of a run have lower numbers, as long as they are being arranged."""
 _RESERVE = 3
 """Processes of a user's own zygote, which count against the limit where they are the same user's."""
 
@@ -41,6 +46,10 @@ class Slot(NamedTuple):
     seccomp: bytes
     own_processes: int
     """The zygote's own process namespace, to which it returns after each fork."""
+
+    def of(self, number: int) -> Slot:
+        """The slot of a cell's first program, or of its second, which is yet another user where that can be."""
+        return self._replace(uid=self.uid + number) if self.privileged else self
 
 
 def become(slot: Slot, limits: Mapping[str, Any], descriptors: Sequence[int]) -> None:
@@ -71,8 +80,9 @@ def _enter(slot: Slot, limits: Mapping[str, Any]) -> None:
 
 
 def _keep(descriptors: Sequence[int]) -> None:
-    """Number these from 0 and close all others. None of them has so low a number yet: those are the zygote's own."""
-    for number, descriptor in enumerate(descriptors):
+    """Number these from 0 and close all others."""
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in descriptors]
+    for number, descriptor in enumerate(high):
         os.dup2(descriptor, number)
     os.closerange(len(descriptors), os.sysconf("SC_OPEN_MAX"))
 
@@ -122,7 +132,13 @@ def _prepared(task: Message) -> Callable[[], int]:
     """Have everything ready for the task; what is returned does it, and returns the process's exit status."""
     header = task.header
     code = task.blobs[0]
+    if header["do"] == "judge":
+        kernel.protect_memory(True)  # what it knows is not for the code it judges
+        refresh_interpreter({})
+        return partial(judge_program, code, task.blobs[1], header)
     refresh_interpreter(dict(zip([header["source"], *header["files"]], task.blobs, strict=True)))
     if header["do"] == "call":
-        return partial(answer_calls, code, header)
+        return partial(answer_calls if header["function"] else answer_runs, code, header)
+    if header["do"] == "serve":
+        return partial(serve_objects, code)
     return partial(be_program, code, header["argv"])

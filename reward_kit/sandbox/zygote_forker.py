@@ -33,7 +33,7 @@ _USUAL = (
 )
 """What small programs import most, so that none of them pays for it."""
 _REQUEST_BYTES = 1 << 16
-_MOST_DESCRIPTORS = 8
+_MOST_DESCRIPTORS = 16
 
 
 def settle(settings: Mapping[str, Any], uid: int, privileged: bool) -> Slot:
@@ -70,7 +70,8 @@ def _preload(names: Sequence[str]) -> None:
 def fork_runs(slot: Slot, supervisor: socket.socket) -> None:
     """Start runs as the supervisor asks for them, one at a time, until it is gone.
 
-    It is sent limits and descriptors, answers "started" with the run's first two processes, and then how it ended.
+    It is sent limits and descriptors, answers "started" with the namespace's first process and the run's own, one or
+    two, and then how the first of those ended.
     """
     while True:
         request, descriptors, _, _ = socket.recv_fds(supervisor, _REQUEST_BYTES, _MOST_DESCRIPTORS)
@@ -82,38 +83,45 @@ def fork_runs(slot: Slot, supervisor: socket.socket) -> None:
             supervisor.send(json.dumps({"error": str(error)}).encode())
 
 
-def _run(slot: Slot, limits: Mapping[str, Any], descriptors: Sequence[int], supervisor: socket.socket) -> bytes:
+def _run(slot: Slot, request: Mapping[str, Any], descriptors: Sequence[int], supervisor: socket.socket) -> bytes:
     """One run from its start to its end, and the end of all that it started."""
-    init, pid = _fork(slot, limits, descriptors)
+    init, pids = _fork(slot, request, descriptors)
     try:
-        first = [os.pidfd_open(init), os.pidfd_open(pid)]
+        first = [os.pidfd_open(pid) for pid in (init, *pids)]
         socket.send_fds(supervisor, [b"started"], first)
         for descriptor in (*first, *descriptors):
             os.close(descriptor)
-        _, status, usage = os.wait4(pid, 0)
+        _, status, usage = os.wait4(pids[0], 0)
     finally:
-        _end(init)
+        _end(init, pids[1:])
     cpu = usage.ru_utime + usage.ru_stime
     return json.dumps({"status": status, "cpu_seconds": cpu, "largest": usage.ru_maxrss * 1024}).encode()
 
 
-def _fork(slot: Slot, limits: Mapping[str, Any], descriptors: Sequence[int]) -> tuple[int, int]:
-    """Make a process namespace, its first process, and the run. Only the zygote returns."""
+def _fork(slot: Slot, request: Mapping[str, Any], descriptors: Sequence[int]) -> tuple[int, list[int]]:
+    """Make a process namespace, its first process, and the run's one or two. Only the zygote returns."""
     syscalls.unshare(syscalls.CLONE_NEWPID)
+    pids: list[int] = []
     try:
         init = kernel.spawn_init()
+        remaining = list(descriptors)
         try:
-            pid = os.fork()
+            for number, count in enumerate(request["descriptors"]):
+                own, remaining = remaining[:count], remaining[count:]
+                pid = os.fork()
+                if not pid:
+                    become(slot.of(number), request["limits"], own)
+                pids.append(pid)
         except OSError:
-            _end(init)
+            _end(init, pids)
             raise
-        if not pid:
-            become(slot, limits, descriptors)
     finally:
         syscalls.setns(slot.own_processes, syscalls.CLONE_NEWPID)  # else the next namespace could not be made
-    return init, pid
+    return init, pids
 
 
-def _end(init: int) -> None:
+def _end(init: int, others: Sequence[int]) -> None:
+    """Kill everything in the namespace. Its first process ends when nobody is left there, so it is awaited last."""
     os.kill(init, signal.SIGKILL)
-    os.waitpid(init, 0)
+    for pid in (*others, init):
+        os.waitpid(pid, 0)

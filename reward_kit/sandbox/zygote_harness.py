@@ -13,66 +13,86 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from reward_kit.sandbox.zygote_frames import CHANNEL, Frames, described
 from reward_kit.sandbox.zygote_plain import decode, encode
-from reward_kit.sandbox.zygote_program import new_module
-from reward_kit.sandbox.zygote_wire import LENGTH, NONCE_BYTES, SOLUTION, WORK
+from reward_kit.sandbox.zygote_program import be_program_again, load_module, new_module
+from reward_kit.sandbox.zygote_wire import MAIN, SOLUTION, WORK
 
-__all__ = ["answer_calls"]
+__all__ = ["answer_calls", "answer_runs"]
 
-_CHANNEL = 3
-_MESSAGE_CHARACTERS = 2000
+_Work = Callable[[bytes], str]
+"""What a request's bytes are given to, and what gives the text of the answer."""
+
 # Taken before the code runs, so that a program which replaces them for its own ends still gets its answers out.
-_read, _write, _exit = os.read, os.write, os._exit
+_exit = os._exit
 _fork, _wait, _kill, _yield = os.fork, os.waitpid, os.kill, os.sched_yield
 
 
 def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
     """Load `code` as a module, then answer calls until there are no more."""
-    os.set_inheritable(_CHANNEL, False)
+    frames = Frames(CHANNEL)
     sys.argv = [SOLUTION]
     solution = new_module("solution", f"{WORK}/{SOLUTION}")
-    nonce = _exactly(NONCE_BYTES)
-    _send(nonce, _load(code, solution))
-    while call := _receive():
+    nonce = frames.nonce()
+    error = load_module(code, solution)
+    frames.send(nonce, b"L" if error is None else b"X" + described(error))
+
+    def call(arguments: bytes) -> str:
+        function = eval(settings["function"], vars(solution))
+        return encode(function(*decode(arguments.decode())), loose=settings["loose"])
+
+    while request := frames.receive():
         if settings["isolated"]:
-            _answer_in_copy(*call, settings, solution)
+            _answer_in_copy(frames, *request, call, settings)
         else:
-            _send(call[0], _answer(call[1], settings, solution))
+            frames.send(request[0], _answer(request[1], call, settings))
     return 0
 
 
-def _load(code: bytes, solution: ModuleType) -> bytes:
+def answer_runs(code: bytes, settings: Mapping[str, Any]) -> int:
+    """Run `code` as a program for each input, one after the other in this process."""
+    frames = Frames(CHANNEL)
+    nonce = frames.nonce()
     try:
-        exec(compile(code, str(solution.__file__), "exec", dont_inherit=True), vars(solution))
-    except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
-        return b"X" + _described(error)
-    return b"L"
+        compiled = compile(code, f"{WORK}/{MAIN}", "exec", dont_inherit=True)
+    except BaseException as error:  # noqa: BLE001 - whatever is wrong with the code is its answer
+        frames.send(nonce, b"X" + described(error))
+        return 0
+    frames.send(nonce, b"L")
+
+    def run(given: bytes) -> str:
+        status, printed = be_program_again(compiled, given)
+        if status:
+            raise SystemExit(status)
+        return encode(printed.decode(errors="replace"))
+
+    while request := frames.receive():
+        frames.send(request[0], _answer(request[1], run, settings))
+    return 0
 
 
-def _answer(arguments: bytes, settings: Mapping[str, Any], solution: ModuleType) -> bytes:
+def _answer(arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> bytes:
     try:
-        function = eval(settings["function"], vars(solution))
-        value = encode(function(*decode(arguments.decode()))).encode()
+        value = work(arguments).encode()
     except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
-        return b"X" + _described(error)
+        return b"X" + described(error)
     if len(value) > settings["answer_bytes"]:
         return b"XValueError: the returned value takes %d bytes, too many to be looked at" % len(value)
     return b"R" + value
 
 
-def _answer_in_copy(nonce: bytes, arguments: bytes, settings: Mapping[str, Any], solution: ModuleType) -> None:
+def _answer_in_copy(frames: Frames, nonce: bytes, arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> None:
     """Answer in a copy of this process; afterwards it is gone, with all that it started, and its end is told."""
     copy = _fork()
     if not copy:
-        _send(nonce, _answer(arguments, settings, solution))
+        frames.send(nonce, _answer(arguments, work, settings))
         _exit(0)
     _, ended = _wait(copy, 0)
     _clear()
-    _send(nonce, b"E%d" % ended)
+    frames.send(nonce, b"E%d" % ended)
 
 
 def _clear() -> None:
@@ -83,39 +103,3 @@ def _clear() -> None:
             with contextlib.suppress(ChildProcessError):
                 _wait(-1, os.WNOHANG)
             _yield()
-
-
-def _described(error: BaseException) -> bytes:
-    try:
-        text = f"{type(error).__name__}: {error}"
-    except BaseException:  # noqa: BLE001 - an exception may even fail to be written
-        text = type(error).__name__
-    return text[:_MESSAGE_CHARACTERS].encode(errors="replace")
-
-
-# ── the channel ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _receive() -> tuple[bytes, bytes] | None:
-    prefix = _exactly(LENGTH.size)
-    if not prefix:
-        return None
-    frame = _exactly(LENGTH.unpack(prefix)[0])
-    return frame[:NONCE_BYTES], frame[NONCE_BYTES:]
-
-
-def _exactly(size: int) -> bytes:
-    """So many bytes; none at all when the supervisor has closed its side."""
-    data = b""
-    while len(data) < size:
-        part = _read(_CHANNEL, size - len(data))
-        if not part:
-            return b""
-        data += part
-    return data
-
-
-def _send(nonce: bytes, answer: bytes) -> None:
-    frame = memoryview(LENGTH.pack(len(nonce) + len(answer)) + nonce + answer)
-    while frame:
-        frame = frame[_write(_CHANNEL, frame) :]

@@ -39,6 +39,7 @@ MS_REC: Final = 0x4000
 MS_PRIVATE: Final = 0x4_0000
 
 _CLONE_VM: Final = 0x100
+_CLONE_FILES: Final = 0x400
 _MNT_DETACH: Final = 2
 _PR_SET_DUMPABLE: Final = 4
 _SIOCSIFFLAGS: Final = 0x8914
@@ -96,13 +97,14 @@ def spawn_init() -> int:
     """Start a process that does nothing but be there until it is killed: the first of a process namespace just made.
 
     Processes whose parent is gone become its children, and are reaped because it ignores SIGCHLD. It runs `pause` of
-    the C library on a stack of its own in this process's memory, so that nothing is copied to start it. No signal may
-    have a handler when this is called, for it would run in that shared memory.
+    the C library on a stack of its own in this process's memory, so that nothing is copied to start it. It shares this
+    process's descriptors, and so keeps none open. No signal may have a handler when this is called, for it would run
+    in that shared memory.
     """
     previous = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
-        return _check(_libc.clone(pause, _STACK_TOP, _CLONE_VM | signal.SIGCHLD, None), "clone")
+        return _check(_libc.clone(pause, _STACK_TOP, _CLONE_VM | _CLONE_FILES | signal.SIGCHLD, None), "clone")
     finally:
         signal.signal(signal.SIGCHLD, previous)
 

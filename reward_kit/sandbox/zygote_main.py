@@ -19,8 +19,9 @@ from reward_kit.sandbox import syscalls
 from reward_kit.sandbox.zygote_calls import call
 from reward_kit.sandbox.zygote_cell import Forker, OwnerGoneError
 from reward_kit.sandbox.zygote_forker import fork_runs, settle
-from reward_kit.sandbox.zygote_memory import MemoryMeter
+from reward_kit.sandbox.zygote_memory import MemoryMeter, remove_group
 from reward_kit.sandbox.zygote_run import run
+from reward_kit.sandbox.zygote_trial import judge
 from reward_kit.sandbox.zygote_wire import Message, pack, receive
 
 __all__ = ["main"]
@@ -29,7 +30,7 @@ _FIRST_UID = 1_600_000_000
 _FEW_UIDS = range(20_000, 60_000)
 _READY = b"ready"
 _COMPLAINT_BYTES = 4096
-_COMMANDS: Mapping[str, Callable[[Forker, Message], bytes]] = {"run": run, "call": call}
+_COMMANDS: Mapping[str, Callable[[Forker, Message], bytes]] = {"run": run, "call": call, "judge": judge}
 
 
 def main(control: int) -> None:
@@ -56,6 +57,8 @@ def main(control: int) -> None:
     _serve(Forker(ours, meter, owner), privileged)
     ours.close()
     os.waitpid(zygote, 0)
+    if settings.header["group"]:
+        remove_group(settings.header["group"])  # reward-kit may have been killed, and does it only where it was not
 
 
 def _end(zygote: int) -> None:
@@ -65,12 +68,12 @@ def _end(zygote: int) -> None:
 
 
 def _free_uid(number: int) -> int:
-    """A user nobody else is, because the kernel counts a user's processes all together."""
+    """A user nobody else is, nor the next, because the kernel counts a user's processes all together."""
     with open("/proc/self/uid_map", encoding="ascii") as rows:
         most = sum(int(row.split()[2]) for row in rows)
     if most > _FIRST_UID * 2:
-        return _FIRST_UID + number
-    return _FEW_UIDS[number % len(_FEW_UIDS)]
+        return _FIRST_UID + 2 * number
+    return _FEW_UIDS[2 * number % len(_FEW_UIDS)]
 
 
 def _leave_processes() -> bool:

@@ -13,7 +13,10 @@ Standard library only.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 __all__ = ["decode", "encode"]
@@ -22,12 +25,20 @@ _DEPTH = 200
 _LEAVES = frozenset({int, str, bool, float, type(None)})
 _SMALL_INT = 1 << 63
 _CROWD = 64
+_LISTED = (Iterator, range, deque, KeysView, ValuesView, ItemsView)
+_NUMBERS = (Decimal, Fraction)
 _dump = json.JSONEncoder(separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
 
 
-def encode(value: object) -> str:
-    """The text of plain data; a `TypeError` names what is not."""
+def encode(value: object, *, loose: bool = False) -> str:
+    """The text of plain data; a `TypeError` names what is not.
+
+    `loose`: what stands for plain data is taken for it: iterators, ranges and views are the lists of what they give,
+    decimals and fractions numbers.
+    """
+    if loose:
+        value = _loosened(value, _DEPTH)
     try:
         return _dump(_shape(value, _DEPTH))
     except ValueError:  # more digits than Python writes in decimal, in a list that was taken as it is
@@ -61,6 +72,21 @@ def _shape(value: object, depth: int, careful: bool = False) -> object:
     if type(value).__module__ == "numpy":
         return _shape(value.tolist(), depth - 1, careful)  # type: ignore[attr-defined]
     raise TypeError(f"a {type(value).__name__!r} is not plain data")
+
+
+def _loosened(value: Any, depth: int) -> Any:
+    """The value with everything in it that stands for plain data replaced by it."""
+    if not depth or type(value) in _LEAVES:
+        return value
+    if isinstance(value, _LISTED):
+        value = list(value)
+    if type(value) in (list, tuple):
+        return type(value)([_loosened(item, depth - 1) for item in value])
+    if type(value) is dict:
+        return {key: _loosened(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, _NUMBERS):
+        return int(value) if value == int(value) else float(value)
+    return value
 
 
 def _items(values: Any, depth: int, careful: bool) -> list[object]:

@@ -45,6 +45,7 @@ class Zygote:
         self._group = group
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._descriptor: int | None = None
         self.traits: dict[str, Any] = {}
         """What the zygote said of itself when it was ready."""
 
@@ -66,6 +67,7 @@ class Zygote:
             raise
         zygote = cls(process, errors, group)
         try:
+            zygote._descriptor = ours.fileno()
             zygote._reader, zygote._writer = await asyncio.open_unix_connection(sock=ours)
             await zygote._settle(preload)
         except BaseException:
@@ -115,13 +117,18 @@ class Zygote:
             return text[-_KEPT_OF_ERRORS:] or "it left no message"
         return "it left no message"
 
+    def abandon(self) -> None:
+        """Close our copy of the connection, in a forked process; else the zygote would live as long as that does."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
     async def close(self) -> None:
         """End it and everything in it. Safe to be called twice."""
         if self._writer is not None:
             self._writer.close()  # the zygote ends when it sees this, even in the middle of a run
             with contextlib.suppress(OSError):
                 await self._writer.wait_closed()
-            self._reader = self._writer = None
+            self._reader = self._writer = self._descriptor = None
         await self._end_process()
         self._errors.close()
         group, self._group = self._group, None

@@ -12,13 +12,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
-from types import ModuleType, TracebackType
+from collections.abc import Callable, Mapping
+from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from reward_kit.sandbox.zygote_wire import MAIN, WORK
 
-__all__ = ["be_program", "new_module", "refresh_interpreter"]
+__all__ = ["be_program", "be_program_again", "load_module", "new_module", "refresh_interpreter"]
 
 _FLUSH_FAILED = 120
 _STDERR = 2
@@ -32,14 +32,17 @@ def refresh_interpreter(files: Mapping[str, bytes]) -> None:
         with open(name, "wb") as file:
             file.write(content)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    errors = sys.stdin.errors
-    for number, mode, name in ((0, "r", "stdin"), (1, "w", "stdout"), (_STDERR, "w", "stderr")):
-        stream = _stream(number, mode, f"<{name}>", "backslashreplace" if number == _STDERR else errors)
-        vars(sys).update({name: stream, f"__{name}__": stream})
+    _open_streams()
     sys.path.insert(0, WORK)
     # Everything else reseeds itself after a fork.
     if numpy := sys.modules.get("numpy.random"):
         numpy.seed()
+
+
+def _open_streams() -> None:
+    for number, mode, name in ((0, "r", "stdin"), (1, "w", "stdout"), (_STDERR, "w", "stderr")):
+        stream = _stream(number, mode, f"<{name}>", "backslashreplace" if number == _STDERR else "surrogateescape")
+        vars(sys).update({name: stream, f"__{name}__": stream})
 
 
 def _stream(number: int, mode: str, name: str, errors: str | None) -> Any:
@@ -61,12 +64,55 @@ def new_module(name: str, path: str) -> ModuleType:
     return made
 
 
+def load_module(code: bytes, module: ModuleType) -> BaseException | None:
+    """Run a module's code; what it raised, whatever that was."""
+    try:
+        exec(compile(code, str(module.__file__), "exec", dont_inherit=True), vars(module))
+    except BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
+        return error
+    return None
+
+
 def be_program(code: bytes, argv: list[str]) -> int:
     """Run `code` as `python main.py` would, and return what the process should exit with."""
     sys.argv = [MAIN, *argv]
     main = new_module("__main__", f"{WORK}/{MAIN}")
     sys.setrecursionlimit(sys.getrecursionlimit() + _depth())
-    return _finish(_execute(code, main), main)
+    return _finish(_execute(code, main), main, threading._shutdown)  # type: ignore[attr-defined]
+
+
+def be_program_again(code: CodeType, given: bytes) -> tuple[int, bytes]:
+    """Run a program in this process, which may have run it before; its exit status and what it printed.
+
+    What it leaves in the process, in modules or files, is there the next time. It finds its input and output where a
+    program does.
+    """
+    source, output = _file_of(given), os.memfd_create("output")
+    os.dup2(source, 0)
+    os.dup2(output, 1)
+    os.close(source)
+    _open_streams()
+    sys.argv = [MAIN]
+    main = new_module("__main__", f"{WORK}/{MAIN}")
+    status = _finish(_execute(code, main), main, _join_threads)
+    os.lseek(output, 0, os.SEEK_SET)
+    with open(output, "rb") as file:
+        return status, file.read()
+
+
+def _file_of(content: bytes) -> int:
+    descriptor = os.memfd_create("input")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _join_threads() -> None:
+    """What the interpreter does once, at its end."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 def _depth() -> int:
@@ -77,9 +123,10 @@ def _depth() -> int:
     return depth
 
 
-def _execute(code: bytes, main: ModuleType) -> int:
+def _execute(code: bytes | CodeType, main: ModuleType) -> int:
     try:
-        exec(compile(code, str(main.__file__), "exec", dont_inherit=True), vars(main))
+        compiled = code if isinstance(code, CodeType) else compile(code, str(main.__file__), "exec", dont_inherit=True)
+        exec(compiled, vars(main))
     except SystemExit as error:
         return _exit_status(error.code)
     except BaseException as error:  # noqa: BLE001 - what the interpreter itself does with the last exception
@@ -110,9 +157,9 @@ def _uncaught(error: BaseException, trace: TracebackType | None) -> int:
     return 1
 
 
-def _finish(status: int, main: ModuleType) -> int:
+def _finish(status: int, main: ModuleType, await_threads: Callable[[], None]) -> int:
     """What the interpreter does at its end and a program may rely on: threads, exit handlers, files left open."""
-    for step in (threading._shutdown, atexit._run_exitfuncs, vars(main).clear, gc.collect):  # type: ignore[attr-defined]
+    for step in (await_threads, atexit._run_exitfuncs, vars(main).clear, gc.collect):
         try:
             step()
         except SystemExit as error:

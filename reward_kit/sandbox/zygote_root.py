@@ -19,13 +19,14 @@ from reward_kit.sandbox import syscalls
 from reward_kit.sandbox import zygote_kernel as kernel
 from reward_kit.sandbox.zygote_wire import WORK
 
-__all__ = ["enter", "refresh"]
+__all__ = ["HIDDEN", "enter", "refresh"]
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
 _ETC = ("ld.so.cache", "localtime", "alternatives")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
-_FRESH = ("/tmp", WORK, "/proc", "/dev")
+HIDDEN = ("/tmp", WORK, "/proc", "/dev")
+"""What of the machine a program never sees, because it has its own."""
 _PRIVATE = kernel.MS_NOSUID | kernel.MS_NODEV
 _MIB = 1 << 20
 
@@ -63,7 +64,7 @@ def _interpreter() -> list[Path]:
     be a project's own."""
     prefixes = {name for prefix in (sys.base_prefix, sys.prefix) for name in (prefix, os.path.realpath(prefix))}
     for prefix in sorted(prefixes):
-        if any(Path(prefix).is_relative_to(fresh) for fresh in _FRESH):
+        if any(Path(prefix).is_relative_to(fresh) for fresh in HIDDEN):
             raise OSError(f"the interpreter is at {prefix!r}, but a sandbox has a {prefix.split('/')[1]!r} of its own")
     return [Path(prefix) / part for prefix in sorted(prefixes) for part in ("bin", "lib", "lib64", "pyvenv.cfg")]
 

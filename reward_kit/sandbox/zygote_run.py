@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from typing import Any
 
 from reward_kit.sandbox.capture import Captured, Output
-from reward_kit.sandbox.zygote_cell import Cell, Ending, Forker, OwnerGoneError, Watch, file_of
+from reward_kit.sandbox.zygote_cell import Cell, Ending, Forker, OwnerGoneError, Part, Patience, Watch, file_of
 from reward_kit.sandbox.zygote_wire import Message, pack
 
 __all__ = ["run"]
@@ -54,11 +53,11 @@ def run(forker: Forker, request: Message) -> bytes:
     pipes = _Pipes(header["limits"]["output_bytes"])
     source = file_of(stdin)
     try:
-        cell = Cell(forker, header["limits"], [source, *pipes.writers], pack(header, *task))
+        cell = Cell(forker, header["limits"], Part([source, *pipes.writers], pack(header, *task)))
     finally:
         for descriptor in (source, *pipes.writers):
             os.close(descriptor)
-    in_time = _watch(cell, forker, pipes, time.monotonic() + header["timeout"])
+    in_time = _watch(cell, forker, pipes, Patience(cell, header["timeout"]))
     ending = cell.end()
     captured = pipes.finish()
     both = captured.output if captured.stdout and captured.stderr else ""  # else it is one of the two
@@ -66,13 +65,13 @@ def run(forker: Forker, request: Message) -> bytes:
     return pack({**_ending(ending, in_time), "truncated": captured.truncated}, *texts)
 
 
-def _watch(cell: Cell, forker: Forker, pipes: _Pipes, deadline: float) -> bool:
+def _watch(cell: Cell, forker: Forker, pipes: _Pipes, patience: Patience) -> bool:
     """Until the program ends, keep its pipes empty; False when its time is over."""
     watch = Watch(forker, cell)
     for reader in pipes.readers:
         watch.also(reader)
     try:
-        while ready := watch.wait(deadline):
+        while (ready := watch.wait(patience.deadline)) or not patience.is_over():
             for reader in pipes.readers:
                 if reader in ready and not pipes.read(reader):
                     watch.no_more(reader)

@@ -13,7 +13,19 @@ import socket
 import struct
 from typing import Any, NamedTuple
 
-__all__ = ["LENGTH", "MAIN", "NONCE_BYTES", "SOLUTION", "WORK", "Message", "pack", "receive", "sizes", "unpack"]
+__all__ = [
+    "LENGTH",
+    "MAIN",
+    "NONCE_BYTES",
+    "SOLUTION",
+    "WORK",
+    "Message",
+    "longest",
+    "pack",
+    "receive",
+    "sizes",
+    "unpack",
+]
 
 LENGTH = struct.Struct("!I")
 """How every length is written."""
@@ -30,6 +42,11 @@ MAIN = "main.py"
 
 SOLUTION = "solution.py"
 """The file that the code of functions is in."""
+
+
+def longest(seconds: float) -> float:
+    """How long something that may take `seconds` is waited for at most, where the machine is too busy to run it."""
+    return 8 * seconds + 20
 
 
 class Message(NamedTuple):

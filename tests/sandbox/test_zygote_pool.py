@@ -12,11 +12,18 @@ from pathlib import Path
 import pytest
 
 from reward_kit.errors import SandboxError
+from reward_kit.rewards._support.code.host import close_host
 from reward_kit.sandbox import zygote_process
 from reward_kit.sandbox.zygote import PythonZygote
 from tests.sandbox.zygote_parts import control_groups, descendants, working_zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes need Linux")
+
+
+@pytest.fixture(autouse=True)
+def alone() -> None:
+    """Without the zygotes that tests of rewards before have started in this process."""
+    close_host()
 
 
 async def test_runs_go_side_by_side_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

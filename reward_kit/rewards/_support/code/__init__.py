@@ -1,0 +1,1 @@
+"""What the code rewards share: finding the code in an answer, reading tests, running both apart, comparing."""

@@ -1,0 +1,110 @@
+"""From an answer to results: which code, where it runs, and what the rewards say of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
+
+from reward_kit.errors import AuthError, ConfigError, MissingExtraError, SandboxError, SandboxUnavailableError
+from reward_kit.models import EvaluateResult, ExecResult, MetricResult
+from reward_kit.rewards._support.code.cases import GroundTruthError, Tests
+from reward_kit.rewards._support.code.e2b import open_e2b
+from reward_kit.rewards._support.code.host import Host, run
+from reward_kit.rewards._support.code.python_tests import Judge, Options, judge_python, run_python
+from reward_kit.rewards._support.code.results import CaseResult
+from reward_kit.rewards._support.code.sandboxed import Place, judge_in, language_of, run_in, with_room_for
+from reward_kit.rewards._support.verdicts import no_verdict
+from reward_kit.sandbox.contract import SandboxSpec
+from reward_kit.utils.module_loader import load_function
+
+__all__ = [
+    "NOT_JUDGED",
+    "Environment",
+    "execute",
+    "extracted",
+    "judge_code",
+    "load_judge",
+    "not_judged",
+    "pass_rate",
+    "shown_results",
+]
+
+Environment = Literal["local", "e2b"]
+NOT_JUDGED = (SandboxError, SandboxUnavailableError, GroundTruthError, MissingExtraError, AuthError, ConfigError)
+"""What keeps code from being judged, and is nobody's wrong answer."""
+_SHOWN_TESTS = 50
+
+
+def judge_code(
+    code: str, tests: Tests, options: Options, *, language: str = "python", environment: Environment = "local"
+) -> list[CaseResult]:
+    """One result a test. Anything of `NOT_JUDGED` where there can be none."""
+    spoken = language_of(language)
+
+    async def work(host: Host) -> list[CaseResult]:
+        if spoken == "python" and environment == "local":
+            return await judge_python(host.zygotes(), code, tests, options)
+        async with await _place(host, spoken, options, environment) as place:
+            return await judge_in(place, spoken, code, tests, options)
+
+    return run(work)
+
+
+def execute(
+    code: str, options: Options, *, language: str = "python", environment: Environment = "local", room: int = 0
+) -> ExecResult:
+    """Run a program without input."""
+    spoken = language_of(language)
+
+    async def work(host: Host) -> ExecResult:
+        if spoken == "python" and environment == "local":
+            return await run_python(host.zygotes(), code, "", options, room=room)
+        async with await _place(host, spoken, options, environment) as place:
+            return await run_in(place, spoken, code, "", options)
+
+    return run(work)
+
+
+async def _place(
+    host: Host, language: str, options: Options, environment: Environment
+) -> AbstractAsyncContextManager[Place]:
+    if environment == "e2b":
+        return open_e2b()
+    if environment != "local":
+        raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
+    backend = await host.backend("auto")
+    return await backend.open(SandboxSpec(limits=with_room_for(language, options).limits))
+
+
+def load_judge(judge: Judge | str | None) -> Judge | None:
+    """A special judge, by itself or by its import path."""
+    return load_function(judge) if isinstance(judge, str) else judge
+
+
+# ── what rewards say ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def extracted(code: str) -> MetricResult:
+    """The metric that shows the code."""
+    return MetricResult(score=1.0, reason=f"The code that was run:\n{code}", is_score_valid=True)
+
+
+def not_judged(error: Exception, metrics: dict[str, MetricResult] | None = None) -> EvaluateResult:
+    """No verdict, because of this."""
+    return no_verdict(f"Not judged: {error}", metrics)
+
+
+def pass_rate(results: Sequence[CaseResult], tests: int) -> float:
+    """The share of all tests that passed."""
+    return sum(result.passed for result in results) / max(tests, len(results), 1)
+
+
+def shown_results(results: Sequence[CaseResult]) -> str:
+    """The results as JSON, for a metric."""
+    rows: list[dict[str, Any]] = [
+        {"test_number": number, "passed": result.passed, "status": result.status, "details": result.detail}
+        for number, result in enumerate(results[:_SHOWN_TESTS], 1)
+    ]
+    return json.dumps(rows)

@@ -1,0 +1,204 @@
+"""Code under its tests in any sandbox that runs commands: JavaScript and C++, and Python where no zygote is used.
+
+    write the program ─▶ (compile) ─▶ one command a test: its input in, its output or its returned value out
+
+What is expected stays here. A returned value comes back as text after a mark that is new for each test; whoever writes
+the mark gives an answer, and it is his own. Each test may take so much processor time, and more by the clock, for the
+machine may be busy.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import shlex
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any, NamedTuple, Protocol
+
+from reward_kit.errors import SandboxError
+from reward_kit.models import ExecResult
+from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, StdinTests, Tests
+from reward_kit.rewards._support.code.compare import same_value
+from reward_kit.rewards._support.code.python_tests import Options
+from reward_kit.rewards._support.code.results import CaseResult, of_run, shown
+from reward_kit.sandbox.zygote_plain import decode
+
+__all__ = ["LANGUAGES", "Language", "Place", "judge_in", "run_in"]
+
+_COMPILE_SECONDS = 60.0
+_BUSY = 4
+"""How much longer than its processor time a test may take by the clock."""
+_SIGNALLED = 128
+
+
+class Place(Protocol):
+    """What is needed of a sandbox."""
+
+    async def write(self, path: str, content: bytes) -> None:
+        """Write a file, relative to where commands run."""
+        ...
+
+    async def run_standalone(
+        self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
+    ) -> ExecResult:
+        """Run a command."""
+        ...
+
+
+class Language(NamedTuple):
+    """How programs of a language are run."""
+
+    file: str
+    run: str
+    """The command that runs the program."""
+    tool: str
+    """What must be installed."""
+    compile: str = ""
+    driver: str = ""
+    """A program that calls a function of the code: it is given the mark, the function and, on its input, arguments."""
+    memory_mb: int = 0
+    """What its own runtime needs, beside the program."""
+
+
+_PYTHON_DRIVER = """
+import json, sys
+from plain import decode, encode
+mark, function = sys.argv[1:3]
+arguments = decode(sys.stdin.read())
+out, sys.stdout = sys.stdout, sys.stderr
+import solution
+answer = encode(eval(function, vars(solution))(*arguments), loose=True)
+out.write("\\n" + mark + answer)
+out.flush()
+"""
+_JAVASCRIPT_DRIVER = """
+const fs = require('fs'), vm = require('vm');
+const [mark, name] = process.argv.slice(2);
+const given = JSON.parse(fs.readFileSync(0, 'utf8'));
+const log = process.stderr;
+console.log = (...each) => log.write(each.join(' ') + '\\n');
+globalThis.require = require; globalThis.module = module;
+vm.runInThisContext(fs.readFileSync('main.js', 'utf8'), { filename: 'main.js' });
+const found = vm.runInThisContext(name);
+Promise.resolve(found(...given)).then(value => {
+  const text = JSON.stringify(value === undefined ? null : value,
+    (_, each) => typeof each === 'bigint' ? Number(each) : each instanceof Set ? [...each] : each);
+  fs.writeSync(1, '\\n' + mark + text);
+});
+"""
+
+LANGUAGES = {
+    "python": Language("solution.py", "python3 -I solution.py", "python3", driver="driver.py"),
+    "javascript": Language("main.js", "node main.js", "node", driver="driver.js", memory_mb=512),
+    "cpp": Language("main.cpp", "./main", "g++", compile="g++ -O2 -std=c++17 -pipe -o main main.cpp", memory_mb=64),
+}
+"""What can be run in a sandbox, by name."""
+
+
+def language_of(name: str) -> str:
+    """The name under which a language is known here."""
+    known = {"js": "javascript", "node": "javascript", "py": "python", "python3": "python", "c++": "cpp"}
+    found = known.get(name.lower(), name.lower())
+    if found not in LANGUAGES:
+        raise GroundTruthError(f"Code in {name!r} cannot be run. Choose one of {', '.join(LANGUAGES)}.")
+    return found
+
+
+async def judge_in(place: Place, language: str, code: str, tests: Tests, options: Options) -> list[CaseResult]:
+    """One result a test, in order; fewer where the first failure was the last."""
+    program = _Program(place, LANGUAGES[language], options)
+    failure = await program.prepare(code)
+    match tests:
+        case StdinTests(cases):
+            return await _each(cases, failure, options, program.case)
+        case CallTests(function, cases) if program.language.driver:
+            return await _each(cases, failure, options, lambda case: program.call(function, *case))
+    raise GroundTruthError(f"Code in {language!r} can only be tested by its output here. Give inputs and outputs.")
+
+
+async def _each(
+    cases: tuple[Any, ...], failure: CaseResult | None, options: Options, judge: Callable[[Any], Awaitable[CaseResult]]
+) -> list[CaseResult]:
+    if failure is not None:
+        return [failure] * (1 if options.stop_early else len(cases))
+    found: list[CaseResult] = []
+    for case in cases:
+        found.append(await judge(case))
+        if options.stop_early and not found[-1].passed:
+            break
+    return found
+
+
+async def run_in(place: Place, language: str, code: str, stdin: str, options: Options) -> ExecResult:
+    """Run a program. A program that does not compile is one that fails."""
+    program = _Program(place, LANGUAGES[language], options)
+    failure = await program.prepare(code)
+    if failure is not None:
+        return ExecResult(exit_code=1, stderr=failure.detail, output=failure.detail)
+    return await program.run(program.language.run, stdin.encode())
+
+
+class _Program:
+    def __init__(self, place: Place, language: Language, options: Options) -> None:
+        self._place = place
+        self.language = language
+        self._options = options
+
+    async def prepare(self, code: str) -> CaseResult | None:
+        """Have the program ready; what is wrong with it, where it does not compile."""
+        there = await self._place.run_standalone(f"command -v {self.language.tool}", timeout=_COMPILE_SECONDS)
+        if not there.ok:
+            raise SandboxError(
+                f"The sandbox has no {self.language.tool!r}. Install it there, or use an image that has it.",
+                retryable=False,
+            )
+        await self._place.write(self.language.file, code.encode(errors="replace"))
+        if not self.language.compile:
+            return None
+        done = await self._place.run_standalone(self.language.compile, timeout=_COMPILE_SECONDS)
+        return None if done.ok else CaseResult("raised", f"does not compile: {shown(done.output.strip())}")
+
+    async def case(self, case: tuple[str, str]) -> CaseResult:
+        """One test by input and output."""
+        given, expected = case
+        result = await self.run(self.language.run, given.encode(errors="surrogatepass"))
+        return of_run(result, result.ok and self._options.right(given, expected, result.stdout))
+
+    async def call(self, function: str, arguments: tuple[Any, ...], expected: Any) -> CaseResult:
+        """One test by arguments and value."""
+        mark = secrets.token_hex(16)
+        driver = self.language.driver
+        source = _PYTHON_DRIVER if driver.endswith(".py") else _JAVASCRIPT_DRIVER
+        await self._place.write(driver, source.encode())
+        if driver.endswith(".py"):
+            await self._place.write("plain.py", (files("reward_kit.sandbox") / "zygote_plain.py").read_bytes())
+        command = f"{'python3' if driver.endswith('.py') else 'node'} {driver} {mark} {shlex.quote(function)}"
+        result = await self.run(command, json.dumps(list(arguments)).encode())
+        answered, _, text = result.stdout.rpartition(mark)
+        if not result.ok or not answered:
+            return of_run(result, False)
+        try:
+            value = decode(text) if driver.endswith(".py") else json.loads(text)
+        except (ValueError, RecursionError):
+            return CaseResult("died", "what it answered cannot be read")
+        right = same_value(expected, value, self._options.comparison.tolerance)
+        return CaseResult("passed" if right else "wrong", f"returned {shown(value)}")
+
+    async def run(self, command: str, stdin: bytes) -> ExecResult:
+        """Run a command within its processor time."""
+        cpu = max(1, math.ceil(self._options.timeout))
+        limited = f"ulimit -St {cpu}; ulimit -Ht {cpu + 1}; exec {command}"
+        result = await self._place.run_standalone(limited, timeout=_BUSY * self._options.timeout + 5, stdin=stdin)
+        codes = (signal.SIGXCPU, _SIGNALLED + signal.SIGXCPU)
+        if result.signal in codes or result.exit_code in codes[1:]:
+            return result.model_copy(update={"timed_out": True, "exit_code": None})
+        return result
+
+
+def with_room_for(language: str, options: Options) -> Options:
+    """Options whose memory also holds what the language itself needs."""
+    return replace(options, memory_mb=options.memory_mb + LANGUAGES[language].memory_mb)

@@ -1,0 +1,73 @@
+"""The reward of APPS problems: the share of a problem's tests that a program or a function passes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.rewards._support.code.blocks import find_code, parses
+from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
+from reward_kit.rewards._support.code.compare import Comparison
+from reward_kit.rewards._support.code.judging import load_judge, not_judged, shown_results
+from reward_kit.rewards._support.code.python_tests import Judge, Options
+from reward_kit.rewards._support.code.tested import Tested, test_answer
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
+from reward_kit.typed_interface import reward_function
+
+__all__ = ["evaluate_apps_solution"]
+
+
+@reward_function(timeout=600)
+def evaluate_apps_solution(
+    messages: list[Message],
+    ground_truth: Any = None,
+    execution_timeout: float = 10,
+    *,
+    max_memory_mb: int = 512,
+    tolerance: float = 0.0,
+    special_judge: Judge | str | None = None,
+    **kwargs: Any,
+) -> EvaluateResult:
+    """The share of the tests in `ground_truth` that the Python code in the answer passes.
+
+    `ground_truth` is `{"inputs": […], "outputs": […]}` or its JSON. With `fn_name`, inputs are lists of arguments (or
+    text, one JSON value a line) of that function or method of `Solution`; without, standard input and output.
+    `execution_timeout` is in seconds a test. Costs and limits are those of `fractional_code_reward`.
+
+    >>> from reward_kit import Message
+    >>> answer = Message(role="assistant", content="```python\\nprint(input()[::-1])\\n```")
+    >>> evaluate_apps_solution(messages=[answer], ground_truth='{"inputs": ["ab"], "outputs": ["ba"]}').score
+    1.0
+    """
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    try:
+        tests = read_tests(ground_truth)
+    except GroundTruthError as error:
+        return not_judged(error)
+    function = tests.function if isinstance(tests, CallTests) else None
+    code = find_code(reply.text, "python", function)
+    if code is not None and not parses(code):
+        return wrong("The code is not valid Python.", {"parsability": check(False, "The code is not valid Python.")})
+    options = Options(
+        execution_timeout, max_memory_mb, False, Comparison(tolerance=tolerance), load_judge(special_judge)
+    )
+    tested = test_answer(reply.text, tests, options)
+    if not isinstance(tested, Tested):
+        if tested.is_score_valid:
+            return tested
+        failed = check(False, tested.reason or "not judged")
+        return tested.model_copy(update={"metrics": {**tested.metrics, "execution_error": failed}})
+    facts = {"fn_name": function, "kind": "tests" if isinstance(tests, ProgramTests) else "cases"}
+    return EvaluateResult(
+        score=tested.rate,
+        reason=tested.reason,
+        metrics={
+            **tested.metrics,
+            "pass_rate": MetricResult(score=tested.rate, reason=tested.reason, is_score_valid=tested.all_passed),
+            "execution_metadata": check(True, json.dumps(facts)),
+            "raw_results": check(tested.all_passed, shown_results(tested.results)),
+        },
+    )

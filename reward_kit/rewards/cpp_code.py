@@ -1,0 +1,89 @@
+"""Judge C++ programs, as contests do: compiled once by g++ in a sandbox, run once a test, compared by their output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.rewards._support.code.cases import GroundTruthError, read_tests
+from reward_kit.rewards._support.code.compare import Comparison
+from reward_kit.rewards._support.code.judging import load_judge, not_judged, shown_results
+from reward_kit.rewards._support.code.python_tests import Judge, Options
+from reward_kit.rewards._support.code.tested import Tested, test_answer
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.typed_interface import reward_function
+
+__all__ = ["binary_cpp_code_reward", "ioi_cpp_code_reward"]
+
+_MEGABYTE = 1_000_000
+
+
+@reward_function(timeout=600)
+def ioi_cpp_code_reward(
+    messages: list[Message],
+    ground_truth: Any = None,
+    language: str = "cpp",
+    timeout: float = 5000,
+    memory_limit: int = 512 * _MEGABYTE,
+    *,
+    tolerance: float = 0.0,
+    special_judge: Judge | str | None = None,
+    **kwargs: Any,
+) -> EvaluateResult:
+    """The share of tests (`{input, expected_output}`) that the C++ program in the answer passes.
+
+    `timeout` is in milliseconds a test, `memory_limit` in bytes. Needs g++ in the sandbox; without it, and where no
+    sandbox works, there is no verdict. Compiling costs about a second. Does not run interactive problems.
+    """
+    tested = _tested(messages, ground_truth, language, _options(timeout, memory_limit, tolerance, special_judge))
+    if not isinstance(tested, Tested):
+        return tested
+    return EvaluateResult(score=tested.rate, reason=tested.reason, metrics=_metrics(tested))
+
+
+@reward_function(timeout=600)
+def binary_cpp_code_reward(
+    messages: list[Message],
+    ground_truth: Any = None,
+    language: str = "cpp",
+    timeout: float = 5000,
+    memory_limit: int = 512 * _MEGABYTE,
+    pass_threshold: float = 0.99,
+    *,
+    tolerance: float = 0.0,
+    special_judge: Judge | str | None = None,
+    **kwargs: Any,
+) -> EvaluateResult:
+    """1.0 if at least `pass_threshold` of the tests pass, else 0.0; otherwise as `ioi_cpp_code_reward`."""
+    tested = _tested(messages, ground_truth, language, _options(timeout, memory_limit, tolerance, special_judge))
+    if not isinstance(tested, Tested):
+        return tested
+    passed = tested.rate >= pass_threshold
+    reason = f"{tested.reason} {tested.rate:.0%} passed, and {pass_threshold:.0%} were asked for."
+    return EvaluateResult(
+        score=float(passed), reason=reason, metrics={**_metrics(tested), "binary_result": check(passed, reason)}
+    )
+
+
+def _options(timeout: float, memory_limit: int, tolerance: float, special_judge: Judge | str | None) -> Options:
+    megabytes = max(1, memory_limit // _MEGABYTE)
+    return Options(timeout / 1000, megabytes, False, Comparison(tolerance=tolerance), load_judge(special_judge))
+
+
+def _tested(messages: list[Message], ground_truth: Any, language: str, options: Options) -> Tested | EvaluateResult:
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    try:
+        tests = read_tests(ground_truth)
+    except GroundTruthError as error:
+        return not_judged(error)
+    return test_answer(reply.text, tests, options, language=language)
+
+
+def _metrics(tested: Tested) -> dict[str, MetricResult]:
+    return {
+        **tested.metrics,
+        "test_results": check(tested.all_passed, shown_results(tested.results)),
+        "pass_rate": MetricResult(score=tested.rate, reason=tested.reason, is_score_valid=tested.all_passed),
+    }

@@ -1,0 +1,65 @@
+"""DeepCoder's reward: code earns 1.0 where it passes every test, and nothing otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards._support.code.cases import GroundTruthError, read_tests
+from reward_kit.rewards._support.code.compare import Comparison
+from reward_kit.rewards._support.code.judging import Environment, load_judge, not_judged, shown_results
+from reward_kit.rewards._support.code.python_tests import Judge, Options
+from reward_kit.rewards._support.code.tested import Tested, test_answer
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.typed_interface import reward_function
+
+__all__ = ["deepcoder_code_reward"]
+
+
+@reward_function(timeout=600)
+def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's, or a choice of its own
+    messages: list[Message],
+    ground_truth: Any = None,
+    language: str = "python",
+    timeout: float = 10,
+    environment: Environment = "local",
+    target_function: str | None = None,
+    *,
+    entry_point: str | None = None,
+    prompt: str | None = None,
+    max_memory_mb: int = 512,
+    tolerance: float = 0.0,
+    special_judge: Judge | str | None = None,
+    **kwargs: Any,
+) -> EvaluateResult:
+    """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
+
+    Tests, `prompt` and `special_judge` are as for `fractional_code_reward`, and so is the cost.
+
+    >>> from reward_kit import Message
+    >>> answer = Message(role="assistant", content="```python\\nprint(int(input()) ** 2)\\n```")
+    >>> tests = [{"input": "3", "expected_output": "9"}, {"input": "4", "expected_output": "16"}]
+    >>> deepcoder_code_reward(messages=[answer], ground_truth=tests, language="python").score
+    1.0
+    """
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    options = Options(timeout, max_memory_mb, True, Comparison(tolerance=tolerance), load_judge(special_judge))
+    try:
+        tests = read_tests(ground_truth, target_function or entry_point)
+    except GroundTruthError as error:
+        return not_judged(error)
+    tested = test_answer(reply.text, tests, options, language=language, environment=environment, prompt=prompt)
+    if not isinstance(tested, Tested):
+        return tested
+    passed = bool(tested.results) and all(result.passed for result in tested.results)
+    return EvaluateResult(
+        score=float(passed),
+        reason=tested.reason,
+        metrics={
+            **tested.metrics,
+            "overall_status": check(passed, tested.reason),
+            "test_results": check(passed, shown_results(tested.results)),
+        },
+    )
