@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from reward_kit.config_models import RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
+from reward_kit.execution.identity import results_settings
 from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_function import (
@@ -60,6 +61,11 @@ class Reward:
     def judges_groups(self) -> bool:
         """Whether it judges all rollouts of a sample at once."""
         return self.call.mode == "batch"
+
+    def settings(self, sandbox: SandboxConfig) -> dict[str, Any]:
+        """What its verdicts depend on, beside the rollouts."""
+        used = sandbox if self.call.wants("sandbox") else None
+        return results_settings(self.call.name, self.source_digest, self._config.params, used)
 
     @property
     def timeout(self) -> float:

@@ -1,0 +1,111 @@
+"""Who judges a run: one reward, or another one for some of the splits.
+
+    rollout ─▶ its sample's split ─▶ the reward of that split ─▶ verdict
+
+Each reward keeps its own way of being called (worker processes, the event loop, a sandbox), its own bounds and its own
+parameters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reward_kit.config_models import RewardConfig, SandboxConfig
+from reward_kit.execution.scorers import Reward, Scorer, Verdict, open_scorer
+from reward_kit.models import Rollout
+
+__all__ = ["Judge", "SplitReward", "load_judge", "open_judge"]
+
+
+class SplitReward:
+    """Several rewards, each for the samples of its split, and one for all other samples."""
+
+    def __init__(self, others: Reward, by_split: Mapping[str, Reward]) -> None:
+        """Judge by `by_split`; samples of a split that is not in there by `others`."""
+        self.others = others
+        self.by_split = dict(by_split)
+
+    @property
+    def judges_groups(self) -> bool:
+        """Whether one of them judges all rollouts of a sample at once; the rollouts of all samples go together then."""
+        return any(reward.judges_groups for reward in (self.others, *self.by_split.values()))
+
+    def settings(self, sandbox: SandboxConfig) -> dict[str, Any]:
+        """What the verdicts depend on, beside the rollouts."""
+        named = {
+            f"{split}.{name}": value
+            for split, reward in self.by_split.items()
+            for name, value in reward.settings(sandbox).items()
+        }
+        return self.others.settings(sandbox) | named
+
+
+Judge = Reward | SplitReward
+"""Who judges."""
+
+
+def load_judge(config: RewardConfig, function: Callable[..., Any] | None = None) -> Judge:
+    """The rewards a config names; `function` stands in for the one that its `function_path` names."""
+    reward = Reward(config, function)
+    if not config.by_split:
+        return reward
+    return SplitReward(reward, {split: Reward(part) for split, part in config.by_split.items()})
+
+
+@contextlib.asynccontextmanager
+async def open_judge(
+    judge: Judge, config: RewardConfig, directory: Path, sandbox: SandboxConfig
+) -> AsyncIterator[Scorer]:
+    """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def opened(reward: Reward, part: RewardConfig) -> Scorer:
+            return await stack.enter_async_context(open_scorer(reward, part, directory, sandbox))
+
+        if isinstance(judge, Reward):
+            yield await opened(judge, config)
+            return
+        others = _Bounded(await opened(judge.others, config), groups=judge.others.judges_groups)
+        named = {
+            split: _Bounded(await opened(reward, config.by_split[split]), groups=reward.judges_groups)
+            for split, reward in judge.by_split.items()
+        }
+        yield _BySplit(others, named)
+
+
+class _Bounded:
+    """A scorer that is called no more often at a time than it is worth."""
+
+    def __init__(self, scorer: Scorer, *, groups: bool) -> None:
+        self.concurrency = scorer.concurrency
+        self._score = scorer.score
+        self._groups = groups
+        self._free = asyncio.Semaphore(scorer.concurrency)
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        if self._groups or len(rollouts) == 1:
+            return await self._one(rollouts)
+        told = await asyncio.gather(*(self._one([rollout]) for rollout in rollouts))
+        return [verdict for verdicts in told for verdict in verdicts]
+
+    async def _one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        async with self._free:
+            return await self._score(rollouts)
+
+
+class _BySplit:
+    """Hands rollouts to the scorer of their split."""
+
+    def __init__(self, others: _Bounded, by_split: Mapping[str, _Bounded]) -> None:
+        self.concurrency = others.concurrency + sum(scorer.concurrency for scorer in by_split.values())
+        self._others = others
+        self._by_split = by_split
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        split = rollouts[0].sample.split
+        scorer = self._others if split is None else self._by_split.get(split, self._others)
+        return await scorer.score(rollouts)
