@@ -156,7 +156,7 @@ class BestOfN:
             "cost": result.summary.get("cost"),
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
-            "config": experiment.model_dump(mode="json", exclude_none=True),
+            "config": experiment.model_dump(mode="json"),
             "run": {"id": _run_id(directory), "digests": digests, "bytes": size},
             "made_by": directory.made_by,
             "reward_kit_version": __version__,

@@ -180,8 +180,9 @@ def write_parquet(
         _put_on_disk(draft)
         draft.replace(target)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise StorageError(f"Cannot write {str(target)!r} ({error.strerror or error}). {_SAFE}") from error
+    finally:
+        draft.unlink(missing_ok=True)
     return written
 
 
