@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import cached, cold, latency, memory, resume, startup, sync_reward, variants
+from benchmarks import best_of_n, cached, cold, latency, memory, resume, startup, sync_reward, variants
 from benchmarks.report import Report, as_markdown, as_text
 
 __all__ = ["BENCHMARKS", "main"]
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "memory": memory.main,
     "sync_reward": sync_reward.main,
     "startup": startup.main,
+    "best_of_n": best_of_n.main,
 }
 """Every benchmark with a goal, by name."""
 

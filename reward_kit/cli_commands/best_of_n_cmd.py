@@ -132,6 +132,8 @@ def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
     from reward_kit.execution.experiment import load_experiment, read_experiment_file
 
     values = {} if file is None else _found_beside(file, read_experiment_file(file))
+    if isinstance(values.get("verifiers"), dict) and "splits" in given:
+        values["verifiers"] = _still_asked_for(values["verifiers"], values.get("splits"), given["splits"])
     if "verifiers" in given:
         chosen = values.get("verifiers")
         given["verifiers"] = (chosen if isinstance(chosen, dict) else {}) | _pairs(given["verifiers"])
@@ -164,6 +166,13 @@ def _verifier(who: Any, places: list[Path]) -> Any:
     if isinstance(who, dict) and isinstance(who.get("function_path"), str):
         return {**who, "function_path": object_path(who["function_path"], places)}
     return object_path(who, places) if isinstance(who, str) else who
+
+
+def _still_asked_for(verifiers: dict[str, Any], before: Any, now: str) -> dict[str, Any]:
+    """The file's verifiers without those of splits that the flag leaves out."""
+    listed = before.split(",") if isinstance(before, str) else before if isinstance(before, list) else []
+    left_out = {str(split).strip() for split in listed} - {split.strip() for split in now.split(",")}
+    return {split: who for split, who in verifiers.items() if split not in left_out}
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, str]:

@@ -100,12 +100,13 @@ class Verification(NamedTuple):
 def experiment_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
     """The judged rollout as a line of an experiment's `results.jsonl`."""
     sample = rollout.sample
-    row = {
+    row = {  # what belongs to the sample stands first, and together: see _rows
         "split": sample.split,
         "query": last_text(sample, "user"),
         "messages": json_text([set_fields(message) for message in sample.messages]),
         "tools": json_text(sample.tools) if sample.tools else None,
         "ground_truth": _text(sample.ground_truth),
+        "columns": json_text(sample.columns) if sample.columns else None,
         **_answer_columns(rollout),
         **verdict_columns(verdict),
         "model": rollout.model,
@@ -114,7 +115,6 @@ def experiment_entry(rollout: Rollout, content: str, verdict: EvaluateResult | F
         "latency_ms": rollout.latency_ms,
         "cached": rollout.cached,
         "generated_at": rollout.generated_at,
-        "columns": json_text(sample.columns) if sample.columns else None,
     }
     return entry_of(rollout, content, verdict, row)
 
@@ -217,26 +217,47 @@ def _groups(
 def _batch(lines: list[bytes], schema: pa.Schema, verification: Mapping[str, Verification]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    rows = zip(*(_row(orjson.loads(line), verification) for line in lines), strict=True)
-    arrays = [pa.array(values, field.type) for values, field in zip(rows, schema, strict=True)]
+    columns = zip(*_rows(lines, verification), strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row(line: dict[str, Any], verification: Mapping[str, Verification]) -> tuple[Any, ...]:
-    """The values of a line, in the order of the columns."""
-    split = line["split"]
-    how = verification.get(split)
+def _rows(lines: Iterable[bytes], verification: Mapping[str, Verification]) -> Iterator[tuple[Any, ...]]:
+    """The values of each line, in the order of the columns.
+
+    The candidates of a query follow each other, and their lines say the same of their sample in the same bytes: what
+    was read of it once is not read again.
+    """
+    known = b""
+    sample: dict[str, Any] = {}
+    how: Verification | None = None
+    for line in lines:
+        start = line.index(_SAMPLE)
+        if known and line.startswith(known, start):
+            answer = orjson.loads(line[:start] + line[start + len(known) :])
+        else:
+            answer = sample = orjson.loads(line)
+            known = line[start : line.index(_ANSWER, start)]
+            how = verification.get(sample["split"])
+        yield _row(sample, answer, how)
+
+
+_SAMPLE, _ANSWER = b',"split":', b',"response":'
+"""Where the two parts of a line begin. No text inside can look like this: its quotes are escaped."""
+
+
+def _row(sample: dict[str, Any], line: dict[str, Any], how: Verification | None) -> tuple[Any, ...]:
     score = line["evaluation_score"]
     failure = line.get("failure") or _NOTHING
     usage = line["usage"] or _NOTHING
     return (
-        line["id"], split, line["query"], line["messages"], line["tools"], line["ground_truth"],
+        line["id"], sample["split"], sample["query"], sample["messages"], sample["tools"], sample["ground_truth"],
         line["response_index"], line["response"], line["reasoning"], line["tool_calls"],
         None if score is None or how is None else score >= how.threshold, score,
         None if how is None else how.verifier, line["evaluation_reason"],
         line["error"], failure.get("type"), failure.get("stage"),
         line["model"], line["finish_reason"], usage.get("prompt_tokens"), usage.get("completion_tokens"),
-        line["cost"], line["latency_ms"], line["cached"], line["generated_at"], line["columns"],
+        line["cost"], line["latency_ms"], line["cached"], line["generated_at"], sample["columns"],
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def code_row(number: int, **columns: Any) -> dict[str, Any]:
 
 def tool_row(number: int, **columns: Any) -> dict[str, Any]:
     call = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": f'{{"word": "w{number}"}}'}}
-    turns = [
+    turns: list[dict[str, Any]] = [
         {"role": "user", "content": f"What does w{number} mean?"},
         {"role": "assistant", "content": "<think>Look.</think>", "tool_calls": [call]},
         {"role": "tool", "content": "Nothing."},

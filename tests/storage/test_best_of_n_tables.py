@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,10 +204,22 @@ def test_any_row_comes_through(truth: Any, content: str, reason: str | None, col
     )
     rollout = Rollout(sample=sample, response_index=0, turns=[Message(role="assistant", content=content)])
     entry = experiment_entry(rollout, "ab", EvaluateResult(score=1.0, reason=reason))
-    row = best_of_n_tables._row(orjson.loads(entry.head.line(entry.body)), HOW)
+    (row,) = best_of_n_tables._rows([entry.head.line(entry.body)], HOW)
     batch = pa.array([row[5]], pa.string())
     assert batch.to_pylist()[0] == (truth if truth is None or isinstance(truth, str) else json_line_text(truth))
     assert row[2] == content and row[13] == reason
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), plain, st.text(max_size=3)), max_size=8))
+def test_what_is_read_once_of_a_sample_is_read_right(told: list[tuple[str, Any, str]]) -> None:
+    given = []
+    for number, (prompt, truth, response) in enumerate(told):
+        sample = Sample(id=f"q{number % 2}", messages=[Message(role="user", content=prompt)], ground_truth=truth)
+        answer = Message(role="assistant", content=f'{response},"response":,"split":"x"')
+        entry = experiment_entry(Rollout(sample=sample, response_index=number, turns=[answer]), "ab", BROKEN)
+        given.append(entry.head.line(entry.body))
+    together = list(best_of_n_tables._rows(given, HOW))
+    assert together == [row for line in given for row in best_of_n_tables._rows([line], HOW)]
 
 
 def json_line_text(value: Any) -> str:
