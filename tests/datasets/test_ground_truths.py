@@ -33,6 +33,7 @@ def test_mathematics_is_verified_against_the_expected_answer_or_the_box_of_the_s
         (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
         (r"\boxed{1}, no: \boxed{ 2 }", "2"),
         (r"<think>\boxed{1}</think>\boxed{2}", "2"),
+        (r"<think>\boxed{1}</think>It is 1.", None),
         (r"\boxed{1", None),
         ("It is 7.", None),
     ],
