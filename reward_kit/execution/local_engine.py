@@ -17,7 +17,7 @@ from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
 from reward_kit.execution.result import RunStatus
 from reward_kit.execution.scorers import Scorer
-from reward_kit.execution.split_rewards import Judge, open_judge
+from reward_kit.execution.split_rewards import Rewards, open_rewards
 from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.play import Play
@@ -69,7 +69,7 @@ class LocalEngine:
 
     async def run(
         self, works: Iterator[Work], models: ModelStack, rollouts: Journal, results: Journal | None,
-        reward: Judge | None, *, blocking: bool, backlog: bool,
+        reward: Rewards | None, *, blocking: bool, backlog: bool,
     ) -> End:  # fmt: skip
         """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did."""
         stop = Stop(self._counters)
@@ -95,11 +95,11 @@ class LocalEngine:
         return End("stopped", feed.closed) if feed.closed else End("finished", None)
 
     async def _both(
-        self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Judge, stop: Stop
+        self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        async with open_judge(reward, self._config.reward, self._directory, self._config.sandbox) as scorer:
+        async with open_rewards(reward, self._config.reward, self._directory, self._config.sandbox) as scorer:
             verdicts = Verdicts(results, self._counters, self._vocabulary)
             scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))

@@ -18,7 +18,7 @@ from reward_kit.execution.owed import Ledger
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.sources import Source, open_source
-from reward_kit.execution.split_rewards import Judge, load_judge
+from reward_kit.execution.split_rewards import Rewards, load_rewards
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
@@ -114,7 +114,7 @@ class EvaluationPipeline:
                 directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice)
         return make_plan(self.config, source, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
-    async def _enter(self, directory: RunDirectory, source: Source, reward: Judge | None) -> RunResult:
+    async def _enter(self, directory: RunDirectory, source: Source, reward: Rewards | None) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
             rollouts = open_things.enter_context(self._open_rollouts(directory))
             results = open_things.enter_context(directory.results()) if reward is not None else None
@@ -141,10 +141,10 @@ class EvaluationPipeline:
             summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary)
             return RunResult(end.status, directory.path, summary, counters, end.reason)
 
-    def _reward(self) -> Judge | None:
-        return None if self.phase == "inference" else load_judge(self.config.reward, self._given_reward)
+    def _reward(self) -> Rewards | None:
+        return None if self.phase == "inference" else load_rewards(self.config.reward, self._given_reward)
 
-    def _ledger(self, rollouts: Journal, results: Journal | None, reward: Judge | None) -> Ledger:
+    def _ledger(self, rollouts: Journal, results: Journal | None, reward: Rewards | None) -> Ledger:
         return Ledger(
             rollouts,
             rollouts.index(),
@@ -172,7 +172,7 @@ class EvaluationPipeline:
         path = self._rollouts_path()
         return directory.rollouts() if path is None else Journal(path, read_only=True)
 
-    def _claims(self, reward: Judge | None) -> tuple[_Claim | None, _Claim | None]:
+    def _claims(self, reward: Rewards | None) -> tuple[_Claim | None, _Claim | None]:
         """What the rollouts and the results that this run makes or uses depend on."""
         rollouts = results = None
         if self.phase != "execution" or self.config.rollouts_file is not None:
@@ -183,7 +183,7 @@ class EvaluationPipeline:
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 
-    def _claim(self, directory: RunDirectory, reward: Judge | None) -> None:
+    def _claim(self, directory: RunDirectory, reward: Rewards | None) -> None:
         """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
         for claim in self._claims(reward):
             if claim is None:

@@ -18,14 +18,14 @@ from reward_kit.config_models import RewardConfig, SandboxConfig
 from reward_kit.execution.scorers import Reward, Scorer, Verdict, open_scorer
 from reward_kit.models import Rollout
 
-__all__ = ["Judge", "SplitReward", "load_judge", "open_judge"]
+__all__ = ["Rewards", "SplitReward", "load_rewards", "open_rewards"]
 
 
 class SplitReward:
     """Several rewards, each for the samples of its split, and one for all other samples."""
 
     def __init__(self, others: Reward, by_split: Mapping[str, Reward]) -> None:
-        """Judge by `by_split`; samples of a split that is not in there by `others`."""
+        """Rewards by `by_split`; samples of a split that is not in there by `others`."""
         self.others = others
         self.by_split = dict(by_split)
 
@@ -44,11 +44,11 @@ class SplitReward:
         return self.others.settings(sandbox) | named
 
 
-Judge = Reward | SplitReward
+Rewards = Reward | SplitReward
 """Who judges."""
 
 
-def load_judge(config: RewardConfig, function: Callable[..., Any] | None = None) -> Judge:
+def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = None) -> Rewards:
     """The rewards a config names; `function` stands in for the one that its `function_path` names."""
     reward = Reward(config, function)
     if not config.by_split:
@@ -57,8 +57,8 @@ def load_judge(config: RewardConfig, function: Callable[..., Any] | None = None)
 
 
 @contextlib.asynccontextmanager
-async def open_judge(
-    judge: Judge, config: RewardConfig, directory: Path, sandbox: SandboxConfig
+async def open_rewards(
+    rewards: Rewards, config: RewardConfig, directory: Path, sandbox: SandboxConfig
 ) -> AsyncIterator[Scorer]:
     """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged."""
     async with contextlib.AsyncExitStack() as stack:
@@ -66,13 +66,13 @@ async def open_judge(
         async def opened(reward: Reward, part: RewardConfig) -> Scorer:
             return await stack.enter_async_context(open_scorer(reward, part, directory, sandbox))
 
-        if isinstance(judge, Reward):
-            yield await opened(judge, config)
+        if isinstance(rewards, Reward):
+            yield await opened(rewards, config)
             return
-        others = _Bounded(await opened(judge.others, config), groups=judge.others.judges_groups)
+        others = _Bounded(await opened(rewards.others, config), groups=rewards.others.judges_groups)
         named = {
             split: _Bounded(await opened(reward, config.by_split[split]), groups=reward.judges_groups)
-            for split, reward in judge.by_split.items()
+            for split, reward in rewards.by_split.items()
         }
         yield _BySplit(others, named)
 
