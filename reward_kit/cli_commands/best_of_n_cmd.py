@@ -128,10 +128,11 @@ def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
+    from reward_kit.cli_commands.config_paths import resolve_experiment_paths
     from reward_kit.execution.best_of_n import BestOfN
     from reward_kit.execution.experiment import load_experiment, read_experiment_file
 
-    values = {} if file is None else _found_beside(file, read_experiment_file(file))
+    values = {} if file is None else resolve_experiment_paths(read_experiment_file(file), file.parent)
     if isinstance(values.get("verifiers"), dict) and "splits" in given:
         values["verifiers"] = _still_asked_for(values["verifiers"], values.get("splits"), given["splits"])
     if "verifiers" in given:
@@ -142,30 +143,6 @@ def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
     name = "The experiment" if file is None else f"The experiment {str(file)!r}"
     experiment = load_experiment(values | given, name)
     return BestOfN(experiment, config_file=None if file is None else str(file))
-
-
-def _found_beside(file: Path, values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the files they name found: from here, else from the file's own place or the one above."""
-    from reward_kit.cli_commands.config_paths import file_path, object_path
-
-    places = [file.parent, file.parent.parent]
-    found = dict(values)
-    for name in ("dataset", "prices"):
-        if isinstance(found.get(name), str):
-            found[name] = file_path(found[name], places)
-    if isinstance(found.get("mock"), str):
-        found["mock"] = object_path(found["mock"], places)
-    if isinstance(found.get("verifiers"), dict):
-        found["verifiers"] = {split: _verifier(who, places) for split, who in found["verifiers"].items()}
-    return found
-
-
-def _verifier(who: Any, places: list[Path]) -> Any:
-    from reward_kit.cli_commands.config_paths import object_path
-
-    if isinstance(who, dict) and isinstance(who.get("function_path"), str):
-        return {**who, "function_path": object_path(who["function_path"], places)}
-    return object_path(who, places) if isinstance(who, str) else who
 
 
 def _still_asked_for(verifiers: dict[str, Any], before: Any, now: str) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["file_path", "object_path", "resolve_paths"]
+__all__ = ["resolve_experiment_paths", "resolve_paths"]
 
 
 def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
@@ -19,20 +19,20 @@ def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str
     if isinstance(resolved.get("dataset"), Mapping):
         resolved["dataset"] = _dataset(resolved["dataset"], places)
     if isinstance(resolved.get("reward"), Mapping):
-        resolved["reward"] = _with(resolved["reward"], "function_path", places, object_path)
+        resolved["reward"] = _with(resolved["reward"], "function_path", places, _object_path)
     mock = (resolved.get("generation") or {}).get("mock") if isinstance(resolved.get("generation"), Mapping) else None
     if isinstance(mock, Mapping):
-        mock = _with(mock, "function_path", places, object_path)
+        mock = _with(mock, "function_path", places, _object_path)
         resolved["generation"] = {**resolved["generation"], "mock": mock}
-    return _with(resolved, "rollouts_file", places, file_path)
+    return _with(resolved, "rollouts_file", places, _file)
 
 
 def _dataset(dataset: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
-    found = _with(dataset, "path_or_name", places, file_path)
+    found = _with(dataset, "path_or_name", places, _file)
     if isinstance(found.get("base_dataset"), Mapping):
         found["base_dataset"] = _dataset(found["base_dataset"], places)
     if isinstance(found.get("preprocess"), list):
-        found["preprocess"] = [object_path(path, places) for path in found["preprocess"]]
+        found["preprocess"] = [_object_path(path, places) for path in found["preprocess"]]
     return found
 
 
@@ -43,8 +43,7 @@ def _with(part: Mapping[str, Any], key: str, places: list[Path], resolve: Any) -
     return changed
 
 
-def file_path(name: str, places: Sequence[Path]) -> str:
-    """A file's name as given where it is found from here, else where it is found from one of the places."""
+def _file(name: str, places: list[Path]) -> str:
     if Path(name).is_absolute() or _matches(Path(), name):
         return name
     return next((str(place / name) for place in places if _matches(place, name)), name)
@@ -54,7 +53,22 @@ def _matches(place: Path, name: str) -> bool:
     return (place / name).exists() or ("*" in name and any(place.glob(name)))
 
 
-def object_path(path: str, places: Sequence[Path]) -> str:
-    """The path of an object with its file, where it names one, found as `file_path` finds it."""
+def _object_path(path: str, places: list[Path]) -> str:
     file, colon, attribute = path.rpartition(":")
-    return f"{file_path(file, places)}:{attribute}" if colon and file.endswith(".py") else path
+    return f"{_file(file, places)}:{attribute}" if colon and file.endswith(".py") else path
+
+
+def resolve_experiment_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
+    """The same for a best-of-N experiment: its dataset, its prices, its verifiers and its mock."""
+    places = [config_directory, config_directory.parent]
+    found = _with(_with(values, "dataset", places, _file), "prices", places, _file)
+    found = _with(found, "mock", places, _object_path)
+    if isinstance(found.get("verifiers"), Mapping):
+        found["verifiers"] = {split: _verifier(who, places) for split, who in found["verifiers"].items()}
+    return found
+
+
+def _verifier(who: Any, places: list[Path]) -> Any:
+    if isinstance(who, Mapping):
+        return _with(who, "function_path", places, _object_path)
+    return _object_path(who, places) if isinstance(who, str) else who

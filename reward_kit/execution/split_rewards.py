@@ -25,7 +25,7 @@ class SplitReward:
     """Several rewards, each for the samples of its split, and one for all other samples."""
 
     def __init__(self, others: Reward, by_split: Mapping[str, Reward]) -> None:
-        """Rewards by `by_split`; samples of a split that is not in there by `others`."""
+        """Judge by `by_split`; samples of a split that is not in there by `others`."""
         self.others = others
         self.by_split = dict(by_split)
 
