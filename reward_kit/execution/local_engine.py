@@ -99,7 +99,7 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        async with open_rewards(reward, self._config.reward, self._directory, self._config.sandbox) as scorer:
+        async with open_rewards(reward, self._config, self._directory) as scorer:
             verdicts = Verdicts(results, self._counters, self._vocabulary)
             scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))

@@ -179,7 +179,7 @@ class EvaluationPipeline:
             settings = rollouts_settings(self.config)
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
-            settings = reward.settings(self.config.sandbox)
+            settings = reward.settings(self.config)
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_kit.config_models import RewardConfig, SandboxConfig
+from reward_kit.config_models import PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
 from reward_kit.execution.identity import results_settings
 from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
@@ -62,10 +62,10 @@ class Reward:
         """Whether it judges all rollouts of a sample at once."""
         return self.call.mode == "batch"
 
-    def settings(self, sandbox: SandboxConfig) -> dict[str, Any]:
-        """What its verdicts depend on, beside the rollouts."""
-        used = sandbox if self.call.wants("sandbox") else None
-        return results_settings(self.call.name, self.source_digest, self._config.params, used)
+    def settings(self, run: PipelineConfig) -> dict[str, Any]:
+        """What its verdicts depend on, beside the rollouts: itself, and what it uses of the run's settings."""
+        sandbox = run.sandbox if self.call.wants("sandbox") else None
+        return results_settings(self.call.name, self.source_digest, self._config.params, sandbox)
 
     @property
     def timeout(self) -> float:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reward_kit.config_models import RewardConfig, SandboxConfig
+from reward_kit.config_models import PipelineConfig, RewardConfig
 from reward_kit.execution.scorers import Reward, Scorer, Verdict, open_scorer
 from reward_kit.models import Rollout
 
@@ -34,14 +34,14 @@ class SplitReward:
         """Whether one of them judges all rollouts of a sample at once; the rollouts of all samples go together then."""
         return any(reward.judges_groups for reward in (self.others, *self.by_split.values()))
 
-    def settings(self, sandbox: SandboxConfig) -> dict[str, Any]:
+    def settings(self, run: PipelineConfig) -> dict[str, Any]:
         """What the verdicts depend on, beside the rollouts."""
         named = {
             f"{split}.{name}": value
             for split, reward in self.by_split.items()
-            for name, value in reward.settings(sandbox).items()
+            for name, value in reward.settings(run).items()
         }
-        return self.others.settings(sandbox) | named
+        return self.others.settings(run) | named
 
 
 Rewards = Reward | SplitReward
@@ -57,21 +57,19 @@ def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = Non
 
 
 @contextlib.asynccontextmanager
-async def open_rewards(
-    rewards: Rewards, config: RewardConfig, directory: Path, sandbox: SandboxConfig
-) -> AsyncIterator[Scorer]:
+async def open_rewards(rewards: Rewards, run: PipelineConfig, directory: Path) -> AsyncIterator[Scorer]:
     """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged."""
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(reward: Reward, part: RewardConfig) -> Scorer:
-            return await stack.enter_async_context(open_scorer(reward, part, directory, sandbox))
+            return await stack.enter_async_context(open_scorer(reward, part, directory, run.sandbox))
 
         if isinstance(rewards, Reward):
-            yield await opened(rewards, config)
+            yield await opened(rewards, run.reward)
             return
-        others = _Bounded(await opened(rewards.others, config), groups=rewards.others.judges_groups)
+        others = _Bounded(await opened(rewards.others, run.reward), groups=rewards.others.judges_groups)
         named = {
-            split: _Bounded(await opened(reward, config.by_split[split]), groups=reward.judges_groups)
+            split: _Bounded(await opened(reward, run.reward.by_split[split]), groups=reward.judges_groups)
             for split, reward in rewards.by_split.items()
         }
         yield _BySplit(others, named)
