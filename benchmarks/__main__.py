@@ -1,4 +1,4 @@
-"""The benchmarks: what the spine costs, each figure beside its baseline in the same run.
+"""The benchmarks: what the product costs, each figure beside its baseline in the same run.
 
     python -m benchmarks                   all of them, some minutes
     python -m benchmarks cold cached       only these
@@ -15,7 +15,22 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import best_of_n, cached, cold, latency, memory, resume, startup, sync_reward, variants
+from benchmarks import (
+    analysis,
+    best_of_n,
+    cached,
+    cold,
+    latency,
+    memory,
+    resume,
+    rewards_text,
+    rewards_tools,
+    sandbox,
+    startup,
+    sync_reward,
+    variants,
+    zygote,
+)
 from benchmarks.report import Report, as_markdown, as_text
 
 __all__ = ["BENCHMARKS", "main"]
@@ -29,6 +44,11 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "memory": memory.main,
     "sync_reward": sync_reward.main,
     "startup": startup.main,
+    "rewards_text": rewards_text.main,
+    "rewards_tools": rewards_tools.main,
+    "sandbox": sandbox.main,
+    "zygote": zygote.main,
+    "analysis": analysis.main,
     "best_of_n": best_of_n.main,
 }
 """Every benchmark with a goal, by name."""

@@ -10,16 +10,17 @@ from pathlib import Path
 from benchmarks.scene import timed_run
 from reward_kit.config_models import load_config
 
-__all__ = ["main"]
+__all__ = ["main", "peak_bytes"]
 
 
 def main() -> None:
     """Run the config, and expect as many records as the argument says."""
     seconds = timed_run(load_config(json.load(sys.stdin)), int(sys.argv[1]))
-    print(json.dumps({"seconds": seconds, "peak_megabytes": _peak_bytes() / 1e6}))
+    print(json.dumps({"seconds": seconds, "peak_megabytes": peak_bytes() / 1e6}))
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
+    """The most memory this process had resident."""
     # Linux first: there `ru_maxrss` may tell of the process that started this one.
     status = Path("/proc/self/status")
     if status.exists():

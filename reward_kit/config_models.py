@@ -20,8 +20,10 @@ __all__ = [
     "DatasetConfig",
     "EvaluationParamsConfig",
     "GenerationConfig",
+    "JudgeConfig",
     "MockConfig",
     "MockRule",
+    "ModelConfig",
     "OutputConfig",
     "PipelineConfig",
     "Price",
@@ -168,17 +170,11 @@ class Sampling(_Part):
         return {name: value for name, value in self.__dict__.items() if value is not None and value != {}}
 
 
-class GenerationConfig(Sampling):
-    """Which model answers, how many times, and how it is called."""
+class ModelConfig(Sampling):
+    """Which model is asked, and how it is called."""
 
-    enabled: bool = True
-    """False: score answers that are already in the data."""
     model_name: str | None = None
     """A model the endpoint knows; `mock`; or `local` / `local:FILE.gguf` for a model inside this process."""
-    n: int = Field(default=1, ge=1)
-    """Answers a sample. Raising it later pays only for the new ones."""
-    temperature: float | None = Field(default=0.7, ge=0)
-    """How freely tokens are drawn. None: the endpoint's default."""
     max_tokens: int | None = Field(default=1024, ge=1)
     """The most tokens of one answer."""
     api_base: str | None = None
@@ -203,11 +199,29 @@ class GenerationConfig(Sampling):
         return Sampling(**{name: self.__dict__[name] for name in Sampling.model_fields})
 
 
+class GenerationConfig(ModelConfig):
+    """Which model answers, how many times, and how it is called."""
+
+    enabled: bool = True
+    """False: score answers that are already in the data."""
+    n: int = Field(default=1, ge=1)
+    """Answers a sample. Raising it later pays only for the new ones."""
+    temperature: float | None = Field(default=0.7, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
+
+
+class JudgeConfig(ModelConfig):
+    """Which model a reward that names `judge` asks for verdicts."""
+
+    temperature: float | None = Field(default=0.0, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
+
+
 class RewardConfig(_Part):
     """Which reward judges, with what parameters, and within which bounds."""
 
     function_path: str
-    """`pkg.mod:fn`, `pkg.mod.fn` or `file.py:fn`."""
+    """`pkg.mod:fn`, `pkg.mod.fn`, `file.py:fn`, or a name that `reward-kit rewards list` shows, such as `math`."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Handed to the reward by name."""
     timeout: float | None = Field(default=None, gt=0)
@@ -251,6 +265,8 @@ class SandboxConfig(_Part):
     """Memory of all processes of a sandbox together."""
     network: bool = False
     """Whether the network may be reached."""
+    snapshots: bool = True
+    """Whether what a long set-up leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
 class EvaluationParamsConfig(_Part):
@@ -282,6 +298,8 @@ class PipelineConfig(_Part):
     """Who judges."""
     sandbox: SandboxConfig = SandboxConfig()
     """Where commands run, for rewards that run any."""
+    judge: JudgeConfig = JudgeConfig()
+    """The model that judges, for rewards that ask one."""
     system_prompt: str | None = None
     """The system prompt of every sample whose row has none of its own."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

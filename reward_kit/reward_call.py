@@ -19,6 +19,7 @@ from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function
+from reward_kit.utils.reward_names import reward_path
 
 __all__ = [
     "BatchScorer",
@@ -39,6 +40,10 @@ T = TypeVar("T")
 
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
+
+MADE_WITH = "_reward_function_made_with"
+"""Of a function that has this attribute, what it holds makes the reward from the params: whether the reward is
+asynchronous, and what it asks for, then depends on them."""
 
 FACTS: dict[str, Callable[[Rollout], Any]] = {
     "sample_id": lambda rollout: rollout.sample.id,
@@ -106,11 +111,15 @@ class RewardCall:
     """A reward with its params, ready to be called by name. Built once a run; it pickles if the reward does."""
 
     def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
-        """Take the reward, or its import path, and the params that every call is given."""
+        """Take the reward, its import path or its name, and the params that every call is given."""
+        reward = reward_path(reward) if isinstance(reward, str) else reward
         self.reward = reward
-        self.params = dict(params or {})
-        self.func = func = load_function(reward) if isinstance(reward, str) else reward
-        """The reward itself, as its author left it."""
+        self._given = dict(params or {})
+        named = load_function(reward) if isinstance(reward, str) else reward
+        make: Callable[[dict[str, Any]], Callable[..., Any]] | None = getattr(named, MADE_WITH, None)
+        self.params = dict(self._given) if make is None else {}
+        self.func = func = named if make is None else make(self._given)
+        """The reward itself, as its author left it, or as it was made with the params."""
         self.name = name_of(func)
         self._quoted = repr(self.name)
         self.mode = mode_of(func)
@@ -122,7 +131,7 @@ class RewardCall:
         self._read_signature(func)
 
     def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any]]]:
-        return RewardCall, (self.reward, self.params)
+        return RewardCall, (self.reward, self._given)
 
     def _read_signature(self, func: Callable[..., Any]) -> None:
         parameters = signature_of(func).parameters.values()
@@ -221,35 +230,37 @@ class RewardCall:
         """The verdict on one rollout, or a `RewardError`. An asynchronous reward is run to its end."""
         if self.is_async:
             return run_blocking(self.judge_async(payload, resources))
-        return verdict_or_raise(self._call(payload, resources), self._quoted)
+        return verdict_or_raise(self.call(payload, resources), self._quoted)
 
     async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
-        result = await self._call_async(payload, resources)
+        result = await self.call_async(payload, resources)
         return verdict_or_raise(result, self._quoted)
 
     def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
         """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""
         if self.is_async:
             return run_blocking(self.judge_group_async(payload, resources))
-        results: list[EvaluateResult] = self._call(payload, resources)
+        results: list[EvaluateResult] = self.call(payload, resources)
         return results
 
     async def judge_group_async(
         self, payload: Payload, resources: Mapping[str, Any] | None = None
     ) -> list[EvaluateResult]:
         """The same, for the event loop."""
-        results: list[EvaluateResult] = await self._call_async(payload, resources)
+        results: list[EvaluateResult] = await self.call_async(payload, resources)
         return results
 
-    def _call(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
+    def call(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
+        """What the reward returned, verdict or not: a result, in batch mode a list of them. Not for async rewards."""
         arguments = self.arguments_for(payload, resources)
         with boundary(RewardError, self._quoted):
             return self.function(**arguments)
 
-    async def _call_async(self, payload: Payload, resources: Mapping[str, Any] | None) -> Any:
+    async def call_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
+        """The same, for the event loop; it also takes a reward that is not asynchronous."""
         if not self.is_async:
-            return self._call(payload, resources)
+            return self.call(payload, resources)
         arguments = self.arguments_for(payload, resources)
         with boundary(RewardError, self._quoted):
             return await self.function(**arguments)
@@ -298,6 +309,7 @@ class BatchScorer:
 
 
 def load_scorer(path: str, params: Mapping[str, Any]) -> PointwiseScorer | BatchScorer:
-    """The scorer of the reward at an import path. A path that does not load is an ImportError."""
+    """The scorer of the reward at an import path or of a name. One that does not load is an ImportError."""
+    path = reward_path(path)
     batch = mode_of(load_function(path)) == "batch"
     return BatchScorer(path, params) if batch else PointwiseScorer(path, params)

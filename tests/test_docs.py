@@ -22,8 +22,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((RO
 BLOCK = re.compile(
     r"(?P<mark><!-- not run: [^>]+ -->\n)?```(?P<info>[^\n]*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
 )
-SHOWN_ONLY = {"", "text", "console"}
-"""What these blocks hold is output or a drawing."""
+SHOWN_ONLY = {"", "text", "console", "pycon"}
+"""What these blocks hold is output, a drawing, or a docstring's example that is run with the docstring."""
 
 
 class Block(NamedTuple):

@@ -19,12 +19,30 @@ def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str
     if isinstance(resolved.get("dataset"), Mapping):
         resolved["dataset"] = _dataset(resolved["dataset"], places)
     if isinstance(resolved.get("reward"), Mapping):
-        resolved["reward"] = _with(resolved["reward"], "function_path", places, _object_path)
-    mock = (resolved.get("generation") or {}).get("mock") if isinstance(resolved.get("generation"), Mapping) else None
-    if isinstance(mock, Mapping):
-        mock = _with(mock, "function_path", places, _object_path)
-        resolved["generation"] = {**resolved["generation"], "mock": mock}
+        resolved["reward"] = _reward(resolved["reward"], places)
+    for model in ("generation", "judge"):
+        mock = (resolved.get(model) or {}).get("mock") if isinstance(resolved.get(model), Mapping) else None
+        if isinstance(mock, Mapping):
+            resolved[model] = {**resolved[model], "mock": _with(mock, "function_path", places, _object_path)}
     return _with(resolved, "rollouts_file", places, _file)
+
+
+def _reward(reward: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
+    """The reward, and the parts that a composite one names."""
+    found = _with(reward, "function_path", places, _object_path)
+    params = found.get("params")
+    parts = params.get("parts") if isinstance(params, Mapping) else None
+    if isinstance(params, Mapping) and isinstance(parts, Mapping):
+        found["params"] = {**params, "parts": {name: _part(part, places) for name, part in parts.items()}}
+    elif isinstance(params, Mapping) and isinstance(parts, list):
+        found["params"] = {**params, "parts": [_part(part, places) for part in parts]}
+    return found
+
+
+def _part(part: Any, places: list[Path]) -> Any:
+    if isinstance(part, Mapping):
+        return _with(part, "reward", places, _object_path)
+    return _object_path(part, places) if isinstance(part, str) else part
 
 
 def _dataset(dataset: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:

@@ -10,9 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+if TYPE_CHECKING:
+    from reward_kit.sandbox.contract import Probe
 
 __all__ = ["doctor"]
 
@@ -57,6 +60,8 @@ def _checks() -> Iterator[Check]:
     yield _package("Parquet files", "pyarrow", "parquet")
     yield _package("Hugging Face datasets", "datasets", "hf")
     yield _package("symbolic mathematics", "math_verify", "math")
+    yield _package("language detection", "py3langid", "language")
+    yield from _sandboxes()
     yield from (_key(name) for name in _KEYS)
 
 
@@ -117,6 +122,28 @@ def _package(name: str, module: str, extra: str) -> Check:
     found = importlib.util.find_spec(module) is not None
     detail = f"{module} {_version(module.replace('_', '-'))}" if found else "not installed"
     return Check(name, found, detail, f"pip install 'reward-kit[{extra}]'")
+
+
+def _sandboxes() -> Iterator[Check]:
+    """Each backend opens a sandbox and runs a command in it. `none` isolates nothing, so there is nothing to try."""
+    from reward_kit.sandbox.choose import probe_all
+    from reward_kit.utils.event_loop import run_sync
+
+    async def try_all() -> dict[str, Probe]:
+        return {**await probe_all(), "python": await _python_runs()}
+
+    for name, probe in run_sync(try_all).items():
+        if name != "none":
+            detail = probe.detail.rstrip(".")
+            yield Check(f"sandbox: {name}", probe.works, detail, probe.advice)
+
+
+async def _python_runs() -> Probe:
+    """What the self-test of isolated Python finds."""
+    from reward_kit.sandbox.zygote import PythonZygote
+
+    async with PythonZygote(size=1) as zygote:
+        return await zygote.probe()
 
 
 def _key(name: str) -> Check:

@@ -69,6 +69,12 @@ _FLAG_NAMES = (
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
     help="&&: a set-up command that fails ends the task. ;: the rest runs all the same.",
 )  # fmt: skip
+@click.option(
+    "--snapshots/--no-snapshots",
+    default=True,
+    show_default=True,
+    help="Whether what a long set-up leaves is kept for the tasks that share it (namespaces).",
+)
 @click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds one command may take.")
 @click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
@@ -168,6 +174,7 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
             image=flags["sandbox_image"],
             sos_url=f"http://127.0.0.1:{flags['sos_port']}",
             setup_join=flags["setup_join"],
+            snapshots=flags["snapshots"],
             timeout=flags["timeout"],
         ),
         concurrency=flags["concurrency"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 
 __all__ = ["RunCounters"]
@@ -34,8 +35,12 @@ class RunCounters:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
-    """Money spent since the run was entered."""
+    """Money spent since the run was entered, a judge's apart."""
+    judge: JudgeUse | None = None
+    """What the reward asks of a judge, where it has one."""
     skipped_rows: int = 0
+    sandbox: str | None = None
+    """The backend that the reward's sandboxes are made with, where it has any."""
     in_flight: int = 0
     """Samples being generated."""
     started: float = field(default_factory=time.monotonic)

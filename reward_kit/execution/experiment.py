@@ -41,7 +41,7 @@ from reward_kit.storage.best_of_n_tables import Verification
 
 __all__ = ["Experiment", "load_experiment", "read_experiment_file"]
 
-_NO_VERIFIER = "reward_kit.rewards.verifiers:unverified"
+_NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
 
 
 class Experiment(BaseModel):

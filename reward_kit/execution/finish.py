@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,8 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "completion_tokens": counters.completion_tokens,
             "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
             "cost": counters.cost,
+            "sandbox": counters.sandbox,
+            **({} if counters.judge is None else {"judge": asdict(counters.judge)}),
         },
     }
 

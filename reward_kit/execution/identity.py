@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, SandboxConfig
+from reward_kit.config_models import (
+    DatasetConfig,
+    GenerationConfig,
+    JudgeConfig,
+    ModelConfig,
+    PipelineConfig,
+    SandboxConfig,
+)
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.tables import rollout_from_line
 
@@ -37,12 +44,17 @@ def _made_with(rollouts_file: Path) -> dict[str, Any]:
 
 
 def results_settings(
-    function_path: str, source_digest: str, params: Mapping[str, Any], sandbox: SandboxConfig | None = None
+    function_path: str,
+    source_digest: str,
+    params: Mapping[str, Any],
+    sandbox: SandboxConfig | None = None,
+    judge: JudgeConfig | None = None,
 ) -> dict[str, Any]:
-    """What the results depend on, beside the rollouts: the reward, its own source, its parameters and its sandbox."""
+    """What the results depend on, beside the rollouts: the reward, its source, its parameters, sandbox and judge."""
     bounds = {} if sandbox is None else sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
     return {
         **{f"sandbox.{name}": value for name, value in bounds.items()},
+        **{f"judge.{name}": value for name, value in ({} if judge is None else _model(judge)).items()},
         "reward.function": function_path.replace(":", ".").rpartition(".")[2],
         "reward.source": source_digest,
         "reward.params": dict(params),
@@ -61,11 +73,15 @@ def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
 def _generation(generation: GenerationConfig) -> dict[str, Any]:
     if not generation.enabled:
         return {"enabled": False}
+    return _model(generation)
+
+
+def _model(model: ModelConfig) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "model_name": generation.model_name,
-        "api_base": generation.api_base,
-        **generation.sampling().given(),
+        "model_name": model.model_name,
+        "api_base": model.api_base,
+        **model.sampling().given(),
     }
-    if generation.model_name == "mock":
-        settings["mock"] = generation.mock.model_dump()
+    if model.model_name == "mock":
+        settings["mock"] = model.mock.model_dump()
     return settings

@@ -100,6 +100,8 @@ class LocalEngine:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
         async with open_rewards(reward, self._config, self._directory) as scorer:
+            self._counters.sandbox = scorer.sandbox
+            self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)
             scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))
@@ -115,6 +117,7 @@ class LocalEngine:
                 generating.cancel()
                 scoring.cancel()
                 await asyncio.gather(generating, scoring, return_exceptions=True)
+                self._counters.judge = scorer.judge_use
 
     async def _generate(self, feed: Feed, play: Play | None, rollouts: Rollouts, stop: Stop) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1

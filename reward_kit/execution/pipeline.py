@@ -219,7 +219,7 @@ class EvaluationPipeline:
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:
     """The config as plain data, without secrets, so that it can be read back as it is."""
-    return config.model_dump(mode="json", exclude={"generation": {"api_key"}}, exclude_none=True)
+    return config.model_dump(mode="json", exclude={"generation": {"api_key"}, "judge": {"api_key"}}, exclude_none=True)
 
 
 def _thresholds(reward: RewardConfig) -> float | dict[str, float]:

@@ -13,16 +13,21 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 from reward_kit.config_models import SandboxConfig
-from reward_kit.errors import ConfigError, SandboxError, SandboxUnavailableError
-from reward_kit.reward_function import RewardCall
+from reward_kit.errors import SandboxError, SandboxUnavailableError
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.pool import SandboxPool
 
-__all__ = ["Sandboxes", "open_resources", "sandboxes_at_a_time"]
+__all__ = ["Sandboxes", "open_sandboxes", "sandboxes_at_a_time"]
 
+_EACH = 4
+"""How many sandboxes one call of a reward may have open before it has to wait for another call's."""
+_SLOW_TO_OPEN = frozenset({"docker", "podman", "sos"})
+"""Backends whose sandboxes are worth starting before they are asked for. Namespaces get their own parts ready."""
+_STARTED_AHEAD = 2
+"""How many of them."""
 _FIRST = 8
 """When so many sandboxes have failed and none has worked, the machinery is broken, not the tasks."""
 
@@ -33,22 +38,16 @@ def sandboxes_at_a_time() -> int:
 
 
 @contextlib.asynccontextmanager
-async def open_resources(call: RewardCall, config: SandboxConfig) -> AsyncIterator[Mapping[str, Any]]:
-    """What the reward asks for by naming it, made ready and tried; closed in the end."""
-    if not call.wants("sandbox"):
-        yield {}
-        return
-    if not call.is_async:
-        raise ConfigError(
-            f"Reward {call.name!r} asks for a sandbox and is not asynchronous. Make it an `async def`, and await what "
-            "the sandbox does."
-        )
+async def open_sandboxes(config: SandboxConfig, *, concurrency: int) -> AsyncIterator[Sandboxes]:
+    """What a reward that names `sandbox` is handed, for so many calls at a time: tried, and closed in the end."""
     async with contextlib.AsyncExitStack() as stack:
         backend = await _working_backend(config)
-        stack.push_async_callback(backend.close)
-        sandboxes = Sandboxes(backend, config)
+        warm = min(concurrency, _STARTED_AHEAD) if backend.name in _SLOW_TO_OPEN else 0
+        pool = SandboxPool(backend, size=concurrency * _EACH, warm=warm)
+        stack.push_async_callback(pool.close)
+        sandboxes = Sandboxes(pool, config)
         await sandboxes.try_one()
-        yield {"sandbox": sandboxes}
+        yield sandboxes
 
 
 class Sandboxes:
@@ -56,6 +55,8 @@ class Sandboxes:
 
     def __init__(self, backend: SandboxBackend, config: SandboxConfig) -> None:
         """Open with `backend`, within the bounds of `config`."""
+        self.backend = backend.name
+        """How they are made."""
         self._backend = backend
         self._config = config
         self._limits = Limits(memory_mb=config.memory_mb, timeout=config.timeout)

@@ -15,10 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_kit.config_models import PipelineConfig, RewardConfig, SandboxConfig
+from reward_kit.config_models import JudgeConfig, PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
 from reward_kit.execution.identity import results_settings
-from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
+from reward_kit.execution.resources import open_resources
+from reward_kit.execution.sandboxes import sandboxes_at_a_time
+from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_function import (
     BatchScorer,
@@ -65,7 +67,8 @@ class Reward:
     def settings(self, run: PipelineConfig) -> dict[str, Any]:
         """What its verdicts depend on, beside the rollouts: itself, and what it uses of the run's settings."""
         sandbox = run.sandbox if self.call.wants("sandbox") else None
-        return results_settings(self.call.name, self.source_digest, self._config.params, sandbox)
+        judge = run.judge if self.call.wants("judge") else None
+        return results_settings(self.call.name, self.source_digest, self._config.params, sandbox, judge)
 
     @property
     def timeout(self) -> float:
@@ -84,6 +87,13 @@ class Scorer(Protocol):
 
     concurrency: int
     """How many calls of `score` are worth having in flight."""
+    sandbox: str | None
+    """The backend that its sandboxes are made with, where it has any."""
+
+    @property
+    def judge_use(self) -> JudgeUse | None:
+        """What the reward asks of a judge, where it has one; filled as it asks."""
+        ...
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict a rollout, in their order."""
@@ -92,13 +102,18 @@ class Scorer(Protocol):
 
 @contextlib.asynccontextmanager
 async def open_scorer(
-    reward: Reward, config: RewardConfig, directory: Path, sandbox: SandboxConfig
+    reward: Reward,
+    config: RewardConfig,
+    directory: Path,
+    sandbox: SandboxConfig,
+    judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Scorer]:
-    """The scorer the reward calls for, with its worker processes and its sandboxes if it needs any."""
-    async with open_resources(reward.call, sandbox) as resources:
+    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any."""
+    usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
+    concurrency = config.concurrency or reward.call.concurrency or usual
+    async with open_resources(reward.call, sandbox, judge, concurrency=concurrency) as resources:
         if reward.call.is_async:
-            usual = sandboxes_at_a_time() if resources else _DEFAULT_CONCURRENCY
-            yield _OnTheLoop(reward, config.concurrency or reward.call.concurrency or usual, resources)
+            yield _OnTheLoop(reward, concurrency, resources)
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
     pool = WorkerPool(
@@ -118,8 +133,10 @@ class _OnTheLoop:
 
     def __init__(self, reward: Reward, concurrency: int, resources: Mapping[str, Any]) -> None:
         self.concurrency = concurrency
+        self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
         self._call = reward.call
         self._resources = resources
+        self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
         self._timeout = reward.timeout
         self._deadlines = Deadlines(reward.timeout)
         self._score = self._score_group if reward.judges_groups else self._score_one
@@ -155,6 +172,9 @@ class _OnTheLoop:
 
 class _InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
+
+    sandbox: str | None = None
+    judge_use: JudgeUse | None = None
 
     def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
         self.concurrency = concurrency

@@ -160,7 +160,8 @@ class ShellEvaluation:
     def _execution_summary(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
         hidden = ("phase", "n", "skipped_rows", "this_entry")
         phase = {name: value for name, value in figures.items() if name not in hidden}
-        phase |= {"sandbox": self.sandbox.backend, "sandbox_image": self.sandbox.image}
+        phase |= {"sandbox": figures["this_entry"]["sandbox"] or self.sandbox.backend}
+        phase |= {"sandbox_image": self.sandbox.image}
         phase |= {"setup_join": self.sandbox.setup_join, "concurrency": self.concurrency or sandboxes_at_a_time()}
         phase |= {"shard": None if self.shard is None else str(self.shard)}
         phase |= _timing(directory, "execution", figures)

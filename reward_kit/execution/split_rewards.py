@@ -16,9 +16,11 @@ from typing import Any
 
 from reward_kit.config_models import PipelineConfig, RewardConfig
 from reward_kit.execution.scorers import Reward, Scorer, Verdict, open_scorer
-from reward_kit.models import Rollout
+from reward_kit.generation.judge import JudgeUse
+from reward_kit.models import EvaluateResult, Message, Rollout
+from reward_kit.typed_interface import reward_function
 
-__all__ = ["Rewards", "SplitReward", "load_rewards", "open_rewards"]
+__all__ = ["Rewards", "SplitReward", "load_rewards", "open_rewards", "unverified"]
 
 
 class SplitReward:
@@ -62,7 +64,7 @@ async def open_rewards(rewards: Rewards, run: PipelineConfig, directory: Path) -
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(reward: Reward, part: RewardConfig) -> Scorer:
-            return await stack.enter_async_context(open_scorer(reward, part, directory, run.sandbox))
+            return await stack.enter_async_context(open_scorer(reward, part, directory, run.sandbox, run.judge))
 
         if isinstance(rewards, Reward):
             yield await opened(rewards, run.reward)
@@ -79,6 +81,7 @@ class _Bounded:
     """A scorer that is called no more often at a time than it is worth."""
 
     def __init__(self, scorer: Scorer, *, groups: bool) -> None:
+        self.scorer = scorer
         self.concurrency = scorer.concurrency
         self._score = scorer.score
         self._groups = groups
@@ -102,8 +105,34 @@ class _BySplit:
         self.concurrency = others.concurrency + sum(scorer.concurrency for scorer in by_split.values())
         self._others = others
         self._by_split = by_split
+        self._scorers = [bounded.scorer for bounded in (others, *by_split.values())]
+        self.sandbox = next((scorer.sandbox for scorer in self._scorers if scorer.sandbox is not None), None)
+
+    @property
+    def judge_use(self) -> JudgeUse | None:
+        """What all of them have asked of their judges so far."""
+        uses = [scorer.judge_use for scorer in self._scorers if scorer.judge_use is not None]
+        return _together(uses) if uses else None
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         split = rollouts[0].sample.split
         scorer = self._others if split is None else self._by_split.get(split, self._others)
         return await scorer.score(rollouts)
+
+
+def _together(uses: Sequence[JudgeUse]) -> JudgeUse:
+    costs = [use.cost for use in uses if use.cost is not None]
+    return JudgeUse(
+        replies=sum(use.replies for use in uses),
+        cached=sum(use.cached for use in uses),
+        prompt_tokens=sum(use.prompt_tokens for use in uses),
+        completion_tokens=sum(use.completion_tokens for use in uses),
+        cost=sum(costs) if len(costs) == len(uses) else None,
+    )
+
+
+@reward_function
+async def unverified(messages: list[Message], *, split: str | None = None, **kwargs: Any) -> EvaluateResult:
+    """No verdict, ever: it stands where only the splits that are named have a reward."""
+    reason = f"The split {split!r} has no verifier. Name one in `verifiers`."
+    return EvaluateResult(score=0.0, is_score_valid=False, reason=reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reward_kit.config_models import GenerationConfig
+from reward_kit.config_models import ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.clients import ModelClient
 
@@ -14,7 +14,7 @@ OPENAI_API_BASE = "https://api.openai.com/v1"
 """Where a model is asked for when nothing else says where."""
 
 
-def make_client(config: GenerationConfig, *, needs_key: bool = True) -> ModelClient:
+def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
     """The client for `config.model_name`; without `needs_key`, one that is only looked at, never asked.
 
     `mock` and `local[:FILE.gguf]` run in this process, unless an `api_base` says that an endpoint has a model so named.
@@ -36,7 +36,7 @@ def make_client(config: GenerationConfig, *, needs_key: bool = True) -> ModelCli
     return _remote(name, config, needs_key=needs_key)
 
 
-def _mock(config: GenerationConfig) -> ModelClient:
+def _mock(config: ModelConfig) -> ModelClient:
     from reward_kit.generation.mock import MockModelClient
 
     return MockModelClient(config.mock)
@@ -53,7 +53,7 @@ def _local(name: str) -> ModelClient:
     return LocalModelClient(path or None)
 
 
-def _remote(name: str, config: GenerationConfig, *, needs_key: bool) -> ModelClient:
+def _remote(name: str, config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.auth import get_fireworks_api_base, resolve_api_key
     from reward_kit.generation.clients import FireworksModelClient, OpenAICompatibleClient
 

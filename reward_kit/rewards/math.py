@@ -108,6 +108,14 @@ def math_reward(
     `absolute_tolerance` is floating-point noise; neither makes two whole numbers equal. With `require_units` the answer
     must name the unit that the ground truth names. An answer that cannot be read earns nothing; a ground truth that
     is missing, or that the answer cannot be compared with, gives no verdict (`is_score_valid=False`).
+
+    Metrics: `extracted_original_answers`, `extracted_generated_answers`, `answer_comparison`,
+    `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`.
+    Cost: linear in the answer, about 0.1 ms and 2 ms a kB of prose.
+    Does not detect: whether the way to the answer is right; that two expressions written differently are equal.
+
+    >>> math_reward(messages=[{"role": "assistant", "content": r"So it is \boxed{72}."}], ground_truth="72").score
+    1.0
     """
     if not messages or messages[-1].role != "assistant":
         return _wrong("The last message is not the assistant's, so there is no answer to judge.", {}, key="error")

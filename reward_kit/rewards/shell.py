@@ -18,6 +18,7 @@ from typing import Any
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult, StepOutput
+from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
 from reward_kit.utils.shell_command import extract_command
@@ -42,10 +43,24 @@ async def shell_reward(
 ) -> EvaluateResult:
     """1.0 if the command in the last message succeeds and the success condition holds afterwards, else 0.0.
 
-    Without `extract` the whole message is the command. Metrics: `command_success`, `test_passed`.
+    `setup_commands` make the sandbox ready; `success_condition` is a shell command that exits with 0 where the task is
+    done. The command is taken from the message's code block or prose; without `extract` the whole message is it. A
+    sandbox or a set-up that fails is no verdict.
+
+    Metrics: `command_success`, `test_passed`.
+    Needs: sandbox.
+    Cost: a sandbox and two commands, some 20 ms beside what they take themselves; linear in the answer.
+    Does not detect: what the success condition does not look at, such as files the command destroyed on its way.
+
+    >>> from reward_kit.evaluation import evaluate
+    >>> row = {"user_query": "Make a directory.", "assistant_response": "mkdir it", "success_condition": "test -d it"}
+    >>> evaluate([row], shell_reward).mean_score
+    1.0
     """
-    answer = messages[-1].text if messages and messages[-1].role == "assistant" else ""
-    command = extract_command(answer) if extract else answer.strip("\n")
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    command = extract_command(reply.text) if extract else reply.text.strip("\n")
     if command is None or not command.strip():
         return _no_command()
     async with sandbox(setup=setup_commands or []) as box:

@@ -1,4 +1,4 @@
-"""Which reward verifies the answers of a split: the built-in verifiers by name, and any other reward by its path.
+"""Which reward verifies the answers of a split: the built-in verifiers, or any reward by its name or path.
 
 Nothing is guessed from a split's name beyond the name itself: a split that no verifier is known for is an error that
 says how to name one.
@@ -7,15 +7,13 @@ says how to name one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reward_kit.config_models import RewardConfig
 from reward_kit.errors import ConfigError
-from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.verdicts import no_verdict
-from reward_kit.typed_interface import reward_function
+from reward_kit.utils.reward_names import reward_path
 
-__all__ = ["VERIFIERS", "Verifier", "unverified", "verifier_for"]
+__all__ = ["VERIFIERS", "Verifier", "verifier_for"]
 
 VERIFIERS: dict[str, RewardConfig] = {
     "math": RewardConfig(function_path="reward_kit.rewards.math:math_reward"),
@@ -31,7 +29,7 @@ class Verifier(NamedTuple):
     """Who verifies the answers of a split."""
 
     name: str
-    """A built-in's name, or the path of a reward."""
+    """A built-in's name, or a reward's name or path."""
     reward: RewardConfig
 
 
@@ -41,25 +39,21 @@ def verifier_for(split: str, chosen: Mapping[str, str | RewardConfig]) -> Verifi
     if given is None:
         raise ConfigError(
             f"Split {split!r} has no verifier. Name one: `verifiers: {{{split}: …}}` in the experiment, or "
-            f"--verifier {split}=…; it may be {_named(VERIFIERS)}, or the path of a reward (pkg.mod:fn, file.py:fn)."
+            f"--verifier {split}=…; it may be {_named(VERIFIERS)}, or a reward by its name or its path "
+            "(pkg.mod:fn, file.py:fn)."
         )
     if isinstance(given, RewardConfig):
         return Verifier(given.function_path, given)
     if given in VERIFIERS:
         return Verifier(given, VERIFIERS[given])
-    if not set(":./") & set(given):
+    try:
+        return Verifier(given, RewardConfig(function_path=reward_path(given)))
+    except ImportError as error:
         raise ConfigError(
-            f"There is no verifier {given!r}, which split {split!r} asks for. Use {_named(VERIFIERS)}, or the path of "
-            "a reward (pkg.mod:fn, file.py:fn)."
-        )
-    return Verifier(given, RewardConfig(function_path=given))
+            f"There is no verifier {given!r}, which split {split!r} asks for: use {_named(VERIFIERS)}, or a reward. "
+            f"{error}"
+        ) from error
 
 
 def _named(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
-
-
-@reward_function
-async def unverified(messages: list[Message], *, split: str | None = None, **kwargs: Any) -> EvaluateResult:
-    """No verdict, ever: it stands where a sample has no verifier."""
-    return no_verdict(f"The split {split!r} has no verifier. Name one in `verifiers`.")

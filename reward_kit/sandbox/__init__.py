@@ -7,7 +7,8 @@
 The names below are the public ones; each is imported when it is first used.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False
+"""Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
 
 if TYPE_CHECKING:
     from reward_kit.sandbox.choose import backends, choose_backend, probe_all
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
     from reward_kit.sandbox.namespaces import NamespacesBackend
     from reward_kit.sandbox.pool import SandboxPool
     from reward_kit.sandbox.unisolated import UnisolatedBackend
+    from reward_kit.sandbox.zygote import PythonZygote
 
 __all__ = [
     "Limits",
     "NamespacesBackend",
     "Probe",
+    "PythonZygote",
     "Sandbox",
     "SandboxBackend",
     "SandboxPool",
@@ -34,6 +37,7 @@ _HOMES = {
     "Limits": "contract",
     "NamespacesBackend": "namespaces",
     "Probe": "contract",
+    "PythonZygote": "zygote",
     "Sandbox": "contract",
     "SandboxBackend": "contract",
     "SandboxPool": "pool",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
-import subprocess
 
 from reward_kit.sandbox.syscalls import CONTAINER_CAPABILITIES
 
-__all__ = ["bubblewrap_command", "bubblewrap_options", "bubblewrap_version", "find_bubblewrap"]
+__all__ = ["bubblewrap_command", "bubblewrap_options"]
 
 _READ_ONLY = ("sys", "sysrq-trigger", "dynamic_debug")
 """Entries of /proc by which root could change the host. bubblewrap sees to others, but not to these for root."""
@@ -17,23 +15,15 @@ _MASKED = ("acpi", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 """Entries of /proc that tell about the host and not about the sandbox, to those with a container's capabilities."""
 
 
-def find_bubblewrap() -> str | None:
-    """Where the program is."""
-    return shutil.which("bwrap")
-
-
-def bubblewrap_version(program: str) -> str:
-    """Its version, as it says it."""
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-
-
 def bubblewrap_command(program: str, first: list[str]) -> list[str]:
     """Start bubblewrap so that it waits for its options on descriptor 4, and then runs `first`."""
     return [program, "--args", "4", "--", *first]
 
 
-def bubblewrap_options(*, shared_memory: int, network: bool, seccomp: bool) -> list[str]:
+def bubblewrap_options(*, shared_memory: int, network: bool, seccomp: bool, own_users: bool) -> list[str]:
     """What every sandbox has beside its root. It tells on descriptor 3 which process is the first in it.
+
+    `own_users`: it has a user namespace, by which the kernel counts its processes.
 
     bubblewrap mounts everything without devices and set-uid, and gives /dev only what every program may have.
     """
@@ -42,6 +32,8 @@ def bubblewrap_options(*, shared_memory: int, network: bool, seccomp: bool) -> l
     options += ["--size", str(shared_memory), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     options += _masks()
     options += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if own_users:
+        options += ["--unshare-user", "--uid", "0", "--gid", "0"]
     if not network:
         options.append("--unshare-net")
     options += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1", "--info-fd", "3"]

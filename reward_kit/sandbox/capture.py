@@ -40,6 +40,10 @@ class _Kept:
         return f"{head}\n[... {self._left_out} bytes left out ...]\n{self._tail.decode(errors='replace')}"
 
     @property
+    def empty(self) -> bool:
+        return not self._head
+
+    @property
     def truncated(self) -> bool:
         self._trim()
         return self._left_out > 0
@@ -52,6 +56,9 @@ class Captured(NamedTuple):
     stdout: str
     stderr: str
     truncated: bool
+
+
+_NOTHING = Captured("", "", "", False)
 
 
 class Output:
@@ -71,7 +78,14 @@ class Output:
         self._stderr.add(data)
         self._merged.add(data)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has come yet."""
+        return self._merged.empty
+
     def captured(self) -> Captured:
         """What has been kept so far."""
+        if self.empty:
+            return _NOTHING
         truncated = self._merged.truncated or self._stdout.truncated or self._stderr.truncated
         return Captured(self._merged.text(), self._stdout.text(), self._stderr.text(), truncated)

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
-from typing import Final, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["Hierarchy", "ProcessGroup", "find_hierarchy"]
 
@@ -18,19 +22,31 @@ _CONTROLLERS: Final = ("memory", "pids", "cpuacct")
 _RMDIR_ATTEMPTS: Final = 50
 
 
-class Hierarchy(NamedTuple):
+class Hierarchy:
     """Where groups are made."""
 
-    version: int
-    """1 or 2."""
-    parents: dict[str, str]
-    """Controller to the directory in which groups are made; one entry, `""`, under version 2."""
+    def __init__(self, version: int, parents: dict[str, str]) -> None:
+        """Version 1 or 2; `parents` is the same as the attribute."""
+        self.version = version
+        """1 or 2."""
+        self.parents = parents
+        """Controller to the directory in which groups are made; one entry, `""`, under version 2."""
 
     def pinned(self) -> tuple[Hierarchy, list[int]]:
         """The same by open descriptors, which are also told: it works where these directories are not mounted."""
         pins = {name: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for name, path in self.parents.items()}
         paths = {name: f"/proc/self/fd/{descriptor}" for name, descriptor in pins.items()}
         return Hierarchy(self.version, paths), list(pins.values())
+
+    def remove_groups(self, prefix: str) -> None:
+        """Remove the groups whose names begin so, which a process that was killed has left, and end who is in them."""
+        names = {name for parent in self.parents.values() for name in os.listdir(parent) if name.startswith(prefix)}
+        for name in names:
+            group = ProcessGroup(self, name)
+            for process in group.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            group.remove()
 
 
 def find_hierarchy(root: str = _ROOT) -> Hierarchy | None:

@@ -84,6 +84,11 @@ class Channel:
                 self._outbox.popleft()
         self._loop.remove_writer(self._socket.fileno())
 
+    def listen_now(self) -> None:
+        """Take what has been said by now, before the loop comes to it."""
+        if self.open:
+            self._readable()
+
     def _readable(self) -> None:
         try:
             alive = self._inbox.receive()

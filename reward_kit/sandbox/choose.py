@@ -21,7 +21,7 @@ AUTOMATIC = ("namespaces", "docker", "podman")
 def _namespaces(config: SandboxConfig) -> SandboxBackend:
     from reward_kit.sandbox.namespaces import NamespacesBackend
 
-    return NamespacesBackend()
+    return NamespacesBackend() if config.snapshots else NamespacesBackend(snapshots=None)
 
 
 def _docker(config: SandboxConfig) -> SandboxBackend:

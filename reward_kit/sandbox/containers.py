@@ -1,7 +1,7 @@
 """The backends `docker` and `podman`: one container a task, through the docker SDK and the engine's socket.
 
 A container's first process is our driver, which runs every command of the task: no `exec` is asked of the engine, and
-a command costs what it costs. Containers can be started before they are needed (`prestarted`); none is used twice.
+a command costs what it costs. A `SandboxPool` starts containers before they are needed; none is used twice.
 
 Covered: the engine's own isolation (namespaces, its seccomp profile), root with docker's default capabilities and no
 new privileges, no network, nothing of the host's files or environment. Memory (swap included), processes, CPU time,
@@ -16,18 +16,15 @@ by a unix or plain TCP socket. The image must have bash, and base64 for files an
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-from collections import deque
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from reward_kit.errors import MissingExtraError, RewardKitError, SandboxError
+from reward_kit.errors import MissingExtraError, RewardKitError
 from reward_kit.sandbox.containers_engine import ContainerKind, Engine
 from reward_kit.sandbox.containers_sandbox import ContainerSandbox
-from reward_kit.sandbox.containers_stream import DriverStream
 from reward_kit.sandbox.contract import Limits, Probe, Sandbox, SandboxSpec
 
 __all__ = ["DEFAULT_IMAGE", "ContainerBackend", "docker", "podman"]
@@ -35,48 +32,32 @@ __all__ = ["DEFAULT_IMAGE", "ContainerBackend", "docker", "podman"]
 DEFAULT_IMAGE = "debian:bookworm-slim"
 """The image of a sandbox whose spec names none."""
 
-_log = logging.getLogger(__name__)
 
-
-class _Ready(NamedTuple):
-    """A container whose driver waits for its first request."""
-
-    key: str
-    stream: DriverStream
-
-
-def docker(url: str | None = None, *, image: str = DEFAULT_IMAGE, prestarted: int = 0) -> ContainerBackend:
+def docker(url: str | None = None, *, image: str = DEFAULT_IMAGE) -> ContainerBackend:
     """Docker at `url`, or where DOCKER_HOST says, or at its usual socket."""
     found = url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    return ContainerBackend("docker", found, image=image, prestarted=prestarted)
+    return ContainerBackend("docker", found, image=image)
 
 
-def podman(url: str | None = None, *, image: str = DEFAULT_IMAGE, prestarted: int = 0) -> ContainerBackend:
+def podman(url: str | None = None, *, image: str = DEFAULT_IMAGE) -> ContainerBackend:
     """Podman's service at `url`, or where CONTAINER_HOST says, or at its usual socket."""
     own = Path(os.environ.get("XDG_RUNTIME_DIR", "/run")) / "podman" / "podman.sock"
     usual = own if own.exists() else Path("/run/podman/podman.sock")
     found = url or os.environ.get("CONTAINER_HOST") or f"unix://{usual}"
-    return ContainerBackend("podman", found, image=image, prestarted=prestarted)
+    return ContainerBackend("podman", found, image=image)
 
 
 class ContainerBackend:
-    """Sandboxes in containers of one engine.
+    """Sandboxes in containers of one engine."""
 
-    `prestarted`: how many containers are kept ready, of the kind that was asked for last.
-    """
-
-    def __init__(self, name: str, url: str, *, image: str = DEFAULT_IMAGE, prestarted: int = 0) -> None:
+    def __init__(self, name: str, url: str, *, image: str = DEFAULT_IMAGE) -> None:
         self.name = name
         self._engine = Engine(name, url)
         self._image = image
-        self._prestarted = prestarted
-        self._kind: ContainerKind | None = None
-        self._ready: deque[_Ready] = deque()
         self._open: set[ContainerSandbox] = set()
         self._present: set[str] = set()
         self._preparing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
-        self._filling: asyncio.Task[None] | None = None
 
     async def probe(self) -> Probe:
         """Open a sandbox, run a command in it, close it."""
@@ -94,8 +75,9 @@ class ContainerBackend:
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """A fresh container with its files written and its set-up done."""
         kind = ContainerKind(spec.image or self._image, _made_into(spec.limits), spec.network)
-        ready = await self._take(kind)
-        sandbox = ContainerSandbox(self._engine, ready.key, ready.stream, spec, self._open.discard)
+        await self._prepare(kind.image)
+        key, stream = await self._engine.create(kind)
+        sandbox = ContainerSandbox(self._engine, key, stream, spec, self._open.discard)
         self._open.add(sandbox)
         try:
             await sandbox.begin()
@@ -106,37 +88,9 @@ class ContainerBackend:
 
     async def close(self) -> None:
         """Remove every container of this backend, and let go of the engine."""
-        if self._filling is not None:
-            self._filling.cancel()
         closing: Iterable[Coroutine[Any, Any, None]] = [sandbox.close() for sandbox in list(self._open)]
         await asyncio.gather(*closing, *self._background, return_exceptions=True)
-        await self._discard_ready()
         await self._engine.close()
-
-    # ── containers that wait ─────────────────────────────────────────────────────────────────────────────────────
-
-    async def _take(self, kind: ContainerKind) -> _Ready:
-        await self._prepare(kind.image)
-        if kind != self._kind:
-            self._kind = kind
-            await self._discard_ready()
-        found: _Ready | None = None
-        while self._ready and found is None:
-            candidate = self._ready.popleft()
-            if candidate.stream.ended:
-                await self._discard(candidate)
-            else:
-                found = candidate
-        if self._prestarted and (self._filling is None or self._filling.done()):
-            self._filling = self._later(self._fill(kind))
-        return found or _Ready(*await self._engine.create(kind))
-
-    async def _fill(self, kind: ContainerKind) -> None:
-        try:
-            while kind == self._kind and len(self._ready) < self._prestarted:
-                self._ready.append(_Ready(*await self._engine.create(kind)))
-        except SandboxError as error:
-            _log.warning("no container could be started in advance: %s", error)
 
     async def _prepare(self, image: str) -> None:
         """Once: sweep what others left. Once an image: see that it is here."""
@@ -147,18 +101,6 @@ class ContainerBackend:
                 await self._engine.sweep()
             await self._engine.need_image(image)
             self._present.add(image)
-
-    async def _discard_ready(self) -> None:
-        waiting, self._ready = list(self._ready), deque()
-        await asyncio.gather(*(self._discard(one) for one in waiting))
-
-    async def _discard(self, ready: _Ready) -> None:
-        try:
-            await self._engine.remove(ready.key)
-        except SandboxError as error:
-            _log.warning("a container is left behind: %s", error)
-        finally:
-            await ready.stream.close()
 
     def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

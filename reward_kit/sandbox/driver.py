@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["DRIVER", "INIT", "NO_INPUT", "PLACES", "STDIN", "Report", "message", "parse_reports"]
+__all__ = ["DRIVER", "NO_INPUT", "PLACES", "STDIN", "Report", "message", "parse_reports"]
 
 PLACES: Final = (0, 1, 2, 249, 250, 251, 252, 253, 254)
 """Where a session's descriptors come: three that go nowhere, no input, messages, reports, input, output, errors."""
@@ -48,12 +48,6 @@ __rk_s=$?;
 done; } 249<&- 250<&- 251>&- 252<&- 253>&- 254>&-
 """.strip().replace("\n", " ")
 """What a session's bash runs. A command's `break` and `continue` end at the loop of one turn around it."""
-
-INIT: Final = "trap '' HUP INT QUIT USR1 USR2 PIPE ALRM TERM; echo; exec >&- 2>&-; while read -r _; do :; done"
-"""What the first process of a sandbox runs: it says that it is there, and waits for its supervisor to hang up.
-
-Signals from inside do not reach a first process that has no handler for them. bash, unlike a smaller shell, buries
-orphans while it reads."""
 
 
 class Report(NamedTuple):

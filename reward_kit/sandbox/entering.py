@@ -12,6 +12,7 @@ from reward_kit.sandbox.syscalls import (
     CLONE_NEWNET,
     CLONE_NEWNS,
     CLONE_NEWPID,
+    CLONE_NEWUSER,
     CLONE_NEWUTS,
     CONTAINER_CAPABILITIES,
     bound_capabilities,
@@ -26,7 +27,7 @@ __all__ = ["IGNORED_BY_PYTHON", "enter_limits", "enter_namespaces", "give_up_rig
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 """Signals that programs in a sandbox get with their default meaning back: what is ignored stays so over exec."""
 
-_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP | CLONE_NEWPID
+_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWPID
 _KEPT = frozenset(CONTAINER_CAPABILITIES.values())
 _HIGHEST = 1 << 20
 
@@ -62,14 +63,17 @@ def give_up_rights() -> None:
     no_new_privileges()
 
 
-def enter_namespaces(first: int, seccomp: bytes | None) -> None:
+def enter_namespaces(first: int, seccomp: bytes | None, *, own_users: bool, own_network: bool) -> None:
     """Be where the process `first` is, with the rights of a process there.
 
+    What is not its own cannot be entered without rights in it; we are there already.
     Of the pid namespace, only those that are started from here are members: this process cannot be seen from inside.
     """
     pidfd = os.pidfd_open(first)
-    setns(pidfd, _NAMESPACES)
+    setns(pidfd, _NAMESPACES | (CLONE_NEWNET if own_network else 0) | (CLONE_NEWUSER if own_users else 0))
     os.close(pidfd)
+    if own_users:
+        bound_capabilities(_KEPT)  # who enters a user namespace gets all of them back
     keep_capabilities(_KEPT)
     if seccomp is not None:
         load_seccomp(seccomp)

@@ -1,6 +1,6 @@
 """The first process of a sandbox: says that it is there, buries orphans, and waits for its supervisor to hang up.
 
-It could be a shell, and is one (`driver.INIT`) where this program is not written for the machine. But every sandbox
+It could be a shell, and is one (`_SHELL`) where this program is not written for the machine. But every sandbox
 waits for it, and a shell takes as long to start as a third of all the rest. As the first process of its namespace it
 ignores every signal from inside by itself.
 """
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import platform
 import struct
-
-from reward_kit.sandbox.driver import INIT
 
 __all__ = ["PLACE", "first_command", "first_program"]
 
@@ -35,6 +32,12 @@ _CODE = {
 }
 """What it does, as the machine reads it."""
 
+_SHELL = "trap '' HUP INT QUIT USR1 USR2 PIPE ALRM TERM; echo; exec >&- 2>&-; while read -r _; do :; done"
+"""What the first process of a sandbox runs: it says that it is there, and waits for its supervisor to hang up.
+
+Signals from inside do not reach a first process that has no handler for them. bash, unlike a smaller shell, buries
+orphans while it reads."""
+
 _MACHINES = {"x86_64": 62}
 _LOADED_AT = 0x40_0000
 _HEADERS = 64 + 56
@@ -52,12 +55,12 @@ def _elf(machine: str, code: bytes) -> bytes:
 
 def first_program() -> int | None:
     """A file in memory that holds the program and that nobody can change; None where it cannot be had."""
-    code = _CODE.get(platform.machine())
+    code = _CODE.get(os.uname().machine)
     if code is None:
         return None
     try:
         file = _executable_memory()
-        os.write(file, _elf(platform.machine(), code))
+        os.write(file, _elf(os.uname().machine, code))
         fcntl.fcntl(
             file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         )
@@ -78,4 +81,4 @@ def _executable_memory() -> int:
 
 def first_command(*, program: bool) -> list[str]:
     """How it is started in a sandbox: from the descriptor, or as a shell."""
-    return [f"/proc/self/fd/{PLACE}"] if program else ["/bin/bash", "--noprofile", "--norc", "-c", INIT, "init"]
+    return [f"/proc/self/fd/{PLACE}"] if program else ["/bin/bash", "--noprofile", "--norc", "-c", _SHELL, "init"]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 
 from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.processes import most_processes
 
 __all__ = ["process_limits"]
 
-_ALL_PROCESSES = 4096
+_BURST = 4
+"""How many times the memory of a sandbox one of its processes may have, where no control group bounds it."""
 
 
-def process_limits(limits: Limits, *, grouped: bool = True) -> dict[str, int]:
+def process_limits(limits: Limits, *, grouped: bool = True, own_users: bool = False) -> dict[str, int]:
     """Names of rlimits to values.
 
-    Where no control group counts for all processes together, memory is bounded for each of them, and processes for all
-    sandboxes of a user: the kernel counts those by user.
+    Where no control group counts for all processes together, each gets more memory than the sandbox may have: somebody
+    looks at what they take together and ends them (`memory.py`), and this is for those who are too fast to be seen.
+    `own_users`: the sandbox has a user namespace of its own, by which processes are counted.
     """
     bounds = {
         "RLIMIT_CPU": math.ceil(limits.cpu_seconds),
@@ -24,5 +27,6 @@ def process_limits(limits: Limits, *, grouped: bool = True) -> dict[str, int]:
         "RLIMIT_CORE": 0,
     }
     if not grouped:
-        bounds |= {"RLIMIT_DATA": limits.memory_mb << 20, "RLIMIT_NPROC": max(limits.processes, _ALL_PROCESSES)}
+        bounds["RLIMIT_DATA"] = _BURST * limits.memory_mb << 20
+        bounds["RLIMIT_NPROC"] = most_processes(limits.processes, own_users=own_users)
     return bounds

@@ -34,11 +34,11 @@ class LocalSandbox:
         opened: Awaitable[None],
         end: Callable[[], Awaitable[None]],
         *,
-        files: Callable[[], list[str]],
+        disk: Callable[[int], Awaitable[int]],
     ) -> None:
         """Start a shell in `place`, which may still be opening; `end` ends everything in it.
 
-        `files` says in which directories its files are.
+        `disk` tells how many bytes its files take, and may stop counting at those it is given.
         """
         self._place = place
         self._workdir = workdir
@@ -49,8 +49,7 @@ class LocalSandbox:
         self._full = False
         self.set_up_seconds = 0.0
         """How long its set-up took."""
-        most = place.limits.disk_mb << 20
-        self._disk = DiskGuard(files, most, place.processes, self._exceeded)
+        self._disk = DiskGuard(disk, place.limits.disk_mb << 20, self._exceeded)
 
     async def prepare(self, spec: SandboxSpec) -> None:
         """Wait until it is open, write the files, run the set-up."""
@@ -64,16 +63,22 @@ class LocalSandbox:
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the persistent shell."""
         self._check()
-        with self._disk.watching():
+        self._disk.begin()
+        try:
             return self._noted(await self._session.run(command, timeout, stdin))
+        finally:
+            self._disk.end()
 
     async def run_standalone(
         self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
     ) -> ExecResult:
         """Run as a process of its own, in the directory where the shell is."""
         self._check()
-        with self._disk.watching():
+        self._disk.begin()
+        try:
             return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
+        finally:
+            self._disk.end()
 
     def _exceeded(self) -> None:
         """Too much disk: everything in the sandbox ends, the shell too."""
@@ -138,6 +143,7 @@ class LocalSandbox:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        self._disk.close()
         try:
             await self._end()
         finally:

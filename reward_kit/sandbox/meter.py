@@ -6,14 +6,15 @@ import os
 from typing import NamedTuple, Protocol
 
 from reward_kit.sandbox.cgroups import ProcessGroup
+from reward_kit.sandbox.portal import Portal
 
-__all__ = ["GroupMeter", "Meter", "NoMeter", "Reading"]
+__all__ = ["GroupMeter", "Meter", "NoMeter", "Reading", "TurnMeter"]
 
 
 class Reading(NamedTuple):
     """What has been used since the sandbox was opened, but for the peak, which is since the reading before."""
 
-    cpu_seconds: float
+    cpu_seconds: float | None
     peak_memory_bytes: int | None
     oom_kills: int
 
@@ -41,6 +42,31 @@ class NoMeter:
     def read(self) -> Reading | None:
         """Nothing is known."""
         return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class TurnMeter:
+    """Where a porter watches memory while commands run: it knows of kills, and of nothing else."""
+
+    def __init__(self, portal: Portal) -> None:
+        """There has been nothing yet."""
+        self._portal = portal
+        self.last: Reading | None = None
+
+    def begin(self) -> None:
+        """A command begins."""
+        self._portal.begin_turn()
+        self.last = self._reading()
+
+    def read(self) -> Reading | None:
+        """It has ended."""
+        self._portal.end_turn()
+        return self._reading()
+
+    def _reading(self) -> Reading:
+        return Reading(None, None, self._portal.exhaustions)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -11,7 +11,8 @@ killed; files that a killed process leaves are removed by the next one.
 
 Not covered: faults of the kernel itself, which is shared with the host; as root, root inside is the host's root with
 fewer capabilities, as in a default container. As an ordinary user, everything inside belongs to one user (so `chown` to
-another fails), and without control groups of one's own, memory is bounded for each process and not for all together.
+another fails); and without control groups, memory is looked at every 20 ms by the porter, who kills the largest process
+when all together have too much, and processes are counted by a user namespace that the sandbox has for itself.
 """
 
 from __future__ import annotations
@@ -20,22 +21,25 @@ import asyncio
 import dataclasses
 import itertools
 import os
+import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 from reward_kit.errors import RewardKitError, SandboxError
-from reward_kit.sandbox.bubblewrap import bubblewrap_options, bubblewrap_version, find_bubblewrap
+from reward_kit.sandbox.bubblewrap import bubblewrap_options
 from reward_kit.sandbox.cgroups import Hierarchy, ProcessGroup, find_hierarchy
 from reward_kit.sandbox.contract import Probe, SandboxSpec
-from reward_kit.sandbox.disk import disk_bytes
+from reward_kit.sandbox.disk_use import disk_bytes, held_bytes
 from reward_kit.sandbox.limits import process_limits
 from reward_kit.sandbox.local_sandbox import LocalSandbox
-from reward_kit.sandbox.meter import GroupMeter, Meter, NoMeter
+from reward_kit.sandbox.meter import GroupMeter, Meter, NoMeter, TurnMeter
 from reward_kit.sandbox.overlay import remove_tree, upper_directories
 from reward_kit.sandbox.portal import Portal
+from reward_kit.sandbox.processes import processes_beside
 from reward_kit.sandbox.rootfs import Root, host_root, image_root
 from reward_kit.sandbox.seccomp import compile_filter
 from reward_kit.sandbox.session import Place
@@ -71,16 +75,29 @@ class _Machine:
     def examine(cls, state: str | None) -> _Machine:
         if sys.platform != "linux":
             raise SandboxError("Namespaces are a feature of Linux. Use docker or podman here.", retryable=False)
-        program = find_bubblewrap()
+        program = shutil.which("bwrap")
         if program is None:
             raise SandboxError(f"The program `bwrap` is not on the PATH. {_INSTALL}", retryable=False)
-        return cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+        machine = cls(StateDirectory.make(state), find_hierarchy(), program, compile_filter(), os.geteuid() == 0)
+        machine.remove_groups(*machine.state.orphans)
+        return machine
+
+    def remove_groups(self, *owners: str) -> None:
+        """Remove the control groups that killed supervisors of these backends have left."""
+        for owner in owners:
+            if self.hierarchy is not None:
+                self.hierarchy.remove_groups(f"{owner}-")
+
+    def leave(self) -> None:
+        """Leave nothing here."""
+        self.state.remove()
+        self.remove_groups(self.state.name)
 
     def settings(self) -> dict[str, Any]:
         return {
             "as_root": self.as_root,
             "seccomp": (self.seccomp or b"").hex(),
-            "hierarchy": self.hierarchy,
+            "hierarchy": self.hierarchy and [self.hierarchy.version, self.hierarchy.parents],
             "state": self.state.path(),
             "bubblewrap": self.program,
         }
@@ -131,7 +148,9 @@ class NamespacesBackend:
     async def _make_ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
         if self._machine is None:
             self._machine = await asyncio.to_thread(_Machine.examine, self._state)
-        self._supervisions = [one for one in self._supervisions if one.alive]
+        for dead in [one for one in self._supervisions if not one.alive]:
+            self._supervisions.remove(dead)
+            await dead.stop()  # there is a process to be buried
         if not self._supervisions:
             await self._start_supervisor(self._machine)
         if image not in self._roots:
@@ -169,8 +188,10 @@ class NamespacesBackend:
         if done.output != "it works\n":
             return Probe(False, f"a command answered {done.output!r}")
         assert self._machine is not None
-        version = await asyncio.to_thread(bubblewrap_version, self._machine.program)
-        groups = f"cgroup v{self._machine.hierarchy.version}" if self._machine.hierarchy else "rlimits (no cgroup)"
+        version = await asyncio.to_thread(_version, self._machine.program)
+        groups = (
+            f"cgroup v{self._machine.hierarchy.version}" if self._machine.hierarchy else "memory watched (no cgroup)"
+        )
         return Probe(True, f"{version}, {groups}, as {'root' if self._machine.as_root else 'an ordinary user'}")
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -188,9 +209,10 @@ class NamespacesBackend:
         if snapshot is not None:
             snapshot.users += 1
         supervised.closed.add_done_callback(lambda _: self._closed(supervised, snapshot))
-        group = _Group(machine.hierarchy, supervised)
+        portal = Portal(ours)
+        group = _Group(machine.hierarchy, supervised, portal)
         place = Place(
-            portal=Portal(ours),
+            portal=portal,
             limits=spec.limits,
             environment={**_ENVIRONMENT, **spec.environment},
             meter=group.meter,
@@ -202,8 +224,12 @@ class NamespacesBackend:
             group.close()
             await supervision.close(key)
 
+        async def disk(enough: int) -> int:
+            held = await asyncio.to_thread(held_bytes, group.processes())
+            return held + await self._disk_bytes(supervision, key, supervised.home, enough)
+
         workdir = spec.workdir or place.environment["HOME"]
-        sandbox = LocalSandbox(place, workdir, supervised.opened, end, files=lambda: [supervised.home])
+        sandbox = LocalSandbox(place, workdir, supervised.opened, end, disk=disk)
         self._open[sandbox] = supervised
         try:
             await sandbox.prepare(spec)
@@ -211,6 +237,16 @@ class NamespacesBackend:
             await sandbox.close()
             raise
         return sandbox
+
+    async def _disk_bytes(self, supervision: Supervision, key: int, home: str, enough: int) -> int:
+        """What a sandbox's files take.
+
+        Root can look for itself. Another user is kept out by modes that a command may set, and asks the supervisor,
+        which is root in its own user namespace.
+        """
+        if self._machine is not None and self._machine.as_root:
+            return await asyncio.to_thread(disk_bytes, [home], enough)
+        return await supervision.measure(key, enough)
 
     def _closed(self, supervised: Supervised, snapshot: Snapshot | None) -> None:
         """Nothing is left of a sandbox but its files."""
@@ -225,7 +261,7 @@ class NamespacesBackend:
         supervised.is_kept = True
         await sandbox.close()
         await supervised.closed
-        return supervised.home, await asyncio.to_thread(disk_bytes, [supervised.home], (), sys.maxsize)
+        return supervised.home, await asyncio.to_thread(disk_bytes, [supervised.home], sys.maxsize)
 
     def _discard(self, home: str) -> None:
         self._do(asyncio.to_thread(remove_tree, home))
@@ -240,8 +276,12 @@ class NamespacesBackend:
             await asyncio.gather(*self._tasks)
         self._roots.clear()
         if self._machine is not None:
-            await asyncio.to_thread(self._machine.state.remove)
+            await asyncio.to_thread(self._machine.leave)
             self._machine = None
+
+
+def _version(program: str) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _load(supervision: Supervision) -> int:
@@ -253,11 +293,13 @@ def _make_root(image: str | None, state: StateDirectory) -> Root:
 
 
 class _Group:
-    """The control group of a sandbox, which has its name only when the sandbox is open."""
+    """Who is in a sandbox and what they use: by its control group, which has its name only when the sandbox is open;
+    where there are no groups, by its pid namespace."""
 
-    def __init__(self, hierarchy: Hierarchy | None, supervised: Supervised) -> None:
+    def __init__(self, hierarchy: Hierarchy | None, supervised: Supervised, portal: Portal) -> None:
         self._hierarchy = hierarchy
         self._supervised = supervised
+        self._turns = TurnMeter(portal)
         self._meter: Meter | None = None
 
     def _known(self) -> ProcessGroup | None:
@@ -265,6 +307,9 @@ class _Group:
         return ProcessGroup(self._hierarchy, name) if self._hierarchy and name else None
 
     def meter(self) -> Meter:
+        if self._hierarchy is None:
+            self._turns.begin()
+            return self._turns
         if self._meter is None:
             group = self._known()
             if group is None:
@@ -274,7 +319,9 @@ class _Group:
 
     def processes(self) -> list[int]:
         group = self._known()
-        return group.processes() if group else []
+        if group is not None:
+            return group.processes()
+        return processes_beside(self._supervised.first) if self._supervised.first else []
 
     def close(self) -> None:
         if self._meter is not None:
@@ -290,13 +337,16 @@ def _request(machine: _Machine, root: Root, spec: SandboxSpec, snapshot: Snapsho
         shared_memory=spec.limits.memory_mb << 19,
         network=spec.network,
         seccomp=machine.seccomp is not None,
+        own_users=not machine.as_root,
     )
     return {
+        "own_users": not machine.as_root,
+        "own_network": not spec.network,
         "lowers": lowers,
         "options": options,
         "memory_bytes": spec.limits.memory_mb << 20,
         "processes": spec.limits.processes,
-        "rlimits": process_limits(spec.limits, grouped=machine.hierarchy is not None),
+        "rlimits": process_limits(spec.limits, grouped=machine.hierarchy is not None, own_users=not machine.as_root),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -85,23 +86,45 @@ def remove_tree(path: str) -> None:
 
 
 def _remove(name: str, parent: int, top: int, depth: int) -> None:
+    """Most of what a sandbox leaves are empty directories, so that is tried first."""
     try:
-        os.unlink(name, dir_fd=parent)
+        os.rmdir(name, dir_fd=parent)
     except FileNotFoundError:
         return
-    except IsADirectoryError:
-        _remove_directory(name, parent, top, depth)
+    except NotADirectoryError:
+        _unlink(name, parent)
     except PermissionError:
         os.fchmod(parent, 0o700)  # not root: the mode of the directory keeps us out
         if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             _remove_directory(name, parent, top, depth)
         else:
-            os.unlink(name, dir_fd=parent)
+            _unlink(name, parent)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        _remove_directory(name, parent, top, depth)
+
+
+def _carry(name: str, parent: int, top: int) -> None:
+    target = f"deep-{os.urandom(8).hex()}"
+    try:
+        os.rename(name, target, src_dir_fd=parent, dst_dir_fd=top)
+    except PermissionError:  # a directory that gets another parent is written to, too
+        os.chmod(name, 0o700, dir_fd=parent)
+        os.rename(name, target, src_dir_fd=parent, dst_dir_fd=top)
+
+
+def _unlink(name: str, parent: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except PermissionError:
+        os.fchmod(parent, 0o700)
+        os.unlink(name, dir_fd=parent)
 
 
 def _remove_directory(name: str, parent: int, top: int, depth: int) -> None:
     if depth >= _DEPTH:  # a hostile tree may be deeper than descriptors or the stack allow: carry the rest to the top
-        os.rename(name, f"deep-{os.urandom(8).hex()}", src_dir_fd=parent, dst_dir_fd=top)
+        _carry(name, parent, top)
         return
     try:
         directory = os.open(name, _DIRECTORY, dir_fd=parent)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 __all__ = ["Reader", "waiting_bytes", "write_all"]
 
 _CHUNK = 1 << 16
+_LITTLE = 1 << 10
+"""Mostly there is not more, and a large buffer takes longer to get than to fill."""
 
 
 def waiting_bytes(descriptor: int) -> int:
@@ -57,14 +59,16 @@ class Reader:
         self._at_end = at_end
         self._loop = asyncio.get_running_loop()
         self._watching = True
+        self._room = _LITTLE
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._readable)
 
     def _readable(self) -> None:
         try:
-            data = os.read(self._descriptor, _CHUNK)
+            data = os.read(self._descriptor, self._room)
         except BlockingIOError:
             return
+        self._room = _CHUNK if len(data) == self._room else _LITTLE
         if data:
             self._take(data)
             return

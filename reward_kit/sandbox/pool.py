@@ -70,17 +70,13 @@ class SandboxPool:
         while self._warm:
             sandbox = self._warm.popleft()
             try:
-                await sandbox.run("true")  # one that died while it waited is nobody's failure
-                await _prepare(sandbox, spec)
-            except SandboxError as error:
-                await sandbox.close()
-                if not error.retryable:
-                    raise
-                continue
+                if await _is_alive(sandbox):
+                    await _prepare(sandbox, spec)
+                    return sandbox
             except BaseException:
                 await sandbox.close()
                 raise
-            return sandbox
+            await sandbox.close()
         return await self._backend.open(spec)
 
     # ── getting ahead ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,6 +116,14 @@ class SandboxPool:
         await asyncio.gather(*(sandbox.close() for sandbox in self._warm))
         self._warm.clear()
         await self._backend.close()
+
+
+async def _is_alive(sandbox: Sandbox) -> bool:
+    """Whether it still works: one that died while it waited is nobody's failure."""
+    try:
+        return (await sandbox.run("true")).ok
+    except SandboxError:
+        return False
 
 
 async def _prepare(sandbox: Sandbox, spec: SandboxSpec) -> None:

@@ -39,9 +39,14 @@ class Portal:
         self._serials = itertools.count(1)
         self._children: dict[int, Child] = {}
         self._reason = ""
+        self.exhaustions = 0
+        """How often a process was killed because all together had too much memory, where the porter sees to that."""
         self._loop = asyncio.get_running_loop()
 
     def _happened(self, event: dict[str, Any]) -> None:
+        if event["event"] == "exhausted":
+            self.exhaustions += 1
+            return
         child = self._children.pop(event["serial"], None)
         if child is not None and not child.ended.done():
             child.ended.set_result(Ended(os.waitstatus_to_exitcode(event["status"]), event["cpu"]))
@@ -66,6 +71,15 @@ class Portal:
     def end(self, mode: str, child: Child | None = None, since: int = 0) -> None:
         """`kill` a process and what the sandbox started since; `abort` what a shell is doing; `empty` the sandbox."""
         self._channel.send({"do": "end", "mode": mode, "serial": child.serial if child else 0, "since": since})
+
+    def begin_turn(self) -> None:
+        """Tell that a command begins, and memory is to be watched."""
+        self._channel.send({"do": "begin_turn"})
+
+    def end_turn(self) -> None:
+        """Tell that it has ended, and hear what was said of it: the porter speaks before it acts."""
+        self._channel.send({"do": "end_turn"})
+        self._channel.listen_now()
 
     def close(self, reason: str = "it was closed") -> None:
         """Hang up."""

@@ -21,7 +21,8 @@ import stat
 import sys
 from contextlib import suppress
 
-from reward_kit.sandbox.entering import IGNORED_BY_PYTHON, enter_limits, enter_namespaces
+from reward_kit.sandbox.entering import IGNORED_BY_PYTHON, enter_limits
+from reward_kit.sandbox.memory import MemoryWatch
 from reward_kit.sandbox.processes import Roll
 from reward_kit.sandbox.wire import Inbox, send
 
@@ -48,6 +49,7 @@ class Porter:
         self._inbox = Inbox(channel)
         self._roll = roll
         self._children: dict[int, int] = {}
+        self._memory: MemoryWatch | None = None
         self._serving = True
         # When memory runs out, the processes of the sandbox go before this one does.
         self._badness = -1
@@ -63,10 +65,13 @@ class Porter:
         """Take the first request, which is to start the shell, so that it is at hand inside."""
         self._serving = self._inbox.receive()
 
-    def enter(self, first: int, seccomp: bytes | None) -> None:
-        """Go into the sandbox whose first process is `first`."""
-        self._roll.namespace = os.readlink(f"/proc/{first}/ns/pid")
-        enter_namespaces(first, seccomp)
+    def watch_memory(self, most: int) -> None:
+        """From here on, inside, see to it that all processes together have no more than `most` bytes."""
+        self._roll.look_inside()
+        exhausted = {"event": "exhausted", "serial": 0}
+        self._memory = MemoryWatch(
+            self._roll.inside, most, lambda: self._say(exhausted), stores=("/dev/shm",), has_segments=True
+        )
 
     def serve(self) -> None:
         """Do what is asked until the backend hangs up, then end what is left."""
@@ -75,7 +80,10 @@ class Porter:
         poll.register(self._woken, select.POLLIN)
         self._answer_all()
         while self._serving:
-            ready = {descriptor for descriptor, _ in poll.poll()}
+            pause = self._memory.pause if self._memory else None
+            ready = {descriptor for descriptor, _ in poll.poll(None if pause is None else pause * 1000)}
+            if self._memory and pause is not None:
+                self._memory.look_if_due()
             if self._woken in ready:
                 self._reap()
             if self._channel.fileno() in ready:
@@ -98,6 +106,10 @@ class Porter:
                     self._file_work(request, lambda: _take_content(request["path"], descriptors[0]))
                 case "end":
                     self._end(request)
+                case "begin_turn" if self._memory:
+                    self._memory.begin()
+                case "end_turn" if self._memory:
+                    self._memory.end()
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -174,6 +186,9 @@ class Porter:
             while True:
                 process, status, usage = os.wait4(-1, os.WNOHANG)
                 if not process:
+                    return
+                if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and self._roll.is_ending():
+                    self._serving = False  # it was the sandbox that ended, and no command: nobody is to take it for one
                     return
                 if (serial := self._children.pop(process, None)) is not None:
                     cpu = usage.ru_utime + usage.ru_stime

@@ -10,32 +10,45 @@ from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-__all__ = ["Roll", "boot_ticks"]
+__all__ = ["Roll", "boot_ticks", "kill_in", "most_processes", "processes_beside", "processes_in", "read_in"]
 
-_PASSES = 20
-_PARENT, _STARTED = 1, 19
+_PATIENCE = 2.0
+"""Seconds that those who fork as fast as they are killed are hunted."""
+_ALL_PROCESSES = 4096
+_COUNTED_BY_NAMESPACE = (5, 14)
+"""The first Linux that counts a user's processes in each user namespace by itself."""
+_PARENT, _FLAGS, _STARTED = 1, 6, 19
 """Fields of /proc/PID/stat, counted after the name."""
+_EXITING = 4
+"""PF_EXITING: set before a first process takes the others with it."""
 _CHUNK = 1 << 16
+_CLOCK = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def boot_ticks() -> int:
     """Now, in the kernel's ticks since boot: the clock that process start times are told in."""
-    clock = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
-    return int(time.clock_gettime(clock) * os.sysconf("SC_CLK_TCK"))
+    return int(time.clock_gettime(_CLOCK) * _TICKS)
 
 
 class Roll:
     """The processes of one sandbox. What it reads is opened at once, so that it works from inside the sandbox, too.
 
-    They are those of a control group (`pids_directory`), else those of a pid namespace (`namespace`, as the link names
-    it), else all descendants of this process. This process itself is never among them.
+    They are those of a control group (`pids_directory`); else those of a pid namespace, once `look_inside` was called
+    there; else all descendants of this process. This process itself is never among them, nor the first of a namespace.
+
+    In a pid namespace they are known by their numbers there, as its own /proc tells them: it lists all and only them,
+    and nobody inside can keep out of it. Everywhere else by their numbers here.
     """
 
     def __init__(self, pids_directory: str | None = None) -> None:
         """Open what will be needed."""
-        self.namespace: str | None = None
+        self.first = 0
+        """The first process of the sandbox, with which all others end; 0 where there is none."""
+        self.inside = -1
+        """The /proc of the sandbox itself, where that is what counts."""
         self._own = os.getpid()
         self._proc = _open_if_there("/proc", os.O_RDONLY | os.O_DIRECTORY)
         self._members = self._most = -1
@@ -43,20 +56,11 @@ class Roll:
             self._members = os.open(f"{pids_directory}/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC)
             self._most = os.open(f"{pids_directory}/pids.max", os.O_RDWR | os.O_CLOEXEC)
 
-    # ── who ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def look_inside(self) -> None:
+        """From here on those count who are in the /proc that is mounted here now."""
+        self.inside = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def stat(self, process: int) -> list[bytes]:
-        """The fields of a process after its name, which may hold anything; none where it is gone."""
-        try:
-            descriptor = os.open(f"{process}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
-        except OSError:
-            return []
-        try:
-            return os.read(descriptor, _CHUNK).rpartition(b")")[2].split()
-        except OSError:
-            return []
-        finally:
-            os.close(descriptor)
+    # ── who ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def directory_of(self, process: int) -> int | None:
         """The directory a process is in now, whatever it is called and whether or not it still has a name."""
@@ -64,28 +68,29 @@ class Roll:
             return os.open(f"{process}/cwd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
         return None
 
-    def _everyone(self) -> Iterator[int]:
-        if self._proc >= 0:
-            yield from (int(name) for name in os.listdir(self._proc) if name.isdigit())
-
     def members(self) -> dict[int, list[bytes]]:
         """Every process in the sandbox, with its fields."""
         if self._members >= 0:
-            numbers = [int(number) for number in _read_again(self._members).split()]
-        elif self.namespace is not None:
-            numbers = [number for number in self._everyone() if self._namespace_of(number) == self.namespace]
-        else:
-            return self._descendants()
-        return {number: fields for number in numbers if number != self._own and (fields := self.stat(number))}
-
-    def _namespace_of(self, process: int) -> str | None:
-        with suppress(OSError):
-            return os.readlink(f"{process}/ns/pid", dir_fd=self._proc)
-        return None
-
-    def _descendants(self) -> dict[int, list[bytes]]:
-        known = {process: fields for process in self._everyone() if (fields := self.stat(process))}
+            numbers = [int(number) for number in _read_again(self._members).split() if int(number) != self._own]
+            return {number: fields for number in numbers if (fields := _stat(self._proc, number))}
+        if self.inside >= 0:
+            return processes_in(self.inside)
+        known = processes_in(self._proc) if self._proc >= 0 else {}
         return {process: fields for process, fields in known.items() if _is_below(process, {self._own}, known)}
+
+    def _number_of(self, child: int) -> int:
+        """The number by which `members` knows a child of ours; 0 where it is gone."""
+        if self.inside < 0:
+            return child
+        status = read_in(self._proc, f"{child}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+        return int(status[-1]) if status else 0
+
+    def is_ending(self) -> bool:
+        """Whether the first process is going, so that the kernel is killing everybody."""
+        if not self.first:
+            return False
+        fields = _stat(self._proc, self.first)
+        return not fields or fields[0] in b"ZX" or bool(int(fields[_FLAGS]) & _EXITING)
 
     # ── ending them ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -97,9 +102,10 @@ class Roll:
         if self._most >= 0:
             self._while_nobody_is_born(lambda: self._kill(since, spared, but))
             return
-        for _ in range(_PASSES):
-            if not self._kill(since, spared, but):
-                return
+        spared, but = {self._number_of(child) for child in spared} - {0}, self._number_of(but)
+        deadline = time.monotonic() + _PATIENCE
+        while self._kill(since, spared, but) and time.monotonic() < deadline:
+            pass
 
     def _while_nobody_is_born(self, work: Callable[[], object]) -> None:
         usual = _read_again(self._most)
@@ -121,10 +127,66 @@ class Roll:
                 or _is_below(process, spared, members)
             ):
                 continue
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(process, signal.SIGKILL)
+            with suppress(OSError):
+                kill_in(self.inside, process) if self.inside >= 0 else os.kill(process, signal.SIGKILL)
                 killed += 1
         return killed
+
+
+def read_in(proc: int, path: str) -> bytes:
+    """What a file in this /proc says; nothing where the process is gone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _CHUNK)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def _stat(proc: int, process: int) -> list[bytes]:
+    """The fields of a process after its name, which may hold anything; none where it is gone."""
+    return read_in(proc, f"{process}/stat").rpartition(b")")[2].split()
+
+
+def processes_in(proc: int) -> dict[int, list[bytes]]:
+    """Every process but the first in this /proc, with its fields."""
+    numbers = [int(name) for name in os.listdir(proc) if name.isdigit()]
+    return {number: fields for number in numbers if number != 1 and (fields := _stat(proc, number))}
+
+
+def kill_in(proc: int, process: int) -> None:
+    """Kill a process by its number in this /proc, which may be that of a namespace below ours."""
+    descriptor = os.open(str(process), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+    try:
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    finally:
+        os.close(descriptor)
+
+
+def most_processes(wanted: int, *, own_users: bool) -> int:
+    """The RLIMIT_NPROC of a sandbox. The kernel counts by user namespace: that of the sandbox, where it has its own.
+
+    Else, and with an older kernel, all the user's processes count, so that only a large number can be bounded.
+    """
+    release = os.uname().release.replace("-", ".").split(".")
+    version = tuple(int(part) for part in release[:2] if part.isdigit())
+    return wanted if own_users and version >= _COUNTED_BY_NAMESPACE else max(wanted, _ALL_PROCESSES)
+
+
+def processes_beside(first: int) -> list[int]:
+    """Who is in the pid namespace of the process `first`, it included, by their numbers here."""
+    found = []
+    with suppress(OSError):
+        namespace = os.readlink(f"/proc/{first}/ns/pid")
+        for name in os.listdir("/proc"):
+            with suppress(OSError):
+                if name.isdigit() and os.readlink(f"/proc/{name}/ns/pid") == namespace:
+                    found.append(int(name))
+    return found
 
 
 def _open_if_there(path: str, flags: int) -> int:

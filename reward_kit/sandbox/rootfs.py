@@ -14,6 +14,7 @@ from reward_kit.errors import SandboxError
 
 if TYPE_CHECKING:
     import tarfile
+    from collections.abc import Iterator
 
 __all__ = ["Root", "host_root", "image_root"]
 
@@ -185,19 +186,56 @@ def _unpack(archive: str, directory: str) -> None:
         return
     os.makedirs(os.path.dirname(directory), exist_ok=True)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(directory), ignore_cleanup_errors=True) as temporary:
-        made = os.path.join(temporary, "root")
+        os.mkdir(made := os.path.join(temporary, "root"))
         try:
             with tarfile.open(archive) as tar:
-                tar.extractall(made, filter=_kept_inside, numeric_owner=os.geteuid() == 0)
+                tar.extraction_filter = _as_it_is
+                tar.extractall(made, _members(tar, made), numeric_owner=os.geteuid() == 0)
         except (tarfile.TarError, OSError) as error:
             raise SandboxError(f"The archive {archive!r} cannot be unpacked: {error}.", retryable=False) from error
         with suppress(OSError):  # somebody else was faster
             os.rename(made, directory)
 
 
-def _kept_inside(member: tarfile.TarInfo, directory: str) -> tarfile.TarInfo | None:
-    """Refuse names that lead out of the directory, and keep modes, such as that of /tmp, as they are."""
+def _members(tar: tarfile.TarFile, directory: str) -> Iterator[tarfile.TarInfo]:
+    """What is unpacked, each member when its turn comes: those before it may have made links.
+
+    Modes, such as that of /tmp, stay as they are. Devices are left out: a sandbox has its own, and an ordinary user may
+    not make any. The filters of `tarfile` came only with Python 3.11.4, and are not needed.
+    """
     import tarfile
 
-    checked = tarfile.tar_filter(member, directory)
-    return checked.replace(mode=member.mode, deep=False)
+    for member in tar:
+        member.name = member.name.lstrip("/")
+        if member.islnk():
+            member.linkname = member.linkname.lstrip("/")
+        for name in (member.name, member.linkname) if member.islnk() else (member.name,):
+            if ".." in name.split("/") or not _is_inside(os.path.join(directory, name), directory):
+                raise tarfile.ExtractError(f"{name!r} leads out of it")
+        if not (member.ischr() or member.isblk()):
+            yield member
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    """Whether what is at a path, or will be made there, is in the directory. The kernel follows the links, as it will.
+
+    A link to what is not there yet is refused: nobody knows where it leads.
+    """
+    while True:
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            break
+        except FileNotFoundError:
+            if os.path.islink(path):
+                return False
+            path = os.path.dirname(path)
+    try:
+        real = os.readlink(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+    return (real + "/").startswith(os.path.realpath(directory) + "/")
+
+
+def _as_it_is(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
+    """All that has come so far may be unpacked."""
+    return member

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import select
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -65,7 +66,8 @@ class _Turn:
         before, now = self._before, self._meter.read()
         oom_killed = False
         if before is not None and now is not None:
-            cpu = now.cpu_seconds - before.cpu_seconds
+            if before.cpu_seconds is not None and now.cpu_seconds is not None:
+                cpu = now.cpu_seconds - before.cpu_seconds
             oom_killed = now.oom_kills > before.oom_kills
         captured = output.captured()
         ended = status is not None and not self.timed_out
@@ -128,11 +130,11 @@ class ShellSession:
         stderr, write_stderr = os.pipe()
         self._stdin = _anonymous_file()
         os.set_blocking(self._commands, False)
-        self._readers = [
-            Reader(stdout, self._from_stdout),
-            Reader(stderr, self._from_stderr),
-            Reader(reports, self._reported),
-        ]
+        self._streams = {stdout: Reader(stdout, self._from_stdout), stderr: Reader(stderr, self._from_stderr)}
+        self._readers = [*self._streams.values(), Reader(reports, self._reported)]
+        self._written = select.poll()
+        for stream in self._streams:
+            self._written.register(stream, select.POLLIN)
         taken = [
             null,
             *(os.dup(null) for _ in range(3)),
@@ -166,15 +168,17 @@ class ShellSession:
     def _ended(self, ended: asyncio.Future[Ended]) -> None:
         if not ended.cancelled() and ended.exception() is None:
             self.ended = ended.result()
-            self._drain()
+            for reader in self._readers:
+                reader.drain()
         for awaited in self._awaited.values():
             if not awaited.done():
                 _copy(ended, awaited)
         self._awaited.clear()
 
-    def _drain(self) -> None:
-        for reader in self._readers:
-            reader.drain()
+    def _take_output(self) -> None:
+        """Take what was written before the command's end was reported: mostly there is nothing left."""
+        for stream, _ in self._written.poll(0):
+            self._streams[stream].drain()
 
     # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,8 +217,10 @@ class ShellSession:
             timer.cancel()
             for task in expiry:
                 task.cancel()
-        self._drain()
-        output, self._output = self._output, Output(self._place.limits.output_bytes)
+        self._take_output()
+        output = self._output
+        if not output.empty:
+            self._output = Output(self._place.limits.output_bytes)
         return turn.result(output, status, exited=self.ended is not None)
 
     def _give(self, stdin: bytes | None) -> None:

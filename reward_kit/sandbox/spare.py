@@ -10,9 +10,8 @@ import fcntl
 import os
 import signal
 import socket
-from typing import NamedTuple
 
-from reward_kit.sandbox.entering import enter_limits, give_up_rights, only_keep_open
+from reward_kit.sandbox.entering import enter_limits, enter_namespaces, give_up_rights, only_keep_open
 from reward_kit.sandbox.porter import Porter
 from reward_kit.sandbox.processes import Roll
 from reward_kit.sandbox.wire import Inbox, send
@@ -28,16 +27,16 @@ __all__ = ["Kit", "Spare"]
 _OUT_OF_THE_WAY = 100
 
 
-class Kit(NamedTuple):
+class Kit:
     """What all spares of a supervisor are made with."""
 
-    command: list[str]
-    """Starts bwrap so that it waits for its options."""
-    first: int | None
-    """The program of the first process, where it is not a shell."""
-    seccomp: bytes | None
-    pins: list[int]
-    """The directories by which control groups are found."""
+    def __init__(self, *, command: list[str], first: int | None, seccomp: bytes | None, pins: list[int]) -> None:
+        """`command` starts bwrap so that it waits for its options; control groups are found by `pins`."""
+        self.command = command
+        self.first = first
+        """The program of the first process, where it is not a shell."""
+        self.seccomp = seccomp
+        self.pins = pins
 
 
 class Spare:
@@ -107,9 +106,10 @@ class _Porter:
             _wait(theirs, group, kit)
         theirs.close()
 
-    def give_portal(self, portal: int, rlimits: dict[str, int]) -> None:
-        """Say through which socket its backend talks to it, and what it may use."""
-        send(self._ours, {"rlimits": rlimits}, [portal])
+    def give_portal(self, portal: int, request: dict[str, Any]) -> None:
+        """Say through which socket its backend talks to it, and what its sandbox is to be."""
+        told = ("rlimits", "own_users", "own_network", "memory_bytes")
+        send(self._ours, {name: request[name] for name in told}, [portal])
 
     def go(self, first: int) -> None:
         """Send it into the sandbox whose first process is `first`."""
@@ -132,13 +132,17 @@ def _wait(orders: socket.socket, group: ProcessGroup | None, kit: Kit) -> NoRetu
         for pin in kit.pins:
             os.close(pin)
         inbox = Inbox(orders)
-        request, (portal,) = _next(inbox)
-        enter_limits(request["rlimits"])
+        sandbox, (portal,) = _next(inbox)
+        enter_limits(sandbox["rlimits"])
         porter = Porter(socket.socket(fileno=portal), roll)
         porter.listen()
         request, _ = _next(inbox)
         orders.close()
-        porter.enter(request["first"], kit.seccomp)
+        own = {name: sandbox[name] for name in ("own_users", "own_network")}
+        enter_namespaces(request["first"], kit.seccomp, **own)
+        roll.first = request["first"]
+        if group is None:
+            porter.watch_memory(sandbox["memory_bytes"])
         porter.serve()
     finally:
         os._exit(0)

@@ -7,7 +7,7 @@ import os
 import signal
 from contextlib import suppress
 
-from reward_kit.sandbox.overlay import MountedRoot
+from reward_kit.sandbox.overlay import MountedRoot, upper_directories
 from reward_kit.sandbox.spare import Spare
 
 TYPE_CHECKING = False
@@ -59,6 +59,11 @@ class SupervisedSandbox:
         """Where its files are; nowhere, when it has not come so far."""
         return self._root.home if self._root else ""
 
+    @property
+    def uppers(self) -> list[str]:
+        """Where what is written in it comes to lie."""
+        return upper_directories(self._root.home, len(self._root.lowers)) if self._root else []
+
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def open(self, portal: int) -> None:
@@ -74,7 +79,7 @@ class SupervisedSandbox:
             if self._spare.group is not None:
                 limits = {name: self._request[name] for name in ("memory_bytes", "processes")}
                 self._spare.group.limit(**limits)
-            porter.give_portal(portal, self._request["rlimits"])
+            porter.give_portal(portal, self._request)
         except OSError as error:
             self._fail(str(error))
 
@@ -106,7 +111,8 @@ class SupervisedSandbox:
             pidfd = os.pidfd_open(self._init)
             self._hub.watch(pidfd, lambda: self._init_ended(pidfd))
             group = self._spare.group.name if self._spare.group else ""
-            self._hub.say({"event": "opened", "sandbox": self.key, "group": group, "home": self.home})
+            told = {"group": group, "home": self.home, "first": self._init}
+            self._hub.say({"event": "opened", "sandbox": self.key, **told})
 
     def _fail(self, reason: str) -> None:
         self._hub.say({"event": "failed", "sandbox": self.key, "reason": reason})

@@ -24,8 +24,12 @@ class Supervised:
         self.opened: asyncio.Future[None] = loop.create_future()
         self.group = ""
         """The name of its control group, once it is open."""
+        self.first = 0
+        """The number of its first process, once it is open."""
         self.home = ""
         """Where its files are, once it is open."""
+        self.measured: asyncio.Future[int] | None = None
+        """What its files take on disk, while somebody wants to know."""
         self.is_kept = False
         """Whether its files are wanted when it has closed."""
         self.emptied: asyncio.Future[None] = loop.create_future()
@@ -104,10 +108,12 @@ class Supervision:
                     self._ready, SandboxError(f"Sandboxes cannot be made here: {event['reason']}.", retryable=False)
                 )
             case "opened" if sandbox:
-                sandbox.group, sandbox.home = event["group"], event["home"]
+                sandbox.group, sandbox.home, sandbox.first = event["group"], event["home"], event["first"]
                 _resolve(sandbox.opened)
             case "failed" if sandbox:
                 _refuse(sandbox.opened, SandboxError(f"The sandbox could not be opened: {event['reason']}."))
+            case "measured" if sandbox and sandbox.measured:
+                _resolve_with(sandbox.measured, event["bytes"])
             case "emptied" if sandbox:
                 _resolve(sandbox.emptied)
             case "closed" if sandbox:
@@ -126,6 +132,18 @@ class Supervision:
             self._gone(self._dead)
         return sandbox
 
+    async def measure(self, key: int, enough: int) -> int:
+        """How many bytes the files of a sandbox take, up to about `enough`; none, where it is gone."""
+        sandbox = self._sandboxes.get(key)
+        if sandbox is None:
+            return 0
+        if sandbox.measured is None or sandbox.measured.done():
+            sandbox.measured = self._loop.create_future()
+            self._channel.send({"do": "measure", "sandbox": key, "enough": enough})
+        either: list[asyncio.Future[Any]] = [sandbox.measured, sandbox.closed]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return sandbox.measured.result() if sandbox.measured.done() else 0
+
     async def close(self, key: int) -> None:
         """Close a sandbox and wait until every process in it is dead."""
         sandbox = self._sandboxes.get(key)
@@ -135,6 +153,11 @@ class Supervision:
         done, _ = await asyncio.wait([sandbox.emptied], timeout=_CLOSE_SECONDS)
         if not done:
             raise SandboxError(f"A sandbox did not end in {_CLOSE_SECONDS:g} s: a process in it cannot be killed.")
+
+
+def _resolve_with(future: asyncio.Future[int], value: int) -> None:
+    if not future.done():
+        future.set_result(value)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = [
     "CLONE_NEWCGROUP",

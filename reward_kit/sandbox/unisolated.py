@@ -17,6 +17,7 @@ import tempfile
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.channel import start_program
 from reward_kit.sandbox.contract import Probe, SandboxSpec
+from reward_kit.sandbox.disk_use import disk_bytes
 from reward_kit.sandbox.limits import process_limits
 from reward_kit.sandbox.local_sandbox import LocalSandbox
 from reward_kit.sandbox.meter import NoMeter
@@ -76,7 +77,13 @@ class UnisolatedBackend:
             await asyncio.to_thread(porter.wait)
             await asyncio.to_thread(remove_tree, home)
 
-        sandbox = LocalSandbox(place, spec.workdir or home, _at_once(), end, files=lambda: [home])
+        sandbox = LocalSandbox(
+            place,
+            spec.workdir or home,
+            _at_once(),
+            end,
+            disk=lambda enough: asyncio.to_thread(disk_bytes, [home], enough),
+        )
         self._open.add(sandbox)
         try:
             await sandbox.prepare(spec)

@@ -8,8 +8,11 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
 __all__ = ["Inbox", "pack", "send"]
 

@@ -11,8 +11,9 @@ system-call filter, an empty /tmp and a directory with the run's files. Nothing 
 Covered: reading or writing the machine's files (its programs and libraries can be read), environment, processes and
 network; memory, CPU time, processes, file sizes, open files, output and time beyond the limits; leaving processes
 behind; forging a result. Not covered: bugs of the kernel; runs of one zygote share its string hash seed and the
-layout of its memory. Without control groups memory is bounded per process, not together, and `oom_killed` is unknown.
-As an ordinary user (where the kernel allows user namespaces) programs run as that user, seeing as little.
+layout of its memory. Without control groups the memory of all processes together is looked at every few hundredths of
+a second, and one that asks for more than all may have gets a MemoryError. As an ordinary user (where the kernel allows
+user namespaces) programs run as that user, seeing as little.
 """
 
 from __future__ import annotations
@@ -175,7 +176,9 @@ class PythonZygote:
             return Probe(False, f"a test program failed: {result.output.strip()!r}", ADVICE)
         version = result.stdout.strip().partition(".")[2]
         who = "as another user" if traits["privileged"] else "in user namespaces"
-        memory = "by a control group" if traits["memory"] else "by process only (no control group can be made)"
+        memory = (
+            "by a control group" if traits["memory"] else "by watching its processes (no control group can be made)"
+        )
         return Probe(True, f"Python {version}, {who}, memory limited {memory}")
 
     # ── the pool ─────────────────────────────────────────────────────────────────────────────────────────────────────

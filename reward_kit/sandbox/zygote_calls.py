@@ -55,7 +55,7 @@ class _Solution:
         with theirs, open("/dev/null", "r+b", buffering=0) as nowhere:
             self._cell = Cell(forker, limits, [*[nowhere.fileno()] * 3, theirs.fileno()], pack(header, *request.blobs))
         self._channel = Channel(ours, header["answer_bytes"] + _BESIDE_A_VALUE)
-        self._watch = Watch(forker)
+        self._watch = Watch(forker, self._cell)
         self.alive = True
 
     def load(self) -> _Outcome:

@@ -21,13 +21,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reward_kit.sandbox import zygote_kernel as kernel
+from reward_kit.sandbox.memory import MemoryWatch
 from reward_kit.sandbox.zygote_memory import MemoryMeter
+from reward_kit.sandbox.zygote_wire import WORK
 
 __all__ = ["Cell", "Ending", "Forker", "OwnerGoneError", "Watch", "file_of"]
 
 _ENTERED = b"+"
 _REPLY_BYTES = 1 << 16
 _NO_CLOCK = -1
+_FIRST_LOOK, _NEVER = 0.02, 3600.0
 _CPU_COUNTED = 0.8
 """The kernel enforces its limit by ticks, and reports time more finely: the two differ on a busy machine."""
 
@@ -91,6 +94,10 @@ class Cell:
             os.close(entering)
             raise OSError(_complaint(answer))
         self._namespace, self._program = descriptors
+        self._memory_bytes = limits["memory_mb"] << 20
+        self._memory: MemoryWatch | None = None
+        self._proc = -1
+        self._kills = 0
         report = os.read(entering, _REPLY_BYTES)
         os.close(entering)
         self._began = time.monotonic()
@@ -106,14 +113,47 @@ class Cell:
             return 0.0
 
     @functools.cached_property
-    def _cpu_clock(self) -> int:
+    def _pid(self) -> int:
         rows = Path(f"/proc/self/fdinfo/{self._program}").read_text().splitlines()
-        pid = next(int(row.split()[1]) for row in rows if row.startswith("Pid:"))
-        return kernel.process_cpu_clock(pid) if pid > 0 else _NO_CLOCK
+        return next(int(row.split()[1]) for row in rows if row.startswith("Pid:"))
+
+    @functools.cached_property
+    def _cpu_clock(self) -> int:
+        return kernel.process_cpu_clock(self._pid) if self._pid > 0 else _NO_CLOCK
+
+    def look_at_memory(self) -> float:
+        """Where no control group bounds its memory, see to it; seconds until that should be done again."""
+        if self._forker.meter is not None:
+            return _NEVER
+        if self._memory is None:
+            if (early := self._began + _FIRST_LOOK - time.monotonic()) > 0:
+                return early  # most runs have ended by then
+            self._memory = self._watch_memory()
+        else:
+            self._memory.look_if_due()
+        return self._memory.pause if self._memory and self._memory.pause is not None else _FIRST_LOOK
+
+    def _watch_memory(self) -> MemoryWatch | None:
+        root = f"/proc/{self._pid}/root"
+        try:
+            self._proc = os.open(f"{root}/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:  # it has ended
+            return None
+        stores = (f"{root}/tmp", f"{root}{WORK}")
+        watch = MemoryWatch(self._proc, self._memory_bytes, self._exhausted, stores=stores, has_segments=False)
+        watch.begin()
+        watch.look()
+        return watch
+
+    def _exhausted(self) -> None:
+        self._kills += 1
 
     def killed_for_memory(self) -> bool:
         """Whether one of its processes was, since this was last asked."""
-        return self._forker.meter is not None and self._forker.meter.kills() > 0
+        if self._forker.meter is not None:
+            return self._forker.meter.kills() > 0
+        kills, self._kills = self._kills, 0
+        return kills > 0
 
     def end(self) -> Ending:
         """Kill all that is left, and say how its program ended."""
@@ -130,6 +170,8 @@ class Cell:
         answer = self._forker.connection.recv(_REPLY_BYTES)
         os.close(self._namespace)
         os.close(self._program)
+        if self._proc >= 0:
+            os.close(self._proc)
         return answer
 
     def _ending(self, facts: Mapping[str, Any], wall: float, killed: bool) -> Ending:
@@ -152,8 +194,9 @@ def _complaint(answer: bytes) -> str:
 class Watch:
     """Waits for what a cell and reward-kit do, until a deadline."""
 
-    def __init__(self, forker: Forker) -> None:
+    def __init__(self, forker: Forker, cell: Cell) -> None:
         """Of the forker's present cell."""
+        self._cell = cell
         self._done, self._owner = forker.connection.fileno(), forker.owner.fileno()
         self._poll = select.poll()
         self._poll.register(self._done, select.POLLIN)
@@ -169,8 +212,9 @@ class Watch:
 
     def wait(self, deadline: float) -> dict[int, int]:
         """What is ready, by descriptor; nothing when the time is over."""
-        left = deadline - time.monotonic()
-        ready = dict(self._poll.poll(left * 1000)) if left > 0 else {}
+        ready: dict[int, int] = {}
+        while not ready and (left := deadline - time.monotonic()) > 0:
+            ready = dict(self._poll.poll(min(left, self._cell.look_at_memory()) * 1000))
         if self._owner in ready:
             raise OwnerGoneError
         return ready

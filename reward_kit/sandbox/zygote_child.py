@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from reward_kit.sandbox import syscalls
 from reward_kit.sandbox import zygote_kernel as kernel
 from reward_kit.sandbox import zygote_root as root
+from reward_kit.sandbox.processes import most_processes
 from reward_kit.sandbox.zygote_harness import answer_calls
 from reward_kit.sandbox.zygote_program import be_program, refresh_interpreter
 from reward_kit.sandbox.zygote_wire import WORK, Message, unpack
@@ -78,11 +79,14 @@ def _keep(descriptors: Sequence[int]) -> None:
 
 def _limit(slot: Slot, limits: Mapping[str, Any]) -> None:
     cpu = max(1, -(-limits["cpu_seconds"] // 1))
+    processes = limits["processes"]
+    if not slot.privileged:
+        processes = most_processes(processes + _RESERVE, own_users=True)
     wanted = {
         resource.RLIMIT_CPU: (cpu, cpu + 1),
         resource.RLIMIT_FSIZE: (limits["file_size_mb"] * _MIB,) * 2,
         resource.RLIMIT_NOFILE: (limits["open_files"],) * 2,
-        resource.RLIMIT_NPROC: (limits["processes"] + (0 if slot.privileged else _RESERVE),) * 2,
+        resource.RLIMIT_NPROC: (processes,) * 2,
         resource.RLIMIT_CORE: (0, 0),
     }
     if slot.group is None:

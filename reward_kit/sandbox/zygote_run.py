@@ -68,7 +68,7 @@ def run(forker: Forker, request: Message) -> bytes:
 
 def _watch(cell: Cell, forker: Forker, pipes: _Pipes, deadline: float) -> bool:
     """Until the program ends, keep its pipes empty; False when its time is over."""
-    watch = Watch(forker)
+    watch = Watch(forker, cell)
     for reader in pipes.readers:
         watch.also(reader)
     try:

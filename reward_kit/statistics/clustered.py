@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from math import fsum, inf, sqrt
 
 from reward_kit.statistics.estimate import Estimate, Interval
-from reward_kit.statistics.proportion import wilson_interval
+from reward_kit.statistics.proportion import clustered_proportion_interval
 from reward_kit.statistics.quantiles import student_t_quantile
 
 __all__ = ["ClusteredMean", "clustered_standard_error"]
@@ -40,12 +40,15 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float:
 class ClusteredMean:
     """The mean over all scores, with the interval that clusters of them allow, in constant memory.
 
-    The interval is Student's, on one degree of freedom less than there are clusters. Where all scores are 0 or 1 it
-    stays inside [0, 1], and where they also leave no variance between clusters (everything passed, say) it is
-    Wilson's, with each cluster as one trial: an all-pass run of ten samples says "at least 0.72", not "exactly 1".
+    Where all scores are 0 or 1 the interval is that of a clustered proportion (see `proportion`): an all-pass run of
+    ten samples says "at least 0.72", not "exactly 1". Otherwise it is Student's, on one degree of freedom less than
+    there are clusters.
     """
 
-    __slots__ = ("_binary", "_shift", "_size_squares", "_sum_squares", "_sums", "_sums_by_size", "clusters", "count")
+    __slots__ = (
+        "_binary", "_failing", "_passing", "_shift", "_size_squares", "_sum_squares", "_sums", "_sums_by_size",
+        "clusters", "count",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         """Start with no scores."""
@@ -54,6 +57,7 @@ class ClusteredMean:
         self.count = 0
         """Scores in all."""
         self._binary = True
+        self._passing = self._failing = 0
         # Scores are taken relative to the first one, so that a large common part does not drown their differences.
         self._shift = 0.0
         self._sums = self._sum_squares = self._sums_by_size = self._size_squares = 0.0
@@ -71,7 +75,11 @@ class ClusteredMean:
         self._sum_squares += total * total
         self._sums_by_size += total * size
         self._size_squares += size * size
-        self._binary = self._binary and all(score in (0, 1) for score in scores)
+        if self._binary:
+            passes, fails = scores.count(1), scores.count(0)
+            self._binary = passes + fails == size
+            self._passing += passes > 0
+            self._failing += fails > 0
 
     @property
     def mean(self) -> float:
@@ -102,11 +110,11 @@ class ClusteredMean:
 
     def _interval(self, mean: float) -> Interval:
         error = self.standard_error
-        if self._binary and error in (0.0, inf):
-            return wilson_interval(mean * self.clusters, self.clusters)
+        if self._binary:
+            equal = self.count**2 / self._size_squares
+            minority = min(self._passing, self._failing)
+            return clustered_proportion_interval(mean, error, clusters=equal, answers=self.count, minority=minority)
         if error == inf:
             return Interval(-inf, inf)
         reach = student_t_quantile(0.975, self.clusters - 1) * error
-        if self._binary:
-            return Interval(max(0.0, mean - reach), min(1.0, mean + reach))
         return Interval(mean - reach, mean + reach)

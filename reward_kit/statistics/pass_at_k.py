@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import comb, fsum, sqrt
+from collections.abc import Callable
+from math import comb, fsum, inf, sqrt
 
-from reward_kit.statistics.estimate import Estimate, Interval
-from reward_kit.statistics.proportion import wilson_interval
-from reward_kit.statistics.quantiles import student_t_quantile
+from reward_kit.statistics.estimate import Estimate
+from reward_kit.statistics.proportion import clustered_proportion_interval
 
 __all__ = ["PassAtK", "pass_at_k", "pass_hat_k"]
-
-_ROUNDING = 1e-12
-"""A variance of values between 0 and 1 that is zero but for rounding."""
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -43,35 +40,52 @@ class PassAtK:
         self.k_max = k_max
         self._counts: Counter[tuple[int, int]] = Counter()
 
-    def add(self, n: int, c: int) -> None:
-        """Count a sample with n judged answers, c of them right."""
+    def add(self, n: int, c: int, times: int = 1) -> None:
+        """Count a sample with n judged answers, c of them right; or as many such samples as `times` says."""
         if not 0 <= c <= n:
             raise ValueError(f"{c!r} right answers of {n!r}; expected 0 to {n!r} of them")
-        self._counts[n, c] += 1
+        self._counts[n, c] += times
 
     def estimate(self, k: int) -> Estimate | None:
         """Mean pass@k; None when no sample has k judged answers."""
-        values = [(pass_at_k(n, c, k), times) for (n, c), times in self._counts.items() if n >= k]
-        samples = sum(times for _, times in values)
-        if not samples:
-            return None
-        mean = fsum(value * times for value, times in values) / samples
-        squares = fsum((value - mean) ** 2 * times for value, times in values)
-        low, high = _interval(min(1.0, mean), squares, samples)
-        return Estimate(min(1.0, mean), low, high, samples)
+        return self._mean(k, pass_at_k)
+
+    def estimate_hat(self, k: int) -> Estimate | None:
+        """Mean pass^k: how often each of k answers is right."""
+        return self._mean(k, pass_hat_k)
+
+    def gain(self, k: int, since: int | None = None) -> Estimate | None:
+        """What k answers have over `since` of them (k - 1 unless told), each sample compared with itself."""
+        before = k - 1 if since is None else since
+        if not 0 <= before < k:
+            raise ValueError(f"what {k!r} answers have over {before!r} cannot be told; expected fewer than {k!r}")
+        if not before:
+            return self.estimate(k)
+        return self._mean(k, lambda n, c, k: pass_at_k(n, c, k) - pass_at_k(n, c, before))
 
     def estimates(self) -> dict[int, Estimate]:
         """Every k for which there is an estimate."""
         found = ((k, self.estimate(k)) for k in range(1, self.k_max + 1))
         return {k: estimate for k, estimate in found if estimate is not None}
 
-
-def _interval(mean: float, squares: float, samples: int) -> Interval:
-    """Student's interval over samples; Wilson's where the samples do not differ, or there is only one."""
-    if samples == 1 or squares <= _ROUNDING * samples:
-        return wilson_interval(mean * samples, samples)
-    reach = student_t_quantile(0.975, samples - 1) * sqrt(squares / (samples - 1) / samples)
-    return Interval(max(0.0, mean - reach), min(1.0, mean + reach))
+    def _mean(self, k: int, value: Callable[[int, int, int], float]) -> Estimate | None:
+        """The mean over samples of a value between 0 and 1 that rests on k of a sample's answers."""
+        able = [(value(n, c, k), n, times) for (n, c), times in self._counts.items() if n >= k]
+        samples = sum(times for _, _, times in able)
+        if not samples:
+            return None
+        mean = min(1.0, fsum(value * times for value, _, times in able) / samples)
+        squares = fsum((value - mean) ** 2 * times for value, _, times in able)
+        low, high = clustered_proportion_interval(
+            mean,
+            sqrt(squares / (samples - 1) / samples) if samples > 1 else inf,
+            clusters=samples,
+            answers=sum(n * times for _, n, times in able),
+            minority=min(
+                sum(times for value, _, times in able if value > 0), sum(times for value, _, times in able if value < 1)
+            ),
+        )
+        return Estimate(mean, low, high, samples)
 
 
 def _check(n: int, c: int, k: int) -> None:

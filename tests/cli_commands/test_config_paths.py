@@ -54,6 +54,17 @@ def test_code_in_files_is_found_and_code_in_modules_is_left_alone(project: Path)
     assert resolved["dataset"]["preprocess"] == [f"{project}/reward.py:p", "pkg.mod:q"]
 
 
+def test_the_parts_of_a_composite_reward_are_found_too(project: Path) -> None:
+    for parts, found in [
+        (["reward.py:f", "math_reward"], [f"{project}/reward.py:f", "math_reward"]),
+        ({"a": {"reward": "reward.py:f", "weight": 2}}, {"a": {"reward": f"{project}/reward.py:f", "weight": 2}}),
+        ("reward.py:f", "reward.py:f"),
+    ]:
+        values = {"reward": {"function_path": "pkg:composite", "params": {"parts": parts, "how": "min"}}}
+        resolved = resolve_paths(values, project / "conf")
+        assert resolved["reward"]["params"] == {"parts": found, "how": "min"}
+
+
 @pytest.mark.parametrize(
     "values", [{}, {"dataset": None, "reward": None, "generation": None}, {"dataset": "gsm8k", "generation": 3}]
 )

@@ -31,3 +31,13 @@ def test_a_key_is_never_shown(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     said = call("doctor")
     assert "sk-very-secret" not in said.out + said.err
+
+
+def test_sandboxes_are_tried_and_what_to_install_is_said(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    said = call("doctor")
+    assert said.code == 0
+    assert "apt-get install bubblewrap" in said.out
+    assert "unix:///nowhere/docker.sock can be reached" in said.out
+    assert "reward-kit sandbox serve" in said.out

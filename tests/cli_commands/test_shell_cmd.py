@@ -104,6 +104,7 @@ def test_only_the_first_tasks_are_taken_when_asked(home: Path) -> None:
     assert [row["task_id"] for row in lines(home / "evaluation_results" / "results.jsonl")] == ["t0", "t1"]
     assert shell(*arguments, home=home).returncode == 0
     assert summary(home / "evaluation_results")["this_entry"]["judged"] == 3
+    assert summary(home / "evaluation_results")["execution"]["sandbox"] == "namespaces"
 
 
 def test_mock_is_used_when_named_and_only_then(home: Path) -> None:

@@ -345,12 +345,12 @@ def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import reward_kit.execution.local_engine as engine
-    from reward_kit.execution import stages
+    from reward_kit.execution.counters import RunCounters
 
     def bug(*_: object) -> None:
         raise AttributeError("a bug of ours")
 
-    monkeypatch.setattr(stages, "result_entry", bug)
+    monkeypatch.setattr(RunCounters, "count_verdict", bug)
     monkeypatch.setattr(engine, "_GRACE_SECONDS", 0.2)
     with pytest.raises(AttributeError, match="a bug of ours"):
         run(config(tmp_path, rows=questions(3000)))

@@ -46,6 +46,8 @@ class FaultyBox:
 
     run_standalone = run
 
+    async def close(self) -> None: ...
+
     async def __aenter__(self) -> FaultyBox:
         return self
 

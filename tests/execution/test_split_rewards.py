@@ -11,6 +11,7 @@ import pytest
 from reward_kit.config_models import load_config
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.split_rewards import unverified
 from reward_kit.models import Message
 
 HERE = "tests.execution.test_split_rewards"
@@ -99,3 +100,8 @@ def test_a_reward_that_cannot_be_loaded_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no attribute 'gone'"):
         run(told)
     assert not (tmp_path / "run").exists()
+
+
+async def test_without_a_verifier_there_is_no_verdict() -> None:
+    result = await unverified(messages=[Message(role="assistant", content="4")], split="chat")
+    assert not result.is_score_valid and "'chat'" in (result.reason or "")

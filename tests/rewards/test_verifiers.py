@@ -6,8 +6,7 @@ import pytest
 
 from reward_kit.config_models import RewardConfig
 from reward_kit.errors import ConfigError
-from reward_kit.models import Message
-from reward_kit.rewards.verifiers import VERIFIERS, unverified, verifier_for
+from reward_kit.rewards.verifiers import VERIFIERS, verifier_for
 
 
 @pytest.mark.parametrize("name", VERIFIERS)
@@ -21,6 +20,7 @@ def test_another_verifier_may_be_chosen_by_name_path_or_config() -> None:
         "mine.py:judge",
         RewardConfig(function_path="mine.py:judge"),
     )
+    assert verifier_for("short", {"short": "length"}).reward.function_path == "reward_kit.rewards.length:length_reward"
     config = RewardConfig(function_path="a.b:c", pass_threshold=0.5)
     assert verifier_for("math", {"math": config}) == ("a.b:c", config)
 
@@ -32,10 +32,5 @@ def test_nothing_is_guessed_from_a_name(split: str) -> None:
 
 
 def test_an_unknown_verifier_is_named_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"no verifier 'maths', which split 'x' asks for.*'tool_calling'"):
-        verifier_for("x", {"x": "maths"})
-
-
-async def test_without_a_verifier_there_is_no_verdict() -> None:
-    result = await unverified(messages=[Message(role="assistant", content="4")], split="chat")
-    assert not result.is_score_valid and "'chat'" in (result.reason or "")
+    with pytest.raises(ConfigError, match=r"no verifier 'mathz', which split 'x' asks for.*'tool_calling'"):
+        verifier_for("x", {"x": "mathz"})

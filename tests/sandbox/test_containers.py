@@ -17,6 +17,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.sandbox import containers, containers_engine
 from reward_kit.sandbox.containers import ContainerBackend
 from reward_kit.sandbox.contract import Limits, Probe, SandboxSpec
+from reward_kit.sandbox.pool import SandboxPool
 from reward_kit.sandbox.sos_server import serving
 
 MAKERS = {"docker": containers.docker, "podman": containers.podman}
@@ -88,17 +89,19 @@ async def test_a_cpu_loop_is_ended_by_its_cpu_time(name: str) -> None:
         assert not done.ok and not done.timed_out and (done.cpu_seconds or 0) > 0.5
 
 
-async def test_prestarted_containers_are_used_once(name: str) -> None:
-    async with made(name, prestarted=2) as backend:
+async def test_containers_that_were_started_ahead_are_used_once(name: str) -> None:
+    async with made(name) as backend:
+        pool = SandboxPool(backend, size=4, warm=2)
         for _ in range(3):
-            async with await backend.open(SandboxSpec()) as sandbox:
+            async with await pool.open(SandboxSpec()) as sandbox:
                 assert (await sandbox.run("ls /tmp/used; touch /tmp/used")).exit_code == 0
                 assert "No such file" in (await sandbox.run_standalone("cat /tmp/used/x; ls /nothing")).stderr
         async with asyncio.timeout(60):
             while len(await ours(name)) < 2:
                 await asyncio.sleep(0.1)
-        async with await backend.open(SandboxSpec(limits=Limits(memory_mb=64))) as sandbox:
+        async with await pool.open(SandboxSpec(limits=Limits(memory_mb=64))) as sandbox:
             assert (await sandbox.run("echo of another kind")).ok
+        await pool.close()
 
 
 async def test_an_image_that_is_not_to_be_had_is_named(name: str) -> None:

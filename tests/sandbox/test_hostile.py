@@ -18,6 +18,7 @@ import pytest
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.syscalls import CONTAINER_CAPABILITIES
 from tests.sandbox.leftovers import leftovers
 from tests.sandbox.places import opened
 from tests.sandbox.small_root import small_root
@@ -297,11 +298,45 @@ async def test_a_memory_bomb_is_killed(sandbox: Sandbox, where: str) -> None:
     await still_serves(sandbox)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-async def test_the_disk_cannot_be_filled(sandbox: Sandbox, hidden: bool) -> None:
-    keep = (
-        "exec {fd}>/tmp/f$i; rm /tmp/f$i; head -c 30M /dev/zero >&$fd" if hidden else "head -c 30M /dev/zero > /tmp/f$i"
-    )
+@pytest.mark.parametrize(
+    "before", ["", "for i in 1 2; do head -c 22M /dev/zero > /dev/shm/$i; done;"], ids=["processes", "and files"]
+)
+async def test_a_memory_bomb_of_many_together_is_killed(sandbox: Sandbox, before: str) -> None:
+    grow = "(x=$(head -c 15M /dev/zero | tr '\\0' x); sleep 4; :) &"
+    done = await sandbox.run_standalone(f"{before} for i in $(seq {4 if before else 8}); do {grow} done; wait; true")
+    assert done.oom_killed
+    await still_serves(sandbox)
+
+
+HELD = """
+import os
+held = []
+for number in range(30):
+    held.append(os.memfd_create("m"))
+    os.write(held[-1], bytes(20 << 20))
+print("done")
+"""
+
+
+async def test_memory_that_is_only_open_is_bounded(sandbox: Sandbox) -> None:
+    if not (await sandbox.run("command -v python3")).ok:
+        pytest.skip("no python3 in /usr")
+    done = await sandbox.run_standalone("python3 -", stdin=HELD.encode())
+    assert "done" not in done.stdout
+    assert done.oom_killed
+    await still_serves(sandbox)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        "head -c 30M /dev/zero > /tmp/f$i",
+        "exec {fd}>/tmp/f$i; rm /tmp/f$i; head -c 30M /dev/zero >&$fd",
+        "mkdir -p -m 0 /tmp/closed; head -c 30M /dev/zero > /tmp/closed/f$i",
+    ],
+    ids=["seen", "removed", "closed"],
+)
+async def test_the_disk_cannot_be_filled(sandbox: Sandbox, keep: str) -> None:
     done = await sandbox.run_standalone(f"for i in $(seq 100); do {keep}; sleep 0.2; done; echo done")
     assert "done" not in done.stdout
     assert "disk" in done.stderr
@@ -395,6 +430,27 @@ async def test_a_stopped_shell_is_ended_in_time(sandbox: Sandbox) -> None:
     await still_serves(sandbox)
 
 
+UNDUMPABLE = """
+import ctypes, os, time
+if os.fork() == 0:
+    os.setsid()
+    ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+    while True:
+        time.sleep(1)
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+async def test_an_undumpable_process_is_ended_in_time(sandbox: Sandbox) -> None:
+    if not (await sandbox.run("command -v python3")).ok:
+        pytest.skip("no python3 in /usr")
+    done = await sandbox.run_standalone("python3 -", stdin=UNDUMPABLE.encode(), timeout=1)
+    assert done.timed_out
+    assert done.stdout == "begun\n"
+    assert (await sandbox.run("cat /proc/[0-9]*/comm | grep -c python")).output == "0\n"
+
+
 async def test_daemons_die_with_the_sandbox(backend: SandboxBackend) -> None:
     async with await backend.open(SandboxSpec()) as sandbox:
         await sandbox.run("setsid nohup sleep 1234567 >/dev/null 2>&1 & disown; (setsid sleep 1234567 &)")
@@ -434,6 +490,18 @@ async def test_a_shell_that_makes_itself_unreachable_is_ended_in_time(sandbox: S
     done = await sandbox.run(command, timeout=0.5)
     assert done.timed_out or done.exited
     await still_serves(sandbox)
+
+
+# ── rights ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_rights_are_those_of_a_container_and_none_can_be_gained(sandbox: Sandbox) -> None:
+    allowed = sum(1 << number for number in CONTAINER_CAPABILITIES.values())
+    look = "grep -E '^(CapPrm|CapEff|CapBnd|NoNewPrivs)' /proc/self/status"
+    for run in (sandbox.run, sandbox.run_standalone):
+        rights = dict(line.split(":\t") for line in (await run(look)).output.splitlines())
+        assert rights.pop("NoNewPrivs") == "1"
+        assert rights and all(int(held, 16) & ~allowed == 0 for held in rights.values()), rights
 
 
 # ── links ────────────────────────────────────────────────────────────────────────────────────────────────────────────

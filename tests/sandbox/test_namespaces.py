@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import io
 import os
 import signal
 import subprocess
@@ -75,14 +77,57 @@ async def test_what_is_no_root_is_told(backend: NamespacesBackend, image: str, s
     assert not refused.value.retryable
 
 
-async def test_an_archive_cannot_write_beside_its_root(backend: NamespacesBackend, tmp_path: Path) -> None:
+def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.size = kind, target, size
+    return member
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [_member("../" * 20 + "tmp/reward-kit-evil", size=1)],
+        [_member("a/b/../../../x", size=1)],
+        [_member("out", tarfile.SYMTYPE, "/OUTSIDE"), _member("out/x", size=1)],
+        [_member("out", tarfile.SYMTYPE, "/OUTSIDE/x"), _member("out", size=1)],
+        [_member("out", tarfile.SYMTYPE, "../" * 20 + "OUTSIDE"), _member("out/x", tarfile.DIRTYPE)],
+        [_member("x", tarfile.LNKTYPE, "../" * 20 + "etc/passwd")],
+    ],
+    ids=["above", "up and down", "link", "dangling link", "relative link", "hard link"],
+)
+async def test_an_archive_cannot_write_beside_its_root(
+    backend: NamespacesBackend, tmp_path: Path, members: list[tarfile.TarInfo]
+) -> None:
     archive = tmp_path / "evil.tar"
-    (tmp_path / "x").write_text("x")
+    (tmp_path / "outside").mkdir()
+    outside = tmp_path / "outside"
     with tarfile.open(archive, "w") as tar:
-        tar.add(tmp_path / "x", arcname="../../../../../../../../../../../tmp/reward-kit-evil")
+        for planned in members:
+            member = copy.copy(planned)
+            member.linkname = planned.linkname.replace("OUTSIDE", str(outside).lstrip("/"))
+            tar.addfile(member, io.BytesIO(b"x" * member.size))
     with pytest.raises(SandboxError, match="unpacked"):
         await backend.open(SandboxSpec(image=str(archive)))
+    assert list(outside.iterdir()) == []
     assert not Path("/tmp/reward-kit-evil").exists()
+
+
+async def test_an_archive_is_taken_for_what_it_shows(backend: NamespacesBackend, tmp_path: Path) -> None:
+    root = small_root(tmp_path / "root", "bash", "cat", "stat")
+    (root / "tmp").chmod(0o1777)
+    archive = tmp_path / "root.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(root, arcname=".")
+        for member in (
+            _member("/etc/absolute", size=1),
+            _member("etc/linked", tarfile.LNKTYPE, "/etc/absolute"),
+            _member("dev/null", tarfile.CHRTYPE),
+            _member("etc/there", tarfile.SYMTYPE, "/etc/absolute"),
+        ):
+            tar.addfile(member, io.BytesIO(b"x" * member.size))
+    async with await backend.open(SandboxSpec(image=str(archive))) as sandbox:
+        seen = await sandbox.run("cat /etc/absolute /etc/linked /etc/there; stat -c %a /tmp")
+        assert seen.output == "xxx1777\n"
 
 
 # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────

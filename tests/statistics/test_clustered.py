@@ -61,9 +61,16 @@ def test_an_example_worked_by_hand() -> None:
     error = sqrt(5 / 4 * 10) / 20
     assert streamed(EXAMPLE).standard_error == pytest.approx(error, abs=1e-12)
     estimate = estimate_of(EXAMPLE)
-    reach = student_t_quantile(0.975, 4) * error
-    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.5, 0.5 - reach, 0.5 + reach))
-    assert estimate.count == 5
+    # Agreement is error² x 5 / (1/2 x 1/2) = 5/8; four of the clusters hold a pass, four a failure: believed by 4 / 6.
+    worth = 5 / (5 / 8) ** (4 / 6)
+    assert (estimate.low, estimate.high) == pytest.approx(wilson_interval(worth / 2, worth))
+    assert (estimate.value, estimate.count) == (0.5, 5)
+
+
+def test_graded_scores_have_students_interval() -> None:
+    clusters = [[0.1, 0.3], [0.9, 0.7], [0.5, 0.5], [0.2, 0.9]]
+    estimate, reach = estimate_of(clusters), student_t_quantile(0.975, 3) * clustered_standard_error(clusters)
+    assert (estimate.low, estimate.high) == pytest.approx((estimate.value - reach, estimate.value + reach))
 
 
 @given(st.lists(st.floats(-10, 10), min_size=2, max_size=20))
@@ -92,8 +99,11 @@ def test_when_all_answers_agree_the_interval_still_has_a_width(score: float) -> 
 
 
 def test_clusters_that_agree_on_the_mean_do_not_make_it_certain() -> None:
+    """As if their answers were independent, at the most: no more than 21 trials, and a little less for doubt."""
     estimate = estimate_of([[1.0, 0.0, 0.0]] * 7)
-    assert (estimate.low, estimate.high) == pytest.approx(wilson_interval(7 / 3, 7))
+    worth = 7 / (1 / 3) ** (7 / 9)
+    assert 7 < worth < 21
+    assert (estimate.low, estimate.high) == pytest.approx(wilson_interval(worth / 3, worth))
 
 
 def test_one_cluster_knows_nothing_of_the_others() -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from itertools import combinations
-from math import sqrt
+from math import inf, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.statistics import Estimate, PassAtK, pass_at_k, pass_hat_k, student_t_quantile, wilson_interval
+from reward_kit.statistics import (
+    Estimate,
+    PassAtK,
+    clustered_proportion_interval,
+    pass_at_k,
+    pass_hat_k,
+    wilson_interval,
+)
 
 sizes = st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
 samples = st.integers(0, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
@@ -68,11 +75,15 @@ def test_the_mean_and_interval_are_those_of_the_samples_that_have_k_answers(
     mean = sum(values) / len(values)
     assert estimate.value == pytest.approx(mean)
     assert estimate.count == len(values)
-    if max(values) - min(values) > 1e-3:
-        spread = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-        reach = student_t_quantile(0.975, len(values) - 1) * spread / sqrt(len(values))
-        assert estimate.low == pytest.approx(max(0.0, mean - reach), abs=1e-9)
-        assert estimate.high == pytest.approx(min(1.0, mean + reach), abs=1e-9)
+    spread = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else inf
+    low, high = clustered_proportion_interval(
+        mean,
+        spread / sqrt(len(values)),
+        clusters=len(values),
+        answers=sum(n for n, _ in counts if n >= k),
+        minority=min(sum(value > 0 for value in values), sum(value < 1 for value in values)),
+    )
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-6)
     assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
     assert estimate.low < estimate.high
 
@@ -92,6 +103,34 @@ def test_there_is_an_estimate_for_each_k_that_some_sample_reaches() -> None:
     passes.add(3, 1)
     passes.add(2, 1)
     assert {k: estimate.count for k, estimate in passes.estimates().items()} == {1: 2, 2: 2, 3: 1}
+
+
+@given(st.lists(samples, min_size=1, max_size=20), st.integers(2, 12))
+def test_what_another_answer_adds_is_the_difference_of_the_same_samples(counts: list[tuple[int, int]], k: int) -> None:
+    passes = PassAtK(12)
+    for n, c in counts:
+        passes.add(n, c)
+    able = [(n, c) for n, c in counts if n >= k]
+    gain, gain_of_two = passes.gain(k), passes.gain(k, max(0, k - 2))
+    if not able:
+        assert gain is gain_of_two is None
+        return
+    assert gain is not None
+    assert gain_of_two is not None
+    assert gain.value == pytest.approx(sum(pass_at_k(n, c, k) - pass_at_k(n, c, k - 1) for n, c in able) / len(able))
+    assert 0 <= gain.low <= gain.value <= gain_of_two.value <= gain_of_two.high <= 1
+
+
+def test_samples_counted_at_once_are_samples_counted_one_by_one() -> None:
+    one_by_one, at_once = PassAtK(3), PassAtK(3)
+    for _ in range(5):
+        one_by_one.add(3, 2)
+    at_once.add(3, 2, 5)
+    assert one_by_one.estimates() == at_once.estimates()
+    assert one_by_one.estimate_hat(2) == at_once.estimate_hat(2)
+    assert one_by_one.gain(1) == one_by_one.estimate(1)
+    with pytest.raises(ValueError, match="fewer"):
+        at_once.gain(2, 2)
 
 
 def test_an_impossible_sample_is_refused() -> None:

@@ -1,14 +1,15 @@
-"""Wilson's interval against its definition: the shares that a score test would not reject."""
+"""Wilson's interval against its definition, and the clustered one by simulation: both must hold what they promise."""
 
 from __future__ import annotations
 
-from math import sqrt
+import random
+from math import inf, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.statistics import normal_quantile, wilson_interval
+from reward_kit.statistics import ClusteredMean, clustered_proportion_interval, normal_quantile, wilson_interval
 
 Z = normal_quantile(0.975)
 
@@ -47,3 +48,74 @@ def test_more_confidence_is_a_wider_interval() -> None:
 def test_an_impossible_count_is_refused(successes: int, trials: int) -> None:
     with pytest.raises(ValueError, match="successes"):
         wilson_interval(successes, trials)
+
+
+# ── clusters ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_answers_that_agree_count_once_and_independent_ones_each() -> None:
+    alike = sqrt(0.25 / 100)
+    assert clustered_proportion_interval(0.5, alike, clusters=100, answers=800, minority=50) == pytest.approx(
+        wilson_interval(50, 100)
+    )
+    independent = clustered_proportion_interval(
+        0.5, sqrt(0.25 / 80_000), clusters=10_000, answers=80_000, minority=9_000
+    )
+    assert independent == pytest.approx(wilson_interval(40_000, 80_000), abs=1e-5)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_without_the_other_outcome_each_cluster_is_one_trial(mean: float) -> None:
+    found = clustered_proportion_interval(mean, 0.0, clusters=20, answers=320, minority=0)
+    assert found == wilson_interval(20 * mean, 20)
+    assert clustered_proportion_interval(0.75, inf, clusters=1, answers=4, minority=1) == wilson_interval(0.75, 1)
+
+
+@given(st.integers(5, 200), st.integers(1, 16))
+def test_one_success_more_moves_the_interval_a_little(queries: int, size: int) -> None:
+    """There is no seam between nothing and almost nothing: ends move by less than the interval is wide."""
+    intervals = []
+    for successes in range(3):
+        mean = ClusteredMean()
+        for number in range(queries):
+            mean.add([1.0 if number == place and number < successes else 0.0 for place in range(size)])
+        estimate = mean.estimate()
+        assert estimate is not None
+        intervals.append((estimate.low, estimate.high))
+    (_, none), (low, one), _ = intervals
+    assert low < none
+    assert one > none / 5
+    assert intervals == sorted(intervals, key=lambda ends: ends[0])
+
+
+@pytest.mark.parametrize(
+    ("queries", "size", "rate", "alike"),
+    [
+        (20, 1, 0.5, 0.0),
+        (20, 8, 0.3, 0.3),
+        (50, 4, 0.9, 0.6),
+        (50, 16, 0.1, 0.1),
+        (150, 2, 0.05, 0.3),
+        (150, 8, 0.97, 0.5),
+    ],
+)
+def test_it_holds_the_truth_as_often_as_it_says(queries: int, size: int, rate: float, alike: float) -> None:
+    """Each query has a chance of its own, so that its answers are `alike`; 93 to 97 in a hundred, give or take."""
+    draw = random.Random(f"{queries} {size} {rate} {alike}")
+    trials, held = 1_000, 0
+    for _ in range(trials):
+        held += _holds(draw, queries, size, rate, alike)
+    noise = 2.6 * sqrt(0.95 * 0.05 / trials)
+    assert 0.93 - noise <= held / trials <= 0.97 + noise
+
+
+def _holds(draw: random.Random, queries: int, size: int, rate: float, alike: float) -> bool:
+    mean = ClusteredMean()
+    for _ in range(queries):
+        chance = rate
+        if alike:
+            chance = draw.betavariate(rate * (1 / alike - 1), (1 - rate) * (1 / alike - 1))
+        mean.add([float(draw.random() < chance) for _ in range(size)])
+    estimate = mean.estimate()
+    assert estimate is not None
+    return estimate.low <= rate <= estimate.high

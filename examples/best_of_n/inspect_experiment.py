@@ -1,0 +1,11 @@
+"""Say what best-of-N experiments found: `reward-kit inspect` under the name scripts know it by.
+
+python examples/best_of_n/inspect_experiment.py experiments/results/baseline_run.parquet
+"""
+
+import sys
+
+from reward_kit.cli import main
+
+if __name__ == "__main__":
+    main(["inspect", *sys.argv[1:]])

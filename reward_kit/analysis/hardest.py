@@ -1,0 +1,72 @@
+"""The queries worth reading: those that hardly any candidate got right, and those that candidates disagree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reward_kit.analysis.experiment import Experiment, Integers, Numbers
+from reward_kit.analysis.reading import Source, load
+from reward_kit.analysis.texts import one_line
+
+__all__ = ["QueryLine", "contested_queries", "hardest_queries", "query_lines"]
+
+_EXCERPT = 160
+"""Characters of a query that are kept; a terminal shows fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLine:
+    """A query in one line."""
+
+    split: str
+    query_id: str
+    judged: int
+    verified: int
+    excerpt: str
+    """How the query begins."""
+
+
+def hardest_queries(source: Source, count: int = 5) -> list[QueryLine]:
+    """The queries with the lowest rates; of equal ones, those that more candidates were judged for."""
+    experiment = load(source)
+    return query_lines(experiment, _lowest(experiment, _rates(experiment), count))
+
+
+def contested_queries(source: Source, count: int = 5) -> list[QueryLine]:
+    """The queries whose candidates are nearest to being half right, of those that are neither always nor never."""
+    experiment = load(source)
+    rates = _rates(experiment)
+    distance = np.where((rates > 0) & (rates < 1), np.abs(rates - 0.5), np.nan)
+    return query_lines(experiment, _lowest(experiment, distance, count))
+
+
+def query_lines(experiment: Experiment, queries: Integers) -> list[QueryLine]:
+    """These queries, each in one line."""
+    if not len(queries):
+        return []
+    asked = experiment.texts.take(["query"], experiment.source_rows[experiment.starts[queries]])
+    excerpts = asked.get("query", [""] * len(queries))
+    return [_line(experiment, query, text) for query, text in zip(queries.tolist(), excerpts, strict=True)]
+
+
+def _line(experiment: Experiment, query: int, text: object) -> QueryLine:
+    split, query_id = experiment.query_name(query)
+    judged, verified = int(experiment.judged[query]), int(experiment.verified[query])
+    return QueryLine(split, query_id, judged, verified, one_line(text, _EXCERPT))
+
+
+def _rates(experiment: Experiment) -> Numbers:
+    with np.errstate(invalid="ignore"):
+        return experiment.verified / experiment.judged
+
+
+def _lowest(experiment: Experiment, values: Numbers, count: int) -> Integers:
+    """The queries with the lowest values; ties by most judged, then by the file's order. NaN is left out."""
+    able = np.flatnonzero(~np.isnan(values))
+    if len(able) > count:
+        bound = np.partition(values[able], count - 1)[count - 1]
+        able = able[values[able] <= bound]
+    order = np.lexsort((able, -experiment.judged[able], values[able]))
+    return able[order[:count]]

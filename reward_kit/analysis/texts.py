@@ -1,0 +1,151 @@
+"""Reading what was asked and answered, for single rows: texts are long, and few of them are ever looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from reward_kit.analysis.columns import TEXTS, Field, find_columns
+
+__all__ = ["JsonLines", "Loaded", "ParquetTexts", "Texts", "one_line", "spoken"]
+
+_ENOUGH = 256 * 2**20
+"""Bytes of text that are read at most to work out a figure."""
+
+
+class Texts(Protocol):
+    """The texts of an experiment."""
+
+    def take(self, fields: Iterable[Field], rows: NDArray[np.int64]) -> dict[Field, list[Any]]:
+        """The texts of some rows of the source, for the fields it has."""
+
+    def affordable(self, field: Field) -> list[tuple[int, int]]:
+        """Ranges of rows, spread over the source, whose texts can be read without reading gigabytes."""
+
+
+class Loaded:
+    """Texts of a table that is in memory."""
+
+    def __init__(self, table: pa.Table) -> None:
+        """Keep the table; nothing is copied."""
+        self._table = table
+        self._columns = find_columns(TEXTS, table.column_names)
+
+    def take(self, fields: Iterable[Field], rows: NDArray[np.int64]) -> dict[Field, list[Any]]:
+        """Take the rows out of the table."""
+        wanted = {field: self._columns[field] for field in fields if field in self._columns}
+        chosen = self._table.select(list(wanted.values())).take(rows)
+        return {field: chosen[name].to_pylist() for field, name in wanted.items()}
+
+    def affordable(self, field: Field) -> list[tuple[int, int]]:
+        """All of it: it is in memory."""
+        return [(0, self._table.num_rows)] if field in self._columns else []
+
+
+class ParquetTexts:
+    """Texts of a Parquet file, read by row group."""
+
+    def __init__(self, path: Path) -> None:
+        """Look at the footer; read nothing yet."""
+        self._path = path
+        self._footer = pq.read_metadata(path)
+        self._columns = find_columns(TEXTS, self._footer.schema.to_arrow_schema().names)
+        groups = range(self._footer.num_row_groups)
+        self._ends = np.cumsum([self._footer.row_group(group).num_rows for group in groups])
+
+    def take(self, fields: Iterable[Field], rows: NDArray[np.int64]) -> dict[Field, list[Any]]:
+        """Read the row groups that hold the rows."""
+        wanted = {field: self._columns[field] for field in fields if field in self._columns}
+        found: dict[Field, list[Any]] = {field: [None] * len(rows) for field in wanted}
+        group_of = np.searchsorted(self._ends, rows, side="right")
+        with pq.ParquetFile(self._path, metadata=self._footer) as file:
+            for group in np.unique(group_of):
+                places = np.flatnonzero(group_of == group)
+                first = self._ends[group] - self._footer.row_group(int(group)).num_rows
+                table = file.read_row_group(int(group), columns=list(wanted.values()))
+                chosen = table.take(rows[places] - first)
+                for field, name in wanted.items():
+                    for place, value in zip(places, chosen[name].to_pylist(), strict=True):
+                        found[field][place] = value
+        return found
+
+    def affordable(self, field: Field) -> list[tuple[int, int]]:
+        """Row groups drawn at random, so that whatever order the file is in they speak for all of it."""
+        if field not in self._columns:
+            return []
+        drawn: list[tuple[int, int]] = []
+        spent = 0
+        for group in np.random.default_rng(0).permutation(len(self._ends)):
+            size = self._bytes(int(group), self._columns[field])
+            if drawn and spent + size > _ENOUGH:
+                break
+            spent += size
+            end = int(self._ends[group])
+            drawn.append((end - self._footer.row_group(int(group)).num_rows, end))
+        return sorted(drawn)
+
+    def _bytes(self, group: int, column: str) -> int:
+        chunks = self._footer.row_group(group)
+        parts = (chunks.column(index) for index in range(chunks.num_columns))
+        return sum(part.total_uncompressed_size for part in parts if part.path_in_schema.split(".")[0] == column)
+
+
+class JsonLines:
+    """Texts of a file of JSON lines, read by their offsets."""
+
+    def __init__(self, path: Path, offsets: NDArray[np.int64]) -> None:
+        """Know where each line begins."""
+        self._path = path
+        self._offsets = offsets
+
+    def take(self, fields: Iterable[Field], rows: NDArray[np.int64]) -> dict[Field, list[Any]]:
+        """Read the lines again."""
+        found: dict[Field, list[Any]] = {field: [None] * len(rows) for field in fields if field in TEXTS}
+        with self._path.open("rb") as file:
+            for place in np.argsort(rows, kind="stable"):
+                file.seek(int(self._offsets[rows[place]]))
+                line = orjson.loads(file.readline())
+                for field, texts in found.items():
+                    texts[place] = _of_line(line, field)
+        return found
+
+    def affordable(self, field: Field) -> list[tuple[int, int]]:
+        """All of it: lines are read one by one."""
+        return [(0, len(self._offsets))] if field in TEXTS else []
+
+
+def _of_line(line: Mapping[str, Any], field: Field) -> Any:
+    return next((line[name] for name in TEXTS[field] if line.get(name) is not None), None)
+
+
+def _as_json(value: Any) -> str:
+    return str(orjson.dumps(value, default=str), "utf-8")
+
+
+def one_line(value: Any, width: int) -> str:
+    """A text, or the messages of a conversation, in one line that is no longer than `width`."""
+    text = " ".join(spoken(value).split())
+    return text if len(text) <= width else text[: max(0, width - 1)].rstrip() + "…"
+
+
+def spoken(value: Any) -> str:
+    """What is said in a value: a text as it is; of messages, also as JSON, what the user said last."""
+    if isinstance(value, str):
+        if not value.startswith(("[{", '{"')):
+            return value
+        try:
+            value = orjson.loads(text := value)
+        except orjson.JSONDecodeError:
+            return text
+    if isinstance(value, list) and value and all(isinstance(turn, dict) for turn in value):
+        asked = [turn for turn in value if turn.get("role") == "user"] or value
+        content = asked[-1].get("content")
+        return content if isinstance(content, str) else _as_json(content)
+    return "" if value is None else str(value)

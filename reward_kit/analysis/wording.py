@@ -1,0 +1,63 @@
+"""How figures are worded: the same in the terminal, in Markdown and in pictures."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from reward_kit.statistics import Estimate
+
+__all__ = ["NOTHING", "amount", "count", "difference", "percent", "probability"]
+
+NOTHING = "–"
+"""Stands where there is no figure."""
+
+_MANY, _SOME, _FEW = 1_000, 100, 1e-4
+"""From where on a number is told without decimals, in whole parts, or in powers of ten."""
+_SMALLEST_P, _SMALL_P = 1e-4, 0.01
+_WIDE = 0.04
+"""An interval this wide is told in whole points: more digits would promise what it takes back."""
+
+
+def percent(estimate: Estimate | None) -> str:
+    """A rate in per cent with its interval, such as `57.1 (52–61)`."""
+    if estimate is None:
+        return NOTHING
+    return f"{100 * estimate.value:.1f} ({_range(estimate.low, estimate.high)})"
+
+
+def difference(value: float, low: float, high: float) -> str:
+    """A difference in points with its interval, such as `+2.5 (−1…+6)`."""
+    digits = 0 if high - low >= _WIDE else 1
+    return f"{_signed(value, 1)} ({_signed(low, digits)}…{_signed(high, digits)})"
+
+
+def _range(low: float, high: float) -> str:
+    digits = 0 if high - low >= _WIDE else 1
+    return f"{100 * low:.{digits}f}–{100 * high:.{digits}f}"
+
+
+def _signed(share: float, digits: int) -> str:
+    text = f"{100 * share:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+
+
+def probability(p: float) -> str:
+    """A p value; beyond four places it says nothing more."""
+    return f"<{_SMALLEST_P:.4f}" if p < _SMALLEST_P else f"{p:.4f}" if p < _SMALL_P else f"{p:.3f}"
+
+
+def count(number: float) -> str:
+    """A whole number, thousands apart."""
+    return f"{number:,.0f}"
+
+
+def amount(number: float) -> str:
+    """Any number with about three digits that mean something."""
+    if not isfinite(number):
+        return NOTHING
+    size = abs(number)
+    if size >= _MANY:
+        return f"{number:,.0f}"
+    if size >= _SOME:
+        return f"{number:.0f}"
+    return f"{number:.3g}" if size >= _FEW or not size else f"{number:.2e}"

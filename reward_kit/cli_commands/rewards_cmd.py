@@ -1,0 +1,157 @@
+"""`reward-kit rewards`: see which rewards there are, what each says of itself, and what it says of an answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from reward_kit.cli_commands.reward_trial import Trial
+    from reward_kit.rewards.catalogue import Entry
+
+__all__ = ["rewards"]
+
+_SUMMARY_WIDTH = 78
+
+
+@click.group()
+def rewards() -> None:
+    """See which rewards there are, and try them on an answer.
+
+    A reward's NAME may stand wherever its import path may, such as `reward.function_path: math` in a config; the ending
+    `_reward` may be left out. Packages add names by entry points in the group `reward_kit.rewards`.
+
+    \b
+    reward-kit rewards list
+    reward-kit rewards show math
+    reward-kit rewards try math --answer 'So it is \\boxed{72}.' --ground-truth 72
+    """
+
+
+@rewards.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print everything the rewards say of themselves, as JSON.")
+def list_(as_json: bool) -> None:
+    """List every reward with what its score means."""
+    from reward_kit.rewards.catalogue import entries, unmet_needs
+
+    found = entries()
+    if as_json:
+        click.echo(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
+        return
+    width = max(len(entry.name) for entry in found)
+    for entry in found:
+        missing = "".join(f" [needs {need}]" for need in unmet_needs(entry))
+        click.echo(f"{entry.name:<{width}}  {_shortened(entry.summary)}{missing}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SUMMARY_WIDTH else text[: _SUMMARY_WIDTH - 1].rsplit(" ", 1)[0] + " …"
+
+
+@rewards.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def show(name: str, as_json: bool) -> None:
+    """Show what a reward says of itself: parameters, metrics, cost, what it does not detect, an example.
+
+    NAME is a reward's name, or the import path of one of your own.
+    """
+    entry = _described(name)
+    if as_json:
+        click.echo(json.dumps(entry._asdict(), indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n\n".join(part for part in _parts(entry) if part))
+
+
+def _described(name: str) -> Entry:
+    from reward_kit.errors import ConfigError
+    from reward_kit.rewards.catalogue import describe
+
+    try:
+        return describe(name)
+    except ImportError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _parts(entry: Entry) -> list[str]:
+    from reward_kit.rewards.catalogue import unmet_needs
+
+    missing = unmet_needs(entry)
+    labelled = {
+        "Metrics": entry.metrics,
+        "Needs": "; ".join(need + " (not here)" * (need in missing) for need in entry.needs),
+        "Cost": entry.cost,
+        "Does not detect": entry.does_not_detect,
+    }
+    return [
+        f"{entry.name}{entry.signature}",
+        f"  {entry.path}",
+        entry.summary,
+        entry.details,
+        *(f"{label}: {text}" for label, text in labelled.items() if text),
+        entry.example,
+    ]
+
+
+@rewards.command(name="try")
+@click.argument("name")
+@click.option(
+    "--answer", "answers", multiple=True, help="The answer to judge; - reads it from standard input. Repeatable."
+)
+@click.option(
+    "--ground-truth", help="What the reward compares it with; @FILE reads a file, as JSON if it ends in .json."
+)
+@click.option("--prompt", help="What the user asked, where the reward looks at that.")
+@click.option("--messages", "file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+              help="A conversation as a JSON list of messages; without --answer its last one is judged.")  # fmt: skip
+@click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
+              help="A parameter of the reward; the value is read as YAML. Repeatable.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON lines.")
+@click.option("-v", "--verbose", is_flag=True, help="Show where an error came from.")
+def try_(
+    name: str,
+    answers: tuple[str, ...],
+    ground_truth: str | None,
+    prompt: str | None,
+    file: Path | None,
+    params: tuple[str, ...],
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Judge an answer, and show the score, every metric, the reason and the time it took.
+
+    NAME is a reward's name, or the import path of one of your own. Several answers are judged one by one; a reward that
+    judges in batches is given them together. Exits with 1 where there is no verdict.
+
+    \b
+    reward-kit rewards try math --answer 'The answer is 72.' --ground-truth 72
+    reward-kit rewards try length --answer - -p target_length=50 < answer.txt
+    reward-kit rewards try tag_count --answer '<think>…</think>' -p required_tags='[think, answer]'
+    reward-kit rewards try my_rewards.py:polite --messages conversation.json --json
+    """
+    from reward_kit.cli_commands.reward_trial import conversations, read_params, read_text, try_reward
+
+    texts = [sys.stdin.read() if answer == "-" else answer for answer in answers]
+    trials = try_reward(name, conversations(texts, prompt, file), read_text(ground_truth), read_params(params))
+    for trial in trials:
+        click.echo(json.dumps(trial.as_json(), ensure_ascii=False) if as_json else _told(trial))
+    sys.exit(0 if all(trial.is_verdict for trial in trials) else 1)
+
+
+def _told(trial: Trial) -> str:
+    result = trial.result
+    score = f"{result.score:g}" if trial.is_verdict else "no verdict"
+    lines = [f"score   {score}", f"reason  {result.error or result.reason or '-'}", f"time    {_time(trial.seconds)}"]
+    width = max(map(len, result.metrics), default=0)
+    for name, metric in result.metrics.items():
+        mark = "ok" if metric.is_score_valid else "-"
+        lines.append(f"  {mark:>2}  {name:<{width}}  {metric.score:<6.3g} {metric.reason}")
+    return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,0 +1,91 @@
+"""A model that is asked for verdicts: what a reward that names `judge` is handed.
+
+    (reply,) = await judge.ask("Is this polite? Answer yes or no.\\n\\n" + answer)
+
+Replies are cached as any model's answers are: a verdict that was paid for is never paid for again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from reward_kit.config_models import ModelConfig, Price, Sampling
+from reward_kit.errors import ConfigError
+from reward_kit.generation.cache import CachedClient, ResponseCache
+from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.factory import make_client
+from reward_kit.generation.prices import cost_of, price_of
+from reward_kit.models import Completion, Failure, Message
+
+__all__ = ["Judge", "JudgeUse", "open_judge"]
+
+
+@dataclass
+class JudgeUse:
+    """What a judge was asked for, and what that cost."""
+
+    replies: int = 0
+    cached: int = 0
+    """Replies that were paid for before."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    """None where the price is not known."""
+
+    def count(self, answer: Completion | Failure, price: Price | None) -> None:
+        """Take account of an answer."""
+        if isinstance(answer, Failure):
+            return
+        self.replies += 1
+        self.cached += answer.cached
+        if answer.cached or answer.usage is None:
+            return
+        self.prompt_tokens += answer.usage.prompt_tokens
+        self.completion_tokens += answer.usage.completion_tokens
+        self.cost = None if price is None or self.cost is None else self.cost + cost_of(answer.usage, price)
+
+
+class Judge:
+    """Any model client, asked for verdicts."""
+
+    def __init__(self, client: ModelClient, sampling: Sampling | None = None, price: Price | None = None) -> None:
+        """Ask `client`, at temperature 0 unless `sampling` says otherwise. Whoever opened the client closes it."""
+        self._client = client
+        self._sampling = sampling or Sampling(temperature=0.0)
+        self._price = price_of(client.model, price)
+        self.use = JudgeUse()
+        """What was asked so far."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._client.model
+
+    async def ask(self, prompt: str | Sequence[Message], draws: Sequence[int] = (0,)) -> list[str | Failure]:
+        """What the model replies, or the failure in its place, once for each of `draws`."""
+        messages = [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
+        answers = await self._client.generate(messages, draws=draws, sampling=self._sampling)
+        for answer in answers:
+            self.use.count(answer, self._price)
+        return [answer if isinstance(answer, Failure) else answer.message.text for answer in answers]
+
+
+@contextlib.asynccontextmanager
+async def open_judge(config: ModelConfig) -> AsyncIterator[Judge]:
+    """The judge that a config names, with its cache; closed in the end."""
+    if not config.model_name:
+        raise ConfigError(
+            "The reward asks for a judge, and judge.model_name is not set. Set it to a model your endpoint knows, with "
+            "judge.api_base for an endpoint other than OpenAI or Fireworks."
+        )
+    client = make_client(config)
+    with contextlib.ExitStack() as files:
+        layered = client
+        if config.cache.enabled:
+            layered = CachedClient(client, files.enter_context(ResponseCache(config.cache.cache_dir)))
+        try:
+            yield Judge(layered, config.sampling(), config.price)
+        finally:
+            await client.close()

@@ -1,0 +1,1 @@
+"""A model's verdict: what it is asked, how its reply is read, and how several replies become one verdict."""

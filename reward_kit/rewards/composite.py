@@ -1,0 +1,200 @@
+"""Several rewards as one: a weighted sum, the least of them, or the first that decides; with gates before them.
+
+In a config:
+
+    reward:
+      function_path: reward_kit.rewards.composite:composite_reward
+      params:
+        parts:
+          format: {reward: format_reward, gate: true}
+          answer: {reward: math_reward, weight: 3}
+          style: {reward: judge_reward, weight: 1, params: {rubric: "Is it concise?"}}
+
+In Python, `composite({...})` makes the same reward. It is asynchronous if any part is, and is handed whatever its parts
+ask for: columns, a sandbox, a judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from reward_kit.errors import ConfigError, RewardError
+from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.reward_call import MADE_WITH, RESERVED, run_blocking
+from reward_kit.rewards._support.composing import Outcome, Part, read_parts
+from reward_kit.rewards._support.verdicts import last_reply, no_reply
+from reward_kit.typed_interface import reward_function, signature_of
+
+__all__ = ["composite", "composite_reward"]
+
+How = Literal["weighted_sum", "min", "first_decisive"]
+"""How the parts become one score."""
+
+_DEFAULT_SECONDS = 60.0
+
+
+@reward_function
+def composite_reward(
+    messages: list[Message], ground_truth: Any = None, *, parts: Any, how: How = "weighted_sum", **kwargs: Any
+) -> EvaluateResult:
+    """The score of several rewards together.
+
+    `parts` is a list of rewards, or a mapping from names to them. A part is a function, an import path, the name of a
+    reward of the library, or a mapping of these with `weight`, `params`, `gate`, `threshold` and `decides`.
+
+    `weighted_sum`: the sum of weight × score over the sum of the weights. `min`: the least score. `first_decisive`: the
+    score of the first part that gives a verdict and, where `decides` is `pass` or `fail`, that verdict. A part with
+    `gate: true` weighs nothing; where it stays below its `threshold` (1.0), the score is 0.0 and later parts are not
+    run. A part without a verdict leaves the whole without one, unless another decides.
+
+    Metrics: each part's score under its name, and its own metrics as `name.metric`.
+    Cost: that of its parts.
+    Does not detect: parts that measure the same thing twice. In an asynchronous composite a synchronous part runs in a
+    thread and cannot be killed: one that may hang belongs into a run of its own.
+
+    >>> def short(messages, **kwargs): return float(len(messages[-1].text) < 20)
+    >>> def polite(messages, **kwargs): return float("please" in messages[-1].text)
+    >>> reply = Message(role="assistant", content="Wait a moment.")
+    >>> result = composite_reward([reply], parts={"short": short, "polite": {"reward": polite, "weight": 3}})
+    >>> result.score, result.metrics["short"].score, result.metrics["polite"].score
+    (0.25, 1.0, 0.0)
+    """
+    reward = composite(parts, how=how)
+    result = reward(messages=messages, ground_truth=ground_truth, **kwargs)
+    found: EvaluateResult = run_blocking(result) if inspect.iscoroutine(result) else result
+    return found
+
+
+def composite(parts: Any, *, how: How = "weighted_sum") -> Callable[..., Any]:
+    """A reward made of others, to be given to `evaluate`, a trainer, or another composite. See `composite_reward`."""
+    if how not in get_args(How):
+        raise ConfigError(f"how is {how!r}; a composite reward knows {', '.join(get_args(How))}. Choose one of them.")
+    found = read_parts(parts)
+    if how == "weighted_sum" and sum(_weight(part) for part in found if _weight(part) > 0) <= 0:
+        raise ConfigError(
+            "No part of the composite reward has a weight above zero. Give one to a part that is not a gate."
+        )
+    make = _asynchronous if any(part.call.is_async for part in found) else _synchronous
+    reward = make(found, how)
+    reward.__signature__ = _signature(found)
+    seconds = sum(part.call.timeout or _DEFAULT_SECONDS for part in found)
+    whole: Callable[..., Any] = reward_function(reward, id="composite_reward", timeout=seconds)
+    return whole
+
+
+def _synchronous(parts: Sequence[Part], how: How) -> Any:
+    def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+        if last_reply(messages) is None:
+            return no_reply()
+        told: list[Outcome] = []
+        for part in _in_turn(parts):
+            told.append(part.run(messages, ground_truth, kwargs))
+            if _is_over(told[-1], how):
+                break
+        return _combined(parts, told, how)
+
+    return composite_reward
+
+
+def _asynchronous(parts: Sequence[Part], how: How) -> Any:
+    async def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+        if last_reply(messages) is None:
+            return no_reply()
+        told: list[Outcome] = []
+        one_by_one = [part for part in _in_turn(parts) if part.gate or how == "first_decisive"]
+        for part in one_by_one:
+            told.append(await part.run_async(messages, ground_truth, kwargs))
+            if _is_over(told[-1], how):
+                return _combined(parts, told, how)
+        together = [part for part in _in_turn(parts) if part not in one_by_one]
+        told += await asyncio.gather(*(part.run_async(messages, ground_truth, kwargs) for part in together))
+        return _combined(parts, told, how)
+
+    return composite_reward
+
+
+def _in_turn(parts: Sequence[Part]) -> list[Part]:
+    """Gates first, each group in its order."""
+    return sorted(parts, key=lambda part: not part.gate)
+
+
+def _is_over(outcome: Outcome, how: How) -> bool:
+    """Whether nothing that comes later can change the verdict."""
+    if outcome.part.gate:
+        return not outcome.passed
+    return how == "first_decisive" and outcome.decisive
+
+
+def _combined(parts: Sequence[Part], told: Sequence[Outcome], how: How) -> EvaluateResult:
+    metrics = {name: metric for outcome in told for name, metric in outcome.metrics().items()}
+    heard = {outcome.part.name for outcome in told}
+    skipped = MetricResult(score=0.0, reason="not run", is_score_valid=False)
+    metrics |= {part.name: skipped for part in parts if part.name not in heard}
+    gates = [outcome for outcome in told if outcome.part.gate]
+    for gate in gates:
+        if gate.result is None:
+            raise _without(gate)
+        if not gate.passed:
+            reason = f"The gate {gate.part.name!r} is not passed: {gate.result.reason or gate.result.score}"
+            return EvaluateResult(score=0.0, reason=reason, metrics=metrics)
+    score, reason = _score([outcome for outcome in told if not outcome.part.gate], how)
+    return EvaluateResult(score=score, reason=reason, metrics=metrics)
+
+
+def _score(told: Sequence[Outcome], how: How) -> tuple[float, str]:
+    if how == "first_decisive":
+        decided = next((outcome for outcome in told if outcome.decisive), None)
+        if decided is None or decided.result is None:
+            raise _without(*told)
+        return decided.result.score, f"{decided.part.name!r} decides: {decided.result.reason or decided.result.score}"
+    missing = [outcome for outcome in told if outcome.result is None]
+    if missing:
+        raise _without(*missing)
+    scores = {outcome.part.name: outcome.result.score for outcome in told if outcome.result is not None}
+    shown = ", ".join(f"{name} {score:g}" for name, score in scores.items())
+    if how == "min":
+        return min(scores.values(), default=1.0), f"the least of {shown or 'no part beside the gates'}"
+    weights = {outcome.part.name: _weight(outcome.part) for outcome in told}
+    total = sum(weight for weight in weights.values() if weight > 0)
+    return sum(weights[name] * score for name, score in scores.items()) / total, f"weighted sum of {shown}"
+
+
+def _weight(part: Part) -> float:
+    return 0.0 if part.gate else part.weight
+
+
+def _without(*outcomes: Outcome) -> RewardError:
+    reasons = "; ".join(f"{outcome.part.name!r}: {outcome.error or 'undecided'}" for outcome in outcomes)
+    again = any(outcome.error is not None and outcome.error.retryable for outcome in outcomes)
+    return RewardError(f"A part of the composite reward gave no verdict: {reasons}", retryable=again)
+
+
+def _signature(parts: Iterable[Part]) -> inspect.Signature:
+    """What the parts ask for by name, so that whoever calls the whole knows what to hand over."""
+    asked = dict.fromkeys(name for part in parts for name in signature_of(part.call.func).parameters)
+    wanted = [name for name in asked if name not in RESERVED and any(part.call.wants(name) for part in parts)]
+    kind = inspect.Parameter
+    return inspect.Signature(
+        [
+            kind("messages", kind.POSITIONAL_OR_KEYWORD, annotation=list[Message]),
+            kind("ground_truth", kind.POSITIONAL_OR_KEYWORD, default=None),
+            *(kind(name, kind.KEYWORD_ONLY, default=None) for name in wanted),
+            kind("kwargs", kind.VAR_KEYWORD),
+        ]
+    )
+
+
+def _made_with(params: Mapping[str, Any]) -> Callable[..., Any]:
+    """The reward that a config's params describe; every other param is given to each part that takes it."""
+    own = {name: value for name, value in params.items() if name in {"parts", "how"}}
+    if "parts" not in own:
+        raise ConfigError("composite_reward needs `parts`. List the rewards it is made of in reward.params.parts.")
+    if unknown := sorted(params.keys() - own.keys()):
+        raise ConfigError(f"composite_reward has no param {unknown[0]!r}. Put it into the `params` of a part.")
+    return composite(**own)
+
+
+setattr(composite_reward, MADE_WITH, _made_with)

@@ -1,0 +1,195 @@
+"""`reward-kit inspect` as people call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.experiments import rows_of, simulated, table_of, write
+from tests.cli_commands.conftest import Call
+
+
+@pytest.fixture
+def experiments(tmp_path: Path) -> tuple[Path, Path]:
+    before = rows_of(simulated(1, queries=60), model="small", completion_tokens=100, cost=0.001, latency_ms=20.0)
+    before += rows_of(
+        simulated(2, queries=30, missing=0.1), split="code", model="small", cost=0.001, finish_reason="length"
+    )
+    after = rows_of(simulated(3, queries=60, rate=0.8), model="large")
+    return (
+        write(tmp_path / "baseline.parquet", table_of(before, notes="the one to beat", model="small")),
+        write(tmp_path / "new.parquet", table_of(after, model="large")),
+    )
+
+
+def test_one_experiment_is_told_in_full(call: Call, experiments: tuple[Path, Path]) -> None:
+    said = call("inspect", experiments[0])
+    assert said.code == 0, said.err
+    for told in (
+        "the one to beat", "360 of 90 queries", "Verification rate", "does the first win?", "majority", "any (oracle)",
+        "pass@k, %", "Optimal N", "RewardTimeoutError", "length", "answer tokens", "Hardest queries",
+        "Most contested queries", "●", "What is q00",
+    ):  # fmt: skip
+        assert told in said.out, told
+    assert "\x1b" not in said.out
+    assert said.err == ""
+
+
+def test_several_are_compared_with_the_first(call: Call, experiments: tuple[Path, Path]) -> None:
+    said = call("inspect", *experiments)
+    assert said.code == 0, said.err
+    assert "new.parquet against baseline.parquet, %" in said.out
+    assert "60 common queries; 30 only in the first, 0 only in the second" in said.out
+    row = next(line for line in said.out.splitlines() if line.startswith("all   verified"))
+    assert "(+" in row or "(−" in row
+    three = call("inspect", *experiments, experiments[0])
+    assert "not corrected for comparing several" in three.out
+
+
+def test_no_overlap_is_said_plainly(call: Call, experiments: tuple[Path, Path], tmp_path: Path) -> None:
+    other = write(tmp_path / "other.parquet", table_of(rows_of({"x": "1"}, split="chat")))
+    said = call("inspect", experiments[0], other)
+    assert said.code == 0
+    assert "No overlap: they have no judged query in common" in said.out
+    assert "difference" not in said.out
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "csv"])
+def test_the_formats_are_clean_on_standard_output(call: Call, experiments: tuple[Path, Path], form: str) -> None:
+    for paths in (experiments[:1], experiments):
+        said = call("inspect", *paths, "--format", form)
+        assert (said.code, said.err) == (0, "")
+        if form == "json":
+            assert json.loads(said.out)
+        elif form == "markdown":
+            assert said.out.startswith("# ")
+        else:
+            assert said.out.startswith("experiment,split" if len(paths) == 1 else "baseline,other")
+
+
+def test_a_query_is_shown_with_its_candidates(call: Call, experiments: tuple[Path, Path]) -> None:
+    said = call("inspect", experiments[0], "--query", "q0007")
+    assert said.code == 0
+    assert said.out.count("What is q0007?") == 2  # in both splits
+    assert "#0 " in said.out
+    assert r"\boxed{" in said.out
+    assert "has no query 'nothing'" in call("inspect", experiments[0], "--query", "nothing").sentence
+    both = call("inspect", *experiments, "--query", "q0007").out
+    assert "baseline.parquet · math" in both
+    assert "new.parquet · math" in both
+
+
+@pytest.mark.parametrize("name", ["curve.png", "curve.html"])
+def test_a_picture_is_drawn(call: Call, experiments: tuple[Path, Path], name: str, tmp_path: Path) -> None:
+    for paths in (experiments[:1], experiments):
+        said = call("inspect", *paths, "--plot", tmp_path / name)
+        assert said.code == 0
+        assert f"Drawn: {tmp_path / name}" in said.err
+        assert (tmp_path / name).stat().st_size > 1_000
+        (tmp_path / name).unlink()
+
+
+def test_what_an_answer_is_worth_moves_the_optimum(call: Call, experiments: tuple[Path, Path]) -> None:
+    cheap, dear = (
+        json.loads(call("inspect", experiments[0], "--format", "json", "--value", value).out)["optimal"]["n"]
+        for value in ("0.002", "1000")
+    )
+    assert cheap < dear
+
+
+def test_votes_are_as_many_as_asked_for(call: Call, experiments: tuple[Path, Path]) -> None:
+    def majority(*arguments: str) -> object:
+        return json.loads(call("inspect", experiments[0], "--format", "json", *arguments).out)["overall"]["majority"]
+
+    assert majority("--votes", "0") is None
+    assert majority("--votes", "all") == majority()
+    assert majority("--votes", "40") != majority()
+    said = call("inspect", experiments[0], "--votes", "many")
+    assert said.code == 2
+    assert "neither a number nor 'all'" in said.err
+
+
+def test_a_run_directory_is_inspected_too(call: Call, tmp_path: Path) -> None:
+    lines = [
+        {
+            "id": name,
+            "response_index": index,
+            "evaluation_score": score,
+            "is_score_valid": True,
+            "user_query": f"Q {name}",
+        }
+        for name, scores in {"a": (1.0, 0.2), "b": (0.3, 0.4)}.items()
+        for index, score in enumerate(scores)
+    ]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = json.loads(call("inspect", tmp_path, "--format", "json").out)
+    assert told["overall"]["rate"]["value"] == 0.25
+    told = json.loads(call("inspect", tmp_path, "--format", "json", "--threshold", "0.3").out)
+    assert told["overall"]["rate"]["value"] == 0.75
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing else", bytes(5_000)])
+def test_a_file_that_is_no_experiment_costs_one_sentence(call: Call, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.parquet"
+    path.write_bytes(content)
+    said = call("inspect", path)
+    assert said.code == 2
+    assert said.out == ""
+    assert repr(str(path)) in said.sentence
+
+
+def test_without_the_extra_it_says_what_to_install(experiments: tuple[Path, Path]) -> None:
+    code = "import sys; sys.modules['pyarrow'] = None; from reward_kit.cli import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "inspect", experiments[0]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Error: Analysing experiments needs an optional package. Install it with: pip install 'reward-kit[analysis]'"
+    ]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_it_fits_its_columns(
+    call: Call, experiments: tuple[Path, Path], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for arguments in ([experiments[0]], experiments, [experiments[0], "--query", "q0007"]):
+        assert max(map(len, call("inspect", *arguments).out.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("arguments", [[], ["--no-color"]], ids=["as it is", "no color"])
+def test_a_terminal_has_colour_unless_told_not_to(experiments: tuple[Path, Path], arguments: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", "PYTHONUTF8": "1"}
+    environment.pop("NO_COLOR", None)
+    command = [sys.executable, "-m", "reward_kit", "inspect", str(experiments[0]), "--votes", "0", *arguments]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=environment) as process:
+        os.close(theirs)
+        parts = []
+        while part := _read(ours):
+            parts.append(part)
+        assert process.wait() == 0
+    os.close(ours)
+    assert ("\x1b[" in b"".join(parts).decode()) is not bool(arguments)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def test_a_terminal_without_unicode_gets_plain_characters(experiments: tuple[Path, Path]) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "120"}
+    command = [sys.executable, "-m", "reward_kit", "inspect", str(experiments[0])]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Hardest queries" in done.stdout.decode("ascii")
