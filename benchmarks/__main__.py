@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     analysis,
+    best_of_n,
     cached,
     cold,
     latency,
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "zygote": zygote.main,
     "analysis": analysis.main,
     "rewards_code": rewards_code.main,
+    "best_of_n": best_of_n.main,
 }
 """Every benchmark with a goal, by name."""
 

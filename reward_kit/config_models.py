@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -31,7 +31,10 @@ __all__ = [
     "Sampling",
     "SandboxConfig",
     "load_config",
+    "validated",
 ]
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class _Part(BaseModel):
@@ -231,6 +234,18 @@ class RewardConfig(_Part):
     """Memory one worker process may allocate. None: unlimited."""
     pass_threshold: float = 1.0
     """A score of at least this counts as passed, for pass@k."""
+    by_split: dict[str, RewardConfig] = Field(default_factory=dict)
+    """Splits whose samples another reward judges: the split's name, then keys like those here."""
+
+    @model_validator(mode="after")
+    def _splits_are_not_split(self) -> Self:
+        if nested := [split for split, reward in self.by_split.items() if reward.by_split]:
+            raise ValueError(f"the reward of split {nested[0]!r} cannot have a by_split of its own")
+        return self
+
+    def for_split(self, split: str | None) -> RewardConfig:
+        """The reward that judges the samples of `split`."""
+        return self if split is None else self.by_split.get(split, self)
 
 
 class SandboxConfig(_Part):
@@ -309,23 +324,28 @@ _DEEPEST = 4
 
 def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
     """Validate a plain mapping; problems become one `ConfigError` that names each key and what to do."""
+    return validated(PipelineConfig, raw)
+
+
+def validated(model: type[Model], raw: Mapping[str, Any], name: str = "The configuration") -> Model:
+    """The same for any model; `name` is what a message calls it."""
     try:
-        return PipelineConfig.model_validate(dict(raw))
+        return model.model_validate(dict(raw))
     except ValidationError as error:
-        raise ConfigError(_explain(error)) from None
+        raise ConfigError(f"{name} has {_explain(error, model)}") from None
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     problems = [
-        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input")) for detail in error.errors()
+        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input"), model) for detail in error.errors()
     ]
-    return "The configuration has " + ("a problem: " if len(problems) == 1 else "problems: ") + " And: ".join(problems)
+    return ("a problem: " if len(problems) == 1 else "problems: ") + " And: ".join(problems)
 
 
-def _problem(kind: str, location: tuple[int | str, ...], message: str, given: object) -> str:
+def _problem(kind: str, location: tuple[int | str, ...], message: str, given: object, model: type[BaseModel]) -> str:
     path = ".".join(map(str, location))
     if kind == "extra_forbidden":
-        return f"unknown key {path!r}; {_nearest(path)}"
+        return f"unknown key {path!r}; {_nearest(path, model)}"
     if kind == "missing":
         return f"{path!r} is missing; set it in the config or as {path}=… on the command line."
     if location[-1:] == ("api_key",):
@@ -334,9 +354,9 @@ def _problem(kind: str, location: tuple[int | str, ...], message: str, given: ob
     return f"{path!r} is {given!r}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
 
 
-def _nearest(path: str) -> str:
+def _nearest(path: str, model: type[BaseModel]) -> str:
     """What an unknown key may have meant: a key of the same part by its name, else any key by its whole path."""
-    known = _known_paths(PipelineConfig)
+    known = _known_paths(model)
     parent, _, name = path.rpartition(".")
     siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == parent}
     words = [siblings[other] for other in siblings if name in other.split("_")]

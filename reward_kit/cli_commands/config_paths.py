@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["resolve_paths"]
+__all__ = ["resolve_experiment_paths", "resolve_paths"]
 
 
 def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
@@ -74,3 +74,19 @@ def _matches(place: Path, name: str) -> bool:
 def _object_path(path: str, places: list[Path]) -> str:
     file, colon, attribute = path.rpartition(":")
     return f"{_file(file, places)}:{attribute}" if colon and file.endswith(".py") else path
+
+
+def resolve_experiment_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
+    """The same for a best-of-N experiment: its dataset, its prices, its verifiers and its mock."""
+    places = [config_directory, config_directory.parent]
+    found = _with(_with(values, "dataset", places, _file), "prices", places, _file)
+    found = _with(found, "mock", places, _object_path)
+    if isinstance(found.get("verifiers"), Mapping):
+        found["verifiers"] = {split: _verifier(who, places) for split, who in found["verifiers"].items()}
+    return found
+
+
+def _verifier(who: Any, places: list[Path]) -> Any:
+    if isinstance(who, Mapping):
+        return _with(who, "function_path", places, _object_path)
+    return _object_path(who, places) if isinstance(who, str) else who

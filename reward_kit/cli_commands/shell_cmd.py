@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from reward_kit.cli_commands.flag_names import spoken_in_flags
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.shell_display import ShellDisplay
@@ -105,7 +106,7 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
         _log_to_stderr()
     if _was_given(context, "sos_port") and not _was_given(context, "backend"):
         flags["backend"] = "sos"
-    with _spoken_in_flags():
+    with spoken_in_flags(_FLAG_NAMES):
         _check(phase, flags)
         evaluation = _evaluation(phase, flags)
         sys.exit(_run(evaluation, phase, ShellDisplay(quiet=quiet, as_json=as_json)))
@@ -220,22 +221,6 @@ def _key_for(base_url: str) -> str | None:
             f"The key in OPENAI_API_KEY would travel unencrypted to {base_url!r}. Use https://, or unset it."
         )
     return key
-
-
-@contextmanager
-def _spoken_in_flags() -> Iterator[None]:
-    """Let the engine's errors name the flags of this command instead of the settings of a config."""
-    from reward_kit.errors import RewardKitError
-
-    try:
-        yield
-    except RewardKitError as error:
-        text = str(error)
-        for setting, flag in _FLAG_NAMES:
-            text = text.replace(setting, flag)
-        if text != str(error):
-            error.args = (text, *error.args[1:])
-        raise
 
 
 def _was_given(context: click.Context, name: str) -> bool:

@@ -25,7 +25,7 @@ from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, plain
 from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
 
-__all__ = ["CsvSource", "JsonlSource", "MemorySource", "ParquetSource", "Source", "open_source"]
+__all__ = ["CsvSource", "JsonlSource", "MemorySource", "ParquetSource", "Source", "open_files", "open_source"]
 
 _BATCH = 1024
 """Parquet rows in memory at a time."""
@@ -56,6 +56,15 @@ def open_source(config: DatasetConfig) -> Source:
     if kind == "huggingface":
         return HuggingFaceSource(config, path)
     return _FILE_SOURCES[kind](files_of(path))
+
+
+def open_files(paths: list[Path]) -> Source:
+    """The rows of these files, which are of one format, one file after the other."""
+    formats = {file_format(path) for path in paths}
+    kind = formats.pop()
+    if kind is None or formats:
+        raise DatasetError(f"{', '.join(map(str, paths))} are not of one known format. Name files of one suffix.")
+    return _FILE_SOURCES[kind](paths)
 
 
 def _format_on_disk(path: str) -> Format | None:

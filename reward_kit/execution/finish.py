@@ -33,7 +33,7 @@ def finish(
     else:
         results.compact(position_of)
         rows = map(orjson.loads, results.in_order())
-        figures = vocabulary.figures(rows, config.reward.pass_threshold)
+        figures = vocabulary.figures(rows, config.reward)
         _write_copies(config, results)
     summary = vocabulary.summary(figures | interim_summary(config, counters), directory)
     directory.write_summary(summary)

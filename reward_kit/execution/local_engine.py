@@ -16,7 +16,8 @@ from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
 from reward_kit.execution.result import RunStatus
-from reward_kit.execution.scorers import Reward, Scorer, open_scorer
+from reward_kit.execution.scorers import Scorer
+from reward_kit.execution.split_rewards import Rewards, open_rewards
 from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.play import Play
@@ -68,7 +69,7 @@ class LocalEngine:
 
     async def run(
         self, works: Iterator[Work], models: ModelStack, rollouts: Journal, results: Journal | None,
-        reward: Reward | None, *, blocking: bool, backlog: bool,
+        reward: Rewards | None, *, blocking: bool, backlog: bool,
     ) -> End:  # fmt: skip
         """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did."""
         stop = Stop(self._counters)
@@ -94,12 +95,11 @@ class LocalEngine:
         return End("stopped", feed.closed) if feed.closed else End("finished", None)
 
     async def _both(
-        self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Reward, stop: Stop
+        self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        config = self._config
-        async with open_scorer(reward, config.reward, self._directory, config.sandbox, config.judge) as scorer:
+        async with open_rewards(reward, self._config, self._directory) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)
@@ -117,6 +117,7 @@ class LocalEngine:
                 generating.cancel()
                 scoring.cancel()
                 await asyncio.gather(generating, scoring, return_exceptions=True)
+                self._counters.judge = scorer.judge_use
 
     async def _generate(self, feed: Feed, play: Play | None, rollouts: Rollouts, stop: Stop) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1

@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from reward_kit.config_models import PipelineConfig, load_config
+from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
-from reward_kit.execution.identity import results_settings, rollouts_settings
+from reward_kit.execution.identity import rollouts_settings
 from reward_kit.execution.local_engine import LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
-from reward_kit.execution.scorers import Reward
 from reward_kit.execution.sources import Source, open_source
+from reward_kit.execution.split_rewards import Rewards, load_rewards
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
@@ -114,7 +114,7 @@ class EvaluationPipeline:
                 directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice)
         return make_plan(self.config, source, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
-    async def _enter(self, directory: RunDirectory, source: Source, reward: Reward | None) -> RunResult:
+    async def _enter(self, directory: RunDirectory, source: Source, reward: Rewards | None) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
             rollouts = open_things.enter_context(self._open_rollouts(directory))
             results = open_things.enter_context(directory.results()) if reward is not None else None
@@ -141,10 +141,10 @@ class EvaluationPipeline:
             summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary)
             return RunResult(end.status, directory.path, summary, counters, end.reason)
 
-    def _reward(self) -> Reward | None:
-        return None if self.phase == "inference" else Reward(self.config.reward, self._given_reward)
+    def _reward(self) -> Rewards | None:
+        return None if self.phase == "inference" else load_rewards(self.config.reward, self._given_reward)
 
-    def _ledger(self, rollouts: Journal, results: Journal | None, reward: Reward | None) -> Ledger:
+    def _ledger(self, rollouts: Journal, results: Journal | None, reward: Rewards | None) -> Ledger:
         return Ledger(
             rollouts,
             rollouts.index(),
@@ -172,22 +172,18 @@ class EvaluationPipeline:
         path = self._rollouts_path()
         return directory.rollouts() if path is None else Journal(path, read_only=True)
 
-    def _claims(self, reward: Reward | None) -> tuple[_Claim | None, _Claim | None]:
+    def _claims(self, reward: Rewards | None) -> tuple[_Claim | None, _Claim | None]:
         """What the rollouts and the results that this run makes or uses depend on."""
         rollouts = results = None
         if self.phase != "execution" or self.config.rollouts_file is not None:
             settings = rollouts_settings(self.config)
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
-            sandbox = self.config.sandbox if reward.call.wants("sandbox") else None
-            judge = self.config.judge if reward.call.wants("judge") else None
-            settings = results_settings(
-                reward.call.name, reward.source_digest, self.config.reward.params, sandbox, judge
-            )
+            settings = reward.settings(self.config)
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 
-    def _claim(self, directory: RunDirectory, reward: Reward | None) -> None:
+    def _claim(self, directory: RunDirectory, reward: Rewards | None) -> None:
         """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
         for claim in self._claims(reward):
             if claim is None:
@@ -202,7 +198,7 @@ class EvaluationPipeline:
             "n": self.config.generation.n,
             "limit": self.config.sample_limit,
             "source": source.fingerprint,
-            "pass_threshold": self.config.reward.pass_threshold,
+            "pass_threshold": _thresholds(self.config.reward),
         }
 
     def _finished_before(self, directory: RunDirectory, facts: Mapping[str, Any]) -> RunResult | None:
@@ -224,6 +220,12 @@ class EvaluationPipeline:
 def _as_written(config: PipelineConfig) -> dict[str, Any]:
     """The config as plain data, without secrets, so that it can be read back as it is."""
     return config.model_dump(mode="json", exclude={"generation": {"api_key"}, "judge": {"api_key"}}, exclude_none=True)
+
+
+def _thresholds(reward: RewardConfig) -> float | dict[str, float]:
+    whole = reward.pass_threshold
+    named = {split: part.pass_threshold for split, part in reward.by_split.items()}
+    return {"": whole, **named} if named else whole
 
 
 def _sizes(directory: RunDirectory) -> dict[str, int]:

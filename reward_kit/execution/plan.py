@@ -11,8 +11,8 @@ from typing import Any
 
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.owed import Ledger, Work
-from reward_kit.execution.scorers import Reward
 from reward_kit.execution.sources import Source
+from reward_kit.execution.split_rewards import Rewards
 from reward_kit.generation.cache import CachedClient, ResponseCache
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.factory import make_client
@@ -56,7 +56,7 @@ class Plan:
 def make_plan(
     config: PipelineConfig,
     source: Source,
-    reward: Reward | None,
+    reward: Rewards | None,
     client: ModelClient | None,
     *,
     retry_failed: bool = False,

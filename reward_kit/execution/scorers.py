@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
+from reward_kit.config_models import JudgeConfig, PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
+from reward_kit.execution.identity import results_settings
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.generation.judge import JudgeUse
@@ -63,6 +64,12 @@ class Reward:
         """Whether it judges all rollouts of a sample at once."""
         return self.call.mode == "batch"
 
+    def settings(self, run: PipelineConfig) -> dict[str, Any]:
+        """What its verdicts depend on, beside the rollouts: itself, and what it uses of the run's settings."""
+        sandbox = run.sandbox if self.call.wants("sandbox") else None
+        judge = run.judge if self.call.wants("judge") else None
+        return results_settings(self.call.name, self.source_digest, self._config.params, sandbox, judge)
+
     @property
     def timeout(self) -> float:
         """Seconds one call may take."""
@@ -82,8 +89,11 @@ class Scorer(Protocol):
     """How many calls of `score` are worth having in flight."""
     sandbox: str | None
     """The backend that its sandboxes are made with, where it has any."""
-    judge_use: JudgeUse | None
-    """What the reward asks of a judge, where it has one; filled as it asks."""
+
+    @property
+    def judge_use(self) -> JudgeUse | None:
+        """What the reward asks of a judge, where it has one; filled as it asks."""
+        ...
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict a rollout, in their order."""

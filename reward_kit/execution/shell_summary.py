@@ -66,7 +66,7 @@ class _Totals:
         self.cost_known = self.cost_known and (row["cost"] is not None or usage is None)
 
 
-def execution_figures(rows: Iterable[dict[str, Any]], _: float = 1.0) -> dict[str, Any]:
+def execution_figures(rows: Iterable[dict[str, Any]], _: object = None) -> dict[str, Any]:
     """The figures of result lines that come in dataset order, the lines of a task together."""
     totals = _Totals()
     for _task, group in groupby(rows, key=lambda row: str(row["id"])):

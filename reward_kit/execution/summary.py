@@ -19,8 +19,7 @@ __all__ = ["summarise"]
 class _Totals:
     """Running sums over result rows."""
 
-    def __init__(self, pass_threshold: float) -> None:
-        self.threshold = pass_threshold
+    def __init__(self) -> None:
         self.scores = ClusteredMean()
         self.passes = PassAtK(0)
         self.metrics: dict[str, ClusteredMean] = {}
@@ -30,12 +29,12 @@ class _Totals:
         self.cost = 0.0
         self.cost_known = True
 
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        """Take account of all rows of one sample."""
+    def add(self, rows: list[dict[str, Any]], threshold: float) -> None:
+        """Take account of all rows of one sample, which passes with a score of `threshold`."""
         self.samples += 1
         judged = [row for row in rows if row["status"] == "ok"]
         scores = [float(row["evaluation_score"]) for row in judged]
-        passed = sum(score >= self.threshold for score in scores)
+        passed = sum(score >= threshold for score in scores)
         self.judged += len(judged)
         self.passed += passed
         if scores:
@@ -70,11 +69,32 @@ class _Totals:
             self.cost_known = False
 
 
-def summarise(rows: Iterable[dict[str, Any]], *, pass_threshold: float) -> dict[str, Any]:
-    """The figures of result rows that come in dataset order, the rows of a sample together."""
-    totals = _Totals(pass_threshold)
+def summarise(
+    rows: Iterable[dict[str, Any]], *, pass_threshold: float, by_split: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """The figures of result rows that come in dataset order, the rows of a sample together.
+
+    `by_split` are the thresholds of splits that have one of their own; each of them gets figures of its own, too.
+    """
+    whole = _Totals()
+    thresholds = by_split or {}
+    parts = {split: _Totals() for split in thresholds}
     for _, group in groupby(rows, key=lambda row: str(row["id"])):
-        totals.add(list(group))
+        sample = list(group)
+        split = str(sample[0].get("split"))
+        threshold = thresholds.get(split, pass_threshold)
+        whole.add(sample, threshold)
+        if split in parts:
+            parts[split].add(sample, threshold)
+    figures = _told(whole) | {"pass_threshold": pass_threshold}
+    if parts:
+        figures["splits"] = {
+            split: _told(totals) | {"pass_threshold": thresholds[split]} for split, totals in parts.items()
+        }
+    return figures
+
+
+def _told(totals: _Totals) -> dict[str, Any]:
     failed = sum(totals.failures.values())
     return {
         "samples": totals.samples,
@@ -83,7 +103,7 @@ def summarise(rows: Iterable[dict[str, Any]], *, pass_threshold: float) -> dict[
         "failed": failed,
         "failures_by_kind": dict(totals.failures.most_common()),
         "mean_score": _figures(totals.scores.estimate()),
-        "pass_threshold": pass_threshold,
+        "passed": totals.passed,
         "pass_rate": totals.passed / totals.judged if totals.judged else None,
         "pass_at_k": {str(k): _figures(estimate) for k, estimate in totals.passes.estimates().items()},
         "metrics": {name: _figures(metric.estimate()) for name, metric in sorted(totals.metrics.items())},

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from reward_kit.config_models import RewardConfig
 from reward_kit.execution.summary import summarise
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.storage.journal import Entry
@@ -15,6 +16,10 @@ from reward_kit.storage.tables import result_entry
 __all__ = ["RUN", "Vocabulary"]
 
 Summary = dict[str, Any]
+
+
+def _thresholds(reward: RewardConfig) -> dict[str, float]:
+    return {split: part.pass_threshold for split, part in reward.by_split.items()}
 
 
 def _as_it_is(summary: Summary, _: RunDirectory) -> Summary:
@@ -27,8 +32,8 @@ class Vocabulary:
 
     result_entry: Callable[[Rollout, str, EvaluateResult | Failure], Entry] = result_entry
     """A judged rollout, with its sample's digest, as a line of `results.jsonl`."""
-    figures: Callable[[Iterable[dict[str, Any]], float], Summary] = lambda rows, pass_threshold: summarise(
-        rows, pass_threshold=pass_threshold
+    figures: Callable[[Iterable[dict[str, Any]], RewardConfig], Summary] = lambda rows, reward: summarise(
+        rows, pass_threshold=reward.pass_threshold, by_split=_thresholds(reward)
     )
     """The figures of such lines, which come in dataset order."""
     summary: Callable[[Summary, RunDirectory], Summary] = _as_it_is

@@ -224,9 +224,9 @@ class Journal:
     def in_order(self) -> Iterator[bytes]:
         """The last line of each key, in dataset order, whatever their order in the file."""
         if self._sorted:
-            return self._lines()
+            return self.lines()
         order = self._order()
-        return self._lines() if order.is_sorted else self._placed(order)
+        return self.lines() if order.is_sorted else self._placed(order)
 
     def entries(self) -> Iterator[Entry]:
         """Every line, to be written elsewhere; of a key that occurs twice, both lines."""
@@ -319,7 +319,8 @@ class Journal:
             return map(self.line_at, order.offsets())
         return (_moved_to(position, self.line_at(offset)) for position, offset in order.places())
 
-    def _lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[bytes]:
+        """Every whole line as it stands in the file: one a key, in dataset order, where a finished run left it."""
         left = self._end
         with self.path.open("rb", buffering=1 << 20) as file:
             for raw in file:
@@ -330,7 +331,7 @@ class Journal:
 
     def _heads(self) -> Iterator[tuple[_RawHead, int]]:
         offset = 0
-        for number, raw in enumerate(self._lines(), start=1):
+        for number, raw in enumerate(self.lines(), start=1):
             yield self._head(raw, f"line {number}"), offset
             offset += len(raw)
 

@@ -165,6 +165,12 @@ class RunDirectory:
         phases: list[dict[str, Any]] = self._manifest.get("phases", [])
         return phases
 
+    @property
+    def made_by(self) -> dict[str, Any]:
+        """What made the directory: versions, git revision and time; empty before anything did."""
+        made_by: dict[str, Any] = self._manifest.get("made_by", {})
+        return made_by
+
     def note(self, name: str, value: Any) -> None:
         """Keep a fact about the run in its manifest."""
         if self._manifest.get(name) != value:

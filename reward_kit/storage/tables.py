@@ -16,7 +16,10 @@ from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Rollout, Sample
 from reward_kit.storage.journal import Entry, Head, Status, position_in
 
-__all__ = ["json_line", "preview_pair", "result_entry", "rollout_entry", "rollout_from_line"]
+__all__ = [
+    "entry_of", "json_line", "json_text", "last_text", "preview_pair", "result_entry", "rollout_entry",
+    "rollout_from_line", "set_fields", "verdict_columns",
+]  # fmt: skip
 
 _IN_THE_HEAD = {"response_index", "cost"}
 
@@ -50,13 +53,27 @@ def rollout_from_line(line: bytes) -> Rollout:
 
 def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
     """The judged rollout as a line of `results.jsonl`."""
+    return entry_of(rollout, content, verdict, _result_row(rollout, verdict))
+
+
+def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, row: dict[str, Any]) -> Entry:
+    """A line of a results journal with the columns of `row`, in whatever vocabulary."""
     failure = verdict if isinstance(verdict, Failure) else None
-    row = _result_row(rollout, verdict)
     try:
         body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
         body = _forgiving(row)
     return Entry(_head(rollout, content, failure), body)
+
+
+def verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
+    """What was said of a rollout, in the columns that figures are made of."""
+    return _failed(verdict) if isinstance(verdict, Failure) else _judged(verdict)
+
+
+def set_fields(value: BaseModel) -> dict[str, Any]:
+    """The fields that hold something, without the cost of a full dump: nested models are left to the JSON writer."""
+    return {name: held for name, held in value.__dict__.items() if held is not None}
 
 
 def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
@@ -78,14 +95,14 @@ def _head(rollout: Rollout, content: str, failure: Failure | None) -> Head:
 def _result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
     sample, turns = rollout.sample, rollout.turns
     row: dict[str, Any] = {
-        "user_query": _last_text(sample, "user"),
-        "system_prompt": _last_text(sample, "system"),
-        "messages": [*map(_set_fields, sample.messages), *map(_set_fields, turns)],
+        "user_query": last_text(sample, "user"),
+        "system_prompt": last_text(sample, "system"),
+        "messages": [*map(set_fields, sample.messages), *map(set_fields, turns)],
         "assistant_response": turns[-1].text if turns and turns[-1].role == "assistant" else None,
         "ground_truth_for_eval": sample.ground_truth,
-        **(_failed(verdict) if isinstance(verdict, Failure) else _judged(verdict)),
+        **verdict_columns(verdict),
         "model": rollout.model,
-        "usage": None if rollout.usage is None else _set_fields(rollout.usage),
+        "usage": None if rollout.usage is None else set_fields(rollout.usage),
         "finish_reason": rollout.finish_reason,
         "latency_ms": rollout.latency_ms,
         "cached": rollout.cached,
@@ -123,12 +140,8 @@ def _failed(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _set_fields(value: BaseModel) -> dict[str, Any]:
-    """The fields that hold something, without the cost of a full dump: nested models are left to `_plain`."""
-    return {name: held for name, held in value.__dict__.items() if held is not None}
-
-
-def _last_text(sample: Sample, role: str) -> str | None:
+def last_text(sample: Sample, role: str) -> str | None:
+    """What the last turn of a role says in a sample's prompt; None where it has no such turn."""
     for message in reversed(sample.messages):
         if message.role == role:
             return message.text
@@ -141,6 +154,14 @@ def json_line(row: dict[str, Any]) -> bytes:
         return orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
         return _forgiving(row) + b"\n"
+
+
+def json_text(value: Any) -> str:
+    """Any plain value as JSON text."""
+    try:
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
+        return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _forgiving(row: dict[str, Any]) -> bytes:

@@ -1,6 +1,6 @@
 """A process that has imported reward-kit and forks one child for each job, so that a run starts in milliseconds.
 
-    one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}
+    one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}, or {"experiment": …, "die_at": …}
     two JSON lines out  {"pid": …} as soon as the child exists, {"status": …} once it is gone (-9: it was killed)
 
 A child can be told to kill itself, with SIGKILL, at a chosen byte written to its journals (the bytes before it are
@@ -67,6 +67,7 @@ def zygote() -> Iterator[Zygote]:
 
 def _main() -> None:
     _run({"config": None})  # imports what a run imports
+    _run({"experiment": None})
     for line in sys.stdin.buffer:
         job = orjson.loads(line)
         pid = os.fork()
@@ -100,6 +101,8 @@ def _run(job: dict[str, Any]) -> int:
     from reward_kit.errors import RewardKitError
     from reward_kit.execution.pipeline import EvaluationPipeline
 
+    if "experiment" in job:
+        return _run_experiment(job)
     if job["config"] is None:
         return 0
     _prepare_to_die(job.get("die_at") or {}, job["config"]["output"]["output_dir"])
@@ -111,6 +114,19 @@ def _run(job: dict[str, Any]) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     return 0 if result.status == "finished" else 3
+
+
+def _run_experiment(job: dict[str, Any]) -> int:
+    import pyarrow.parquet  # noqa: F401
+
+    from reward_kit.execution.best_of_n import BestOfN
+    from reward_kit.execution.experiment import load_experiment
+
+    values = job["experiment"]
+    if values is None:
+        return 0
+    _prepare_to_die(job.get("die_at") or {}, str(Path(values["output"]).parent))
+    return 0 if BestOfN(load_experiment(values)).run().run.status == "finished" else 3
 
 
 def _prepare_to_die(die_at: dict[str, int], directory: str) -> None:

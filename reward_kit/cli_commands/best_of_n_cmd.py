@@ -1,0 +1,186 @@
+"""`reward-kit best-of-n`: an experiment's YAML in, a Parquet file of verified candidates out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reward_kit.cli_commands.flag_names import spoken_in_flags
+
+if TYPE_CHECKING:
+    from reward_kit.execution.best_of_n import BestOfN, ExperimentResult
+
+__all__ = ["best_of_n"]
+
+NOTHING_JUDGED = 1
+STOPPED_BY_BUDGET = 3
+INTERRUPTED = 130
+
+_FLAG_NAMES = (
+    ("Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore",
+     "Choose another --output, verify the old answers again with --rescore, or begin anew with --overwrite"),
+    ("Choose another directory with output.output_dir=…", "Choose another --output, or begin anew with --overwrite"),
+    ("Set generation.price.input and .output (money for a million tokens)", "Add it to `prices` or a --prices file"),
+    ("choose another output.output_dir", "choose another --output"),
+    ("output.output_dir", "--output"),
+    ("Check dataset.path_or_name, config_name and split", "Check --dataset, --config-name and --splits"),
+    ("Correct dataset.path_or_name", "Correct --dataset"),
+    ("set dataset.on_bad_row=skip", "set --on-bad-row skip"),
+    ("generation.mock.function_path", "--mock"),
+    ("generation.model_name", "--model"),
+    ("generation.api_base", "--base-url"),
+    ("generation.api_key_env", "--api-key-env"),
+)  # fmt: skip
+"""What a message of the engine calls a setting, and the flag that sets it here."""
+
+_NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet", "as_json", "verbose")
+
+
+@click.command("best-of-n")
+@click.option("-c", "--config", type=click.Path(path_type=Path), help="The experiment's YAML file.")
+@click.option("--dataset", help="A Hugging Face name, a file, a folder, or a path with {split} in it.")
+@click.option("--config-name", help="The configuration (subset) of a Hugging Face dataset.")
+@click.option("--splits", help="The splits, separated by commas.")
+@click.option("--streaming/--no-streaming", default=None, help="Stream a Hugging Face dataset, or download it first.")
+@click.option("--max-queries", type=click.IntRange(min=1), help="Queries of each split, at most.")
+@click.option("--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out, or stop at one.")
+@click.option(
+    "--verifier", "verifiers", multiple=True, metavar="SPLIT=WHO",
+    help="Who verifies a split: math, code, tool_calling, or the path of a reward. May be given again.",
+)  # fmt: skip
+@click.option("--system-prompt", help="For queries that have none of their own.")
+@click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
+@click.option("--base-url", help="An OpenAI-compatible endpoint.")
+@click.option("--api-key-env", help="The environment variable that holds the endpoint's key.")
+@click.option("-n", "--num-candidates", type=click.IntRange(min=1), help="Candidates a query.")
+@click.option("--temperature", type=click.FloatRange(min=0), help="How freely tokens are drawn.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Of one candidate.")
+@click.option("--top-p", type=click.FloatRange(min=0, min_open=True, max=1), help="Of the likeliest tokens.")
+@click.option("--reasoning-effort", help="How hard to think, in the endpoint's words.")
+@click.option("--seed", type=int, help="Each candidate of each query gets its own, derived from it.")
+@click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Requests in flight, at most.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds one request may take.")
+@click.option(
+    "--sandbox", type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
+    help="Where verifiers run code.",
+)  # fmt: skip
+@click.option("--max-cost", type=click.FloatRange(min=0), help="Stop, resumably, before more is spent.")
+@click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money a million tokens.")
+@click.option("--cache-dir", help="Where answers that were paid for are kept.")
+@click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")
+@click.option("-o", "--output", help="The Parquet file.")
+@click.option("--notes", help="What you test; kept in the Parquet's metadata.")
+@click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost by split; call no one, write nothing.")
+@click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
+@click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
+@click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@click.pass_context
+def best_of_n(context: click.Context, /, **flags: Any) -> None:
+    """Draw n candidates for each query of each split, verify them, and write one Parquet file.
+
+    The file says what to do, and a flag that is given counts before it. Run the same command again after any
+    interruption: it goes on where it was, and nothing is paid twice. Raise --num-candidates or --max-queries to pay
+    only for what is new.
+
+    \b
+    reward-kit best-of-n --config experiments/baseline.yaml
+    reward-kit best-of-n --config experiments/baseline.yaml --model gpt-6-luna --max-queries 200
+    reward-kit best-of-n --config experiments/baseline.yaml --dry-run
+    reward-kit best-of-n --dataset data.jsonl --splits math --model local -n 4 -o out.parquet
+    reward-kit best-of-n -c stem.yaml --verifier stem=my_rewards.py:multiple_choice
+    reward-kit inspect experiments/results/baseline_run.parquet
+
+    Exit codes: 0 done; 1 failed, or nothing could be verified; 2 wrong usage or data; 3 stopped by max_cost;
+    130 interrupted.
+    """
+    from reward_kit.cli_commands.best_of_n_display import ExperimentDisplay
+
+    if flags["verbose"]:
+        _log_to_stderr()
+    display = ExperimentDisplay(quiet=flags["quiet"], as_json=flags["as_json"])
+    with spoken_in_flags(_FLAG_NAMES):
+        experiment = _experiment(flags["config"], _given(context, flags))
+        if flags["dry_run"]:
+            display.show_plan(experiment.plan())
+            return
+        display.announce(experiment.experiment)
+        options = {name: flags[name] for name in ("overwrite", "rescore", "retry_failed")}
+        result = experiment.run(display.reporter(), **options)
+    display.show(result)
+    sys.exit(_exit_code(result))
+
+
+def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
+    """The keys that were set on the command line, whatever they were set to."""
+    given = click.core.ParameterSource.COMMANDLINE
+    return {
+        name: value
+        for name, value in flags.items()
+        if name not in _NOT_KEYS and context.get_parameter_source(name) is given
+    }
+
+
+def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
+    from reward_kit.cli_commands.config_paths import resolve_experiment_paths
+    from reward_kit.execution.best_of_n import BestOfN
+    from reward_kit.execution.experiment import load_experiment, read_experiment_file
+
+    values = {} if file is None else resolve_experiment_paths(read_experiment_file(file), file.parent)
+    if isinstance(values.get("verifiers"), dict) and "splits" in given:
+        values["verifiers"] = _still_asked_for(values["verifiers"], values.get("splits"), given["splits"])
+    if "verifiers" in given:
+        chosen = values.get("verifiers")
+        given["verifiers"] = (chosen if isinstance(chosen, dict) else {}) | _pairs(given["verifiers"])
+    if "extra_body" in given:
+        given["extra_body"] = _json_object(given["extra_body"])
+    name = "The experiment" if file is None else f"The experiment {str(file)!r}"
+    experiment = load_experiment(values | given, name)
+    return BestOfN(experiment, config_file=None if file is None else str(file))
+
+
+def _still_asked_for(verifiers: dict[str, Any], before: Any, now: str) -> dict[str, Any]:
+    """The file's verifiers without those of splits that the flag leaves out."""
+    listed = before.split(",") if isinstance(before, str) else before if isinstance(before, list) else []
+    left_out = {str(split).strip() for split in listed} - {split.strip() for split in now.split(",")}
+    return {split: who for split, who in verifiers.items() if split not in left_out}
+
+
+def _pairs(given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    if wrong := [split for split, equals, who in pairs if not (split and equals and who)]:
+        raise click.UsageError(f"--verifier is {wrong[0]!r}; expected SPLIT=WHO, such as math=math.")
+    return {split.strip(): who.strip() for split, _, who in pairs}
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    import orjson
+
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise click.UsageError(f"--extra-body is {text!r}; expected a JSON object.")
+    return value
+
+
+def _exit_code(result: ExperimentResult) -> int:
+    if result.run.status == "interrupted":
+        return INTERRUPTED
+    if result.run.status == "stopped":
+        return STOPPED_BY_BUDGET
+    return 0 if result.run.judged else NOTHING_JUDGED
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.INFO)

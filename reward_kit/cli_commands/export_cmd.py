@@ -1,0 +1,92 @@
+"""`reward-kit export`: judged answers in, training data out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["export"]
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option(
+    "--to", "shape", type=click.Choice(["sft", "preference", "rm", "kto", "grpo"]), required=True,
+    help="sft: verified answers; preference: pairs with their prompt; rm: pairs of whole conversations; kto: single "
+    "answers with a label; grpo: prompts with their difficulty.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True,
+    help="FILE.jsonl or FILE.parquet.",
+)  # fmt: skip
+@click.option(
+    "--pick", type=click.Choice(["best", "all"]), default="best", show_default=True,
+    help="sft: the best verified answer of a query, or all of them.",
+)  # fmt: skip
+@click.option(
+    "--max-pairs", type=click.IntRange(min=1), default=1, show_default=True, help="preference, rm: pairs a query."
+)
+@click.option("--min-margin", type=float, default=0.0, show_default=True, help="preference, rm: between the scores.")
+@click.option(
+    "--min-pass-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+    help="grpo: queries of which at least this share of the answers was verified.",
+)  # fmt: skip
+@click.option(
+    "--max-pass-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="grpo: and at most this."
+)
+@click.option(
+    "--reasoning", type=click.Choice(["drop", "inline", "field"]), default="drop", show_default=True,
+    help="Leave it out; put it into <think> tags before the answer; or into the field reasoning_content.",
+)  # fmt: skip
+@click.option("--split", "splits", multiple=True, help="Only this split. May be given again.")
+@click.option("--threshold", type=float, help="The score that verifies an answer. Default: what the source says.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+def export(
+    source: Path, output: Path, threshold: float | None, overwrite: bool, as_json: bool, verbose: bool, **wanted: Any
+) -> None:
+    """Turn judged answers into training data, in the shapes TRL's trainers read.
+
+    SOURCE is a run directory, its results.jsonl, or the Parquet of `best-of-n`. An answer that was not judged is
+    never used, neither as a good one nor as a bad one; the same row is written once.
+
+    \b
+    reward-kit export results/baseline_run.parquet --to sft -o sft.jsonl
+    reward-kit export results/baseline_run.parquet --to sft --pick all --reasoning inline -o sft.parquet
+    reward-kit export outputs/run --to preference --max-pairs 4 -o pairs.jsonl
+    reward-kit export results/baseline_run.parquet --to kto -o kto.jsonl
+    reward-kit export results/baseline_run.parquet --to grpo --min-pass-rate 0.1 --max-pass-rate 0.9 -o prompts.jsonl
+    """
+    from reward_kit.errors import ConfigError
+    from reward_kit.storage.candidates import read_queries
+    from reward_kit.storage.training_files import write_training_file
+    from reward_kit.storage.training_rows import Export, training_rows
+
+    if output.exists() and not overwrite:
+        raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
+    if output.suffix.lower() not in (".jsonl", ".parquet", ".pq"):
+        raise ConfigError(f"--output is {str(output)!r}; expected FILE.jsonl or FILE.parquet.")
+    has_tools = any(query.tools for query in read_queries(source, threshold=threshold))
+    wanted["splits"] = frozenset(wanted["splits"])
+    counts: Counter[str] = Counter()
+    rows = training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
+    write_training_file(rows, output)
+    _show(counts, output, as_json=as_json)
+    if not counts["rows"]:
+        raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")
+
+
+def _show(counts: Counter[str], output: Path, *, as_json: bool) -> None:
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(counts, option=orjson.OPT_INDENT_2).decode())
+        return
+    click.echo(f"{counts['rows']:,} rows → {output}", err=True)
+    for what, count in counts.items():
+        if what != "rows" and count:
+            click.echo(f"  {count:>9,} {what}", err=True)

@@ -1,0 +1,224 @@
+r"""Chat rows of post-training sets as prompts with a ground truth: nvidia/Nemotron-Post-Training-Dataset-v1 and alike.
+
+    uuid · category · messages [{role, content, tool_calls}] · metadata (JSON text) · tools
+
+The conversation of such a row holds the answer. What it is verified against depends on the kind of problem:
+
+| kind | prompt | ground truth |
+|---|---|---|
+| math | the turns before the answer | `expected_answer` in the metadata, else what the answer puts into `\boxed` |
+| code | the same | test cases in the metadata or a column, as a list of {input, expected_output} |
+| tool_calling | the turns before the first tool calls | these calls; `tools` come from the metadata or the column |
+| any other | the turns before the answer | a column, where there is one; the answer becomes `reference_response` |
+
+A ground truth in the usual columns (`ground_truth_for_eval`, `ground_truth`, `solution`, `answer` …) counts first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from reward_kit.datasets.columns import Columns
+from reward_kit.datasets.rows import BadRow
+from reward_kit.utils.reasoning import without_reasoning
+
+__all__ = ["KINDS", "with_ground_truth"]
+
+KINDS = ("math", "code", "tool_calling")
+"""Kinds of problems with a place of their own for the ground truth. Any other name is a kind without one."""
+
+_IDS = ("id", "uuid", "uid", "query_id")
+_GROUND_TRUTHS = ("ground_truth_for_eval", "ground_truth", "solution", "expected_answer", "answer")
+_TEST_CASES = ("test_cases", "tests", "unit_tests", "input_output")
+_EMPTY = ("", "-", None)
+"""What stands where a licence kept the prompt out: it is to be joined from the set that the metadata names."""
+
+Turns = list[dict[str, Any]]
+
+
+def with_ground_truth(columns: Columns, kind: str) -> Columns:
+    """The row with its id, a prompt that does not hold the answer, and its ground truth, under their usual names."""
+    row = dict(columns)
+    metadata = _object(row.get("metadata"))
+    _rename_id(row)
+    if "messages" not in row:
+        return _with_known_truth(row, metadata, kind)
+    turns = _turns(row["messages"])
+    prompt, answer = _split_calls(turns) if kind == "tool_calling" else _split_answer(turns)
+    _refuse_placeholder(prompt, metadata)
+    row["messages"] = prompt
+    if kind == "tool_calling":
+        _offer_tools(row, metadata)
+    if answer is not None and kind not in KINDS:
+        row.setdefault("reference_response", answer.get("content"))
+    return _with_known_truth(row, metadata, kind, answer)
+
+
+def _with_known_truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any = None) -> Columns:
+    truth = _truth(row, metadata, kind, answer)
+    if truth is None and kind in KINDS:
+        raise BadRow(f"there is nothing to verify an answer against: {_WHERE[kind]}")
+    for name in ("ground_truth_for_eval", "ground_truth"):
+        row.pop(name, None)
+    row["ground_truth"] = truth
+    if kind == "code":
+        _name_function(row, metadata)
+    return row
+
+
+_WHERE = {
+    "math": r"no column 'ground_truth', no 'expected_answer' in the metadata, and no \boxed in the answer",
+    "code": "no column 'ground_truth' or 'test_cases', and no test cases in the metadata",
+    "tool_calling": "no column 'ground_truth', and no assistant turn in the conversation",
+}
+
+
+def _truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:
+    usual = next((row[name] for name in _GROUND_TRUTHS if row.get(name) not in (None, "")), None)
+    if usual is not None:
+        return _test_cases(usual) if kind == "code" else usual
+    if kind == "math":
+        expected = next((metadata[name] for name in _GROUND_TRUTHS if metadata.get(name) not in (None, "")), None)
+        return _boxed(answer) if expected is None else expected
+    if kind == "code":
+        given = [source[name] for source in (row, metadata) for name in _TEST_CASES if source.get(name)]
+        return _test_cases(given[0]) if given else None
+    if kind == "tool_calling" and answer is not None:
+        return {"tool_calls": answer.get("tool_calls") or []}
+    return None
+
+
+# ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _turns(value: Any) -> Turns:
+    turns = _json(value) if isinstance(value, str) else value
+    if not isinstance(turns, list) or not turns or not all(isinstance(turn, Mapping) for turn in turns):
+        raise BadRow(f"column 'messages' is {value!r}; expected a list of messages")
+    return [_turn(turn) for turn in turns]
+
+
+def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """The turn without the empty fields that a table gives every turn, and with its arguments as text."""
+    kept = {name: value for name, value in turn.items() if value is not None and value != []}
+    kept.setdefault("content", None if "tool_calls" in kept else "")
+    if "tool_calls" in kept:
+        kept["tool_calls"] = [_call(call) for call in kept["tool_calls"]]
+    return kept
+
+
+def _call(call: Any) -> dict[str, Any]:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or "name" not in function:
+        raise BadRow(f"a tool call is {call!r}; expected {{function: {{name, arguments}}}}")
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+    return {
+        "id": call.get("id") or "", "type": "function", "function": {"name": function["name"], "arguments": text}
+    }  # fmt: skip
+
+
+def _split_answer(turns: Turns) -> tuple[Turns, dict[str, Any] | None]:
+    """The turns up to the last user turn, and the last assistant turn behind it."""
+    last = next((place for place in reversed(range(len(turns))) if turns[place].get("role") == "user"), len(turns) - 1)
+    answers = [turn for turn in turns[last + 1 :] if turn.get("role") == "assistant"]
+    return turns[: last + 1], answers[-1] if answers else None
+
+
+def _split_calls(turns: Turns) -> tuple[Turns, dict[str, Any] | None]:
+    """The turns before the first assistant turn that calls tools; where none does, before the first of them."""
+    answers = [place for place, turn in enumerate(turns) if turn.get("role") == "assistant"]
+    calling = [place for place in answers if turns[place].get("tool_calls")]
+    place = (calling or answers or [len(turns)])[0]
+    return turns[:place], turns[place] if place < len(turns) else None
+
+
+def _refuse_placeholder(prompt: Turns, metadata: Mapping[str, Any]) -> None:
+    asked = [turn.get("content") for turn in prompt if turn.get("role") == "user"]
+    if not asked or all(content in _EMPTY or str(content).strip() in _EMPTY for content in asked):
+        shown = asked[-1] if asked else None
+        source = {name: value for name, value in metadata.items() if isinstance(value, str | int)}
+        hint = f"; its metadata says {source!r}" if source else ""
+        raise BadRow(
+            f"the prompt is {shown!r}: the set leaves it out, and it has to be joined from the one it came from{hint}"
+        )
+
+
+# ── ids, tools, answers and tests ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rename_id(row: Columns) -> None:
+    name = next((name for name in _IDS if row.get(name) not in (None, "")), None)
+    if name is not None:
+        row["id"] = row.pop(name)
+
+
+def _offer_tools(row: Columns, metadata: Mapping[str, Any]) -> None:
+    tools = row.get("tools") or metadata.get("tools")
+    tools = _json(tools) if isinstance(tools, str) else tools
+    if isinstance(tools, list):
+        row["tools"] = [_tool(tool) for tool in tools]
+    if "tools" in metadata:  # told once is enough
+        row["metadata"] = {name: value for name, value in metadata.items() if name != "tools"}
+
+
+def _tool(tool: Any) -> dict[str, Any]:
+    if not isinstance(tool, Mapping):
+        raise BadRow(f"a tool is {tool!r}; expected an object")
+    return dict(tool) if "function" in tool else {"type": "function", "function": dict(tool)}
+
+
+def _boxed(answer: Any) -> str | None:
+    r"""What the answer's last \boxed holds."""
+    text = without_reasoning(str(answer.get("content") or "")) if isinstance(answer, Mapping) else ""
+    start = text.rfind(r"\boxed{")
+    if start < 0:
+        return None
+    depth, begin = 0, start + len(r"\boxed{")
+    for place in range(begin - 1, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[begin:place].strip() or None
+    return None
+
+
+def _test_cases(value: Any) -> Any:
+    """Test cases as a list of {input, expected_output}; what is no list of tests, such as an output, as it is."""
+    tests = _json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value
+    if isinstance(tests, Mapping) and isinstance(tests.get("inputs"), list):
+        pairs = zip(tests["inputs"], tests.get("outputs") or [], strict=False)
+        return [{"input": given, "expected_output": expected} for given, expected in pairs]
+    if isinstance(tests, list) and all(isinstance(test, Mapping) for test in tests):
+        return [_test(test) for test in tests]
+    return value
+
+
+def _test(test: Mapping[str, Any]) -> dict[str, Any]:
+    expected = test.get("expected_output", test.get("output"))
+    return {**{name: value for name, value in test.items() if name != "output"}, "expected_output": expected}
+
+
+def _name_function(row: Columns, metadata: Mapping[str, Any]) -> None:
+    """Tell the verifier which function the tests call, where the row says so."""
+    tests = _object(row.get("input_output")) or _object(metadata.get("input_output"))
+    names = [tests.get("fn_name"), metadata.get("fn_name"), metadata.get("func_name"), row.get("fn_name")]
+    name = next((name for name in names if isinstance(name, str) and name), None)
+    if name is not None:
+        row.setdefault("function_to_call", name)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """A JSON object, as it is or as text; nothing where it is something else."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = _json(value)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        raise BadRow(f"{text[:40]!r}… is text but not JSON") from None

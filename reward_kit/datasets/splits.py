@@ -1,0 +1,179 @@
+"""A dataset of several splits as one stream of samples: all of the first split, then all of the second …
+
+    nvidia/Nemotron-…      each split is loaded from the Hub
+    folder/                math.jsonl, code-00000.parquet …: files named after their split, else as one file
+    data/{split}.jsonl     the split's name is put into the path
+    data.jsonl             rows say in the column `split` (or `category`) where they belong
+
+Every row is given a prompt and a ground truth by the kind of its split (`ground_truths`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.columns import Columns
+from reward_kit.datasets.feed import Feed
+from reward_kit.datasets.files import file_format
+from reward_kit.datasets.ground_truths import with_ground_truth
+from reward_kit.datasets.loader import SampleStream
+from reward_kit.datasets.rows import BadRow, BadRows, Row
+from reward_kit.datasets.sources import Source, open_files, open_source
+from reward_kit.errors import DatasetError
+
+__all__ = ["Split", "SplitStream", "is_local", "load_splits"]
+
+_HOPELESS = 100
+"""When so many rows of a split were read and none could be used, the others will not be better."""
+
+
+class Split(NamedTuple):
+    """One split, and what kind of problems it holds."""
+
+    name: str
+    kind: str
+
+
+def load_splits(
+    config: DatasetConfig, splits: Sequence[Split], *, each: int | None = None, system_prompt: str | None = None
+) -> SplitStream:
+    """The samples of the splits of a dataset, at most `each` of every split."""
+    return SplitStream(config, splits, each, system_prompt)
+
+
+def is_local(path: str) -> bool:
+    """Whether `path` means files, and not a dataset of the Hub."""
+    named = "{split}" in path or "*" in path or path.startswith(("/", "./", "../", "~"))
+    return named or file_format(path) is not None or Path(path).exists()
+
+
+class SplitStream(SampleStream):
+    """Samples of several splits, each labelled with its own."""
+
+    def __init__(
+        self, config: DatasetConfig, splits: Sequence[Split], each: int | None, system_prompt: str | None
+    ) -> None:
+        source = _SplitSource([_open(config, split, splits) for split in splits], each)
+        super().__init__(Feed(config.model_copy(update={"split": None}), lambda _: source), system_prompt, None)
+        self._splits = source
+
+    def check(self) -> None:
+        """Read up to the first usable row of every split; one that has none is a `DatasetError`."""
+        for split in self._splits.parts:
+            next(split.rows(BadRows(skip=True)))
+
+
+class _SplitSource:
+    """The rows of all splits, one split after the other."""
+
+    def __init__(self, parts: Sequence[_SplitRows], each: int | None) -> None:
+        self.parts = parts
+        self._each = each
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        for part in self.parts:
+            yield from islice(part.rows(bad), self._each)
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """How many rows there are at most."""
+        total = 0
+        for part in self.parts:
+            bounds = [bound for bound in (part.source.size_hint(self._each), self._each) if bound is not None]
+            if not bounds:
+                return None
+            total += min(bounds)
+        return total
+
+    def fingerprint(self) -> str:
+        """Changes with the files, and with how much of them is asked for."""
+        asked = [f"{part.split.name}\0{part.split.kind}\0{part.source.fingerprint()}" for part in self.parts]
+        return hashlib.sha256("\n".join([*asked, str(self._each)]).encode()).hexdigest()[:16]
+
+
+class _SplitRows:
+    """The rows of one split, made ready to be interpreted."""
+
+    def __init__(self, dataset: str, split: Split, source: Source, has: Callable[[Columns], bool]) -> None:
+        self.split = split
+        self.source = source
+        self._dataset = dataset
+        self._has = has
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        """The usable rows; a split without any is an error, and so is one that begins with nothing else."""
+        usable, hopeless = 0, 0
+        reason = ""
+        for row in self.source.rows(bad):
+            try:
+                if not self._has(row.columns):
+                    continue
+                columns = with_ground_truth(row.columns, self.split.kind)
+            except BadRow as problem:
+                bad.report(row.origin, row.number, str(problem))
+                hopeless, reason = hopeless + 1, reason or f"{row.where}: {problem}"
+                if not usable and hopeless >= _HOPELESS:
+                    break
+                continue
+            usable += 1
+            yield Row(row.origin, row.number, {**columns, "split": self.split.name})
+        if not usable:
+            raise self._unusable(hopeless, reason)
+
+    def _unusable(self, hopeless: int, reason: str) -> DatasetError:
+        if hopeless:
+            return DatasetError(
+                f"None of the first {hopeless} rows of split {self.split.name!r} can be used, the first one because "
+                f"{reason}. Mend the rows, or leave the split out."
+            )
+        return DatasetError(
+            f"{self._dataset!r} has no row of split {self.split.name!r}. "
+            "Check `splits`, and the column 'split' of the rows."
+        )
+
+
+def _open(config: DatasetConfig, split: Split, splits: Sequence[Split]) -> _SplitRows:
+    path = config.path_or_name or ""
+    if config.source_type == "huggingface" or not is_local(path):
+        whole = config.model_copy(update={"split": split.name, "source_type": "huggingface"})
+        return _SplitRows(path, split, open_source(whole), lambda _: True)
+    if "{split}" in path:
+        named = config.model_copy(update={"path_or_name": path.replace("{split}", split.name)})
+        return _SplitRows(path, split, open_source(named), lambda _: True)
+    if own := _files_named_after(split.name, path):
+        return _SplitRows(path, split, open_files(own), lambda _: True)
+    names = {one.name for one in splits}
+    return _SplitRows(path, split, open_source(config), lambda columns: _split_of(columns, names) == split.name)
+
+
+def _files_named_after(split: str, path: str) -> list[Path]:
+    """The files of a folder that are named after the split, as the Hub lays them out, too: `data/math-00000-…`."""
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        return []
+    inside = [folder, folder / "data"]
+    files = sorted(
+        file for place in inside if place.is_dir() for file in place.iterdir() if file.is_file() and file_format(file)
+    )
+    for name in (split, split.partition("_")[0]):
+        if own := [file for file in files if file.name.startswith((f"{name}.", f"{name}-"))]:
+            return own
+    return []
+
+
+def _split_of(columns: Columns, names: set[str]) -> str | None:
+    """The split a row says it belongs to; where only one is asked for, a row that says nothing belongs to it."""
+    said = columns.get("split")
+    if said is not None:
+        return str(said)
+    if columns.get("category") in names:
+        return str(columns["category"])
+    if len(names) == 1:
+        return next(iter(names))
+    if "category" in columns:
+        return None
+    raise BadRow("there is no column 'split' that says which of the splits the row belongs to")

@@ -1,0 +1,184 @@
+"""Best-of-N: n candidates for each query of each split, verified, as one Parquet file.
+
+    experiment ─▶ one run of the one pipeline ══▶ rollouts.jsonl, results.jsonl ──▶ Parquet
+                  the verifier depends on the split     baseline_run.run/            baseline_run.parquet
+
+The run directory stands beside the Parquet and is what survives a crash; the Parquet is made from it, whole, in the
+end. An experiment that is entered again does what is still owed, and its Parquet follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from reward_kit._version import __version__
+from reward_kit.errors import StorageError
+from reward_kit.execution.experiment import Experiment
+from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.plan import Plan
+from reward_kit.execution.result import RunResult
+from reward_kit.execution.vocabulary import Vocabulary
+from reward_kit.generation.clients import ModelClient
+from reward_kit.storage.best_of_n_tables import (
+    SCHEMA_VERSION,
+    experiment_entry,
+    read_metadata,
+    require_parquet,
+    write_parquet,
+)
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
+
+__all__ = ["BestOfN", "ExperimentResult"]
+
+_VOCABULARY = Vocabulary(result_entry=experiment_entry)
+
+
+@dataclass(frozen=True)
+class ExperimentResult:
+    """The end of an experiment."""
+
+    run: RunResult
+    parquet: Path | None
+    """The table; None where the experiment was interrupted before there was one."""
+
+
+class BestOfN:
+    """One experiment. Enter it as often as you like: it only ever does what is still owed.
+
+    result = BestOfN(load_experiment({"model": "local", "dataset": "data.jsonl", "splits": "math", …})).run()
+    """
+
+    def __init__(
+        self, experiment: Experiment, *, config_file: str | None = None, client: ModelClient | None = None
+    ) -> None:
+        """Say what to do; `client` stands in for the model that the experiment names."""
+        self.experiment = experiment
+        self._config_file = config_file
+        self._client = client
+        self._config = experiment.pipeline_config()
+
+    def plan(self) -> dict[str, Plan]:
+        """What each split would take and cost, without calling anyone and without writing anything."""
+        plans = {}
+        for split in self.experiment.splits:
+            plan = self._pipeline(samples=self.experiment.samples((split,))).plan()
+            owed = plan.answers_to_generate + plan.cached
+            plan.rollouts = plan.rows * self.experiment.num_candidates
+            plan.on_disk = plan.rollouts - owed
+            plans[split] = plan
+        return plans
+
+    def run(
+        self,
+        reporter: Reporter | None = None,
+        *,
+        overwrite: bool = False,
+        rescore: bool = False,
+        retry_failed: bool = False,
+    ) -> ExperimentResult:
+        """Generate, verify, and write the Parquet. `overwrite` begins anew where another experiment's table is."""
+        require_parquet(self.experiment.parquet)
+        if overwrite:
+            self._set_aside()
+        else:
+            self._refuse_others_output()
+        samples = self.experiment.samples()
+        if not rescore and not (self.experiment.run_directory / ROLLOUTS).exists():
+            samples.check()
+        result = self._pipeline(
+            samples=samples, reporter=reporter, rescore=rescore, retry_failed=retry_failed
+        ).run()  # fmt: skip
+        if result.status == "interrupted":
+            return ExperimentResult(result, None)
+        self._write(result)
+        return ExperimentResult(result, self.experiment.parquet)
+
+    def _pipeline(self, **options: Any) -> EvaluationPipeline:
+        return EvaluationPipeline(self._config, client=self._client, vocabulary=_VOCABULARY, **options)
+
+    # -- the output
+
+    def _refuse_others_output(self) -> None:
+        """Leave a table alone that was not made from this experiment's run directory."""
+        path = self.experiment.parquet
+        if not path.exists():
+            return
+        ours = _run_id(RunDirectory.seen_from_outside(self.experiment.run_directory))
+        known = read_metadata(path)
+        if ours is None or known is None or _said(known).get("id") != ours:
+            raise StorageError(
+                f"{str(path)!r} exists and was not made by this experiment. "
+                "Choose another --output, or replace it with --overwrite."
+            )
+
+    def _set_aside(self) -> None:
+        """Move the run directory out of the way: what was paid for is never deleted."""
+        directory = self.experiment.run_directory
+        if not directory.exists():
+            return
+        names = (directory.with_name(f"{directory.name}.{number}") for number in range(1, 10_000))
+        kept = next(name for name in names if not name.exists())
+        with RunDirectory(directory):  # nobody is working in it
+            directory.rename(kept)
+
+    def _write(self, result: RunResult) -> None:
+        with RunDirectory(result.output_dir) as directory:
+            metadata = self._metadata(directory, result)
+            path = self.experiment.parquet
+            if path.exists() and read_metadata(path) == metadata:
+                return
+            with Journal(directory.results_path, read_only=True) as results:
+                write_parquet(results.lines(), path, metadata, self.experiment.verification)
+
+    def _metadata(self, directory: RunDirectory, result: RunResult) -> dict[str, str]:
+        """What is needed to know what the table holds, and to make it again."""
+        experiment = self.experiment
+        digests = {which: claim["digest"] for which, claim in RunDirectory.claims_of(directory.path).items()}
+        size = directory.results_path.stat().st_size
+        facts: dict[str, Any] = {
+            "generated_at": directory.made_by.get("created"),
+            "model": experiment.model,
+            "num_candidates": max(experiment.num_candidates, *map(int, result.summary.get("pass_at_k") or ["0"])),
+            "temperature": experiment.temperature,
+            "splits": ",".join(experiment.splits),
+            "total_records": result.summary.get("records"),
+            "config_file": self._config_file,
+            "notes": experiment.notes,
+            "dataset": experiment.dataset,
+            "max_queries": experiment.max_queries,
+            "max_tokens": experiment.max_tokens,
+            "cost": result.summary.get("cost"),
+            "complete": result.status == "finished",
+            "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
+            "config": experiment.model_dump(mode="json"),
+            "run": {"id": _run_id(directory), "digests": digests, "bytes": size},
+            "made_by": directory.made_by,
+            "reward_kit_version": __version__,
+            "schema_version": SCHEMA_VERSION,
+        }
+        return {name: _told(value) for name, value in facts.items() if value is not None}
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _said(metadata: dict[str, str]) -> dict[str, Any]:
+    """What a table says of the run it was made from."""
+    try:
+        run = orjson.loads(metadata.get("run", "{}"))
+    except ValueError:
+        return {}
+    return run if isinstance(run, dict) else {}
+
+
+def _run_id(directory: RunDirectory) -> str | None:
+    """Tells run directories apart; None where there is none yet."""
+    created = directory.made_by
+    return digest_of(created) if created else None

@@ -1,0 +1,237 @@
+"""A best-of-N experiment as a person writes it down: a flat YAML file, every key of which is also a flag.
+
+    dataset: nvidia/Nemotron-Post-Training-Dataset-v1
+    splits: math,code,tool_calling
+    max_queries: 100
+    model: gpt-6-luna
+    num_candidates: 4
+    output: experiments/results/baseline_run.parquet
+
+It is translated into the config of a run: `Experiment.pipeline_config`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from reward_kit.config_models import (
+    ApiParamsConfig,
+    CacheConfig,
+    DatasetConfig,
+    GenerationConfig,
+    MockConfig,
+    OutputConfig,
+    PipelineConfig,
+    Price,
+    RewardConfig,
+    SandboxConfig,
+    validated,
+)
+from reward_kit.datasets.ground_truths import KINDS
+from reward_kit.datasets.splits import Split, SplitStream, is_local, load_splits
+from reward_kit.errors import ConfigError
+from reward_kit.rewards.verifiers import Verifier, verifier_for
+from reward_kit.storage.best_of_n_tables import Verification
+
+__all__ = ["Experiment", "load_experiment", "read_experiment_file"]
+
+_NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
+
+
+class Experiment(BaseModel):
+    """What is asked of whom, how often, who verifies, and where the table goes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
+
+    dataset: str | None = None
+    """A Hugging Face dataset, a file, a folder with a file a split, or a path with {split} in it."""
+    config_name: str | None = None
+    """The configuration (subset) of a Hugging Face dataset."""
+    splits: tuple[str, ...] = ()
+    """The splits, in the order of the table: a list, or names separated by commas."""
+    streaming: bool = True
+    """Stream a Hugging Face dataset instead of downloading it first."""
+    max_queries: int | None = Field(default=None, ge=1)
+    """Queries of each split, at most."""
+    on_bad_row: Literal["skip", "error"] = "skip"
+    """Leave out rows without a prompt or a ground truth, and count them; or stop at the first."""
+    verifiers: dict[str, str | RewardConfig] = Field(default_factory=dict)
+    """Split: math, code, tool_calling or the path of a reward. A split of one of these names has its verifier."""
+    system_prompt: str | None = None
+    """The system prompt of every query that has none of its own."""
+    model: str | None = None
+    """A model the endpoint knows; `local` for a small model inside this process; `mock`."""
+    base_url: str | None = None
+    """An OpenAI-compatible endpoint. Default: Fireworks for `accounts/…`, else OpenAI."""
+    api_key_env: str | None = None
+    """The environment variable that holds the endpoint's key."""
+    num_candidates: int = Field(default=4, ge=1)
+    """Answers a query. Raising it later pays only for the new ones."""
+    temperature: float | None = Field(default=0.7, ge=0)
+    """How freely tokens are drawn. null: the endpoint's default."""
+    max_tokens: int | None = Field(default=2048, ge=1)
+    """The most tokens of one answer."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """Draw from the likeliest tokens that together have this probability."""
+    reasoning_effort: str | None = None
+    """For models that think first: how hard, in the endpoint's own words."""
+    seed: int | None = None
+    """Each candidate of each query gets a seed of its own, derived from this one."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request body, sent as they are."""
+    concurrency: int = Field(default=64, ge=1)
+    """Requests in flight, at most."""
+    timeout: float = Field(default=300.0, gt=0)
+    """Seconds one request may take."""
+    sandbox: Literal["auto", "namespaces", "docker", "podman", "sos", "none"] = "auto"
+    """Where verifiers run code, for those that run any."""
+    max_cost: float | None = Field(default=None, ge=0)
+    """Stop, cleanly and resumably, before the experiment has cost more than this."""
+    prices: dict[str, Price] | str = Field(default_factory=dict)
+    """Money for a million tokens by model, beside the built-in table; or a YAML file of such."""
+    cache_dir: str | None = ".reward_kit_cache"
+    """Answers that were paid for are kept here for every experiment and run. null: no cache."""
+    mock: str | None = None
+    """For the model `mock`: the path of a function (messages, draw) that says what it answers."""
+    output: str | None = None
+    """The Parquet file. What it is made from is kept beside it, in a folder called like it, with .run at the end."""
+    notes: str | None = None
+    """What you test and what you expect; kept in the Parquet's metadata."""
+
+    @field_validator("splits", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            return names
+        named = [name.strip() for name in names if name.strip()]
+        if twice := [name for name in named if named.count(name) > 1]:
+            raise ValueError(f"split {twice[0]!r} is named twice")
+        return tuple(named)
+
+    @field_validator("max_queries", "num_candidates", mode="before")
+    @classmethod
+    def _not_a_bool(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("a whole number is expected")
+        return value
+
+    # -- what follows from it
+
+    @cached_property
+    def verifier_of(self) -> dict[str, Verifier]:
+        """Who verifies each split."""
+        self._require()
+        if strangers := sorted(self.verifiers.keys() - set(self.splits)):
+            raise ConfigError(
+                f"There is a verifier for {strangers[0]!r}, which is not among the splits ({', '.join(self.splits)}). "
+                "Correct its name, or add the split."
+            )
+        return {split: verifier_for(split, self.verifiers) for split in self.splits}
+
+    @property
+    def verification(self) -> dict[str, Verification]:
+        """Name and threshold of each split's verifier."""
+        return {
+            split: Verification(verifier.name, verifier.reward.pass_threshold)
+            for split, verifier in self.verifier_of.items()
+        }
+
+    @property
+    def parquet(self) -> Path:
+        """Where the table goes."""
+        self._require()
+        return Path(self.output or "")
+
+    @property
+    def run_directory(self) -> Path:
+        """Where the answers and verdicts are kept."""
+        path = self.parquet
+        return path.with_name(f"{path.stem if path.suffix == '.parquet' else path.name}.run")
+
+    def samples(self, splits: tuple[str, ...] | None = None) -> SplitStream:
+        """The queries, of these splits only where some are named."""
+        kinds = [Split(split, self._kind(split)) for split in splits or self.splits]
+        return load_splits(self._dataset(), kinds, each=self.max_queries, system_prompt=self.system_prompt)
+
+    def pipeline_config(self) -> PipelineConfig:
+        """The run that makes the experiment."""
+        rewards = {split: verifier.reward for split, verifier in self.verifier_of.items()}
+        return PipelineConfig(
+            dataset=self._dataset(),
+            generation=self._generation(),
+            reward=RewardConfig(function_path=_NO_VERIFIER, by_split=rewards),
+            sandbox=SandboxConfig(backend=self.sandbox),
+            system_prompt=self.system_prompt,
+            output=OutputConfig(output_dir=str(self.run_directory)),
+            max_cost=self.max_cost,
+        )
+
+    def _kind(self, split: str) -> str:
+        """What kind of problems a split holds: its verifier says, else its name."""
+        name = self.verifier_of[split].name
+        return name if name in KINDS else split
+
+    def _dataset(self) -> DatasetConfig:
+        local = is_local(self.dataset or "")
+        return DatasetConfig(
+            source_type=None if local else "huggingface",
+            path_or_name=self.dataset,
+            config_name=self.config_name,
+            streaming=self.streaming,
+            on_bad_row=self.on_bad_row,
+        )
+
+    def _generation(self) -> GenerationConfig:
+        return GenerationConfig(
+            model_name=self.model,
+            n=self.num_candidates,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            top_p=self.top_p,
+            reasoning_effort=self.reasoning_effort,
+            seed=self.seed,
+            extra_body=self.extra_body,
+            api_base=self.base_url,
+            api_key_env=self.api_key_env,
+            api_params=ApiParamsConfig(max_concurrent_requests=self.concurrency, timeout=self.timeout),
+            cache=CacheConfig(enabled=False) if self.cache_dir is None else CacheConfig(cache_dir=self.cache_dir),
+            mock=MockConfig(function_path=self.mock),
+            price=_price_table(self.prices).get(self.model or ""),
+        )
+
+    def _require(self) -> None:
+        for name in ("dataset", "splits", "model", "output"):
+            if not self.__dict__[name]:
+                raise ConfigError(f"The experiment has no `{name}`. Set it in the file, or with --{name}.")
+
+
+def load_experiment(values: Mapping[str, Any], name: str = "The experiment") -> Experiment:
+    """Validate plain values; problems become one `ConfigError` that names each key and what to do."""
+    return validated(Experiment, values, name)
+
+
+def read_experiment_file(path: Path) -> dict[str, Any]:
+    """The values of an experiment's YAML file."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read the experiment {str(path)!r} ({error.strerror}). Check --config.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(path)!r} is not YAML: {' '.join(str(error).split())}. Correct the file.") from error
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ConfigError(f"{str(path)!r} is not an experiment: expected keys with values, such as `model: …`.")
+    return values
+
+
+def _price_table(prices: Mapping[str, Price] | str) -> Mapping[str, Price]:
+    if not isinstance(prices, str):
+        return prices
+    table = read_experiment_file(Path(prices))
+    return {model: validated(Price, price or {}, f"The price of {model!r}") for model, price in table.items()}

@@ -1,0 +1,250 @@
+"""Judged answers, query by query, from whatever holds them: a run directory, a results.jsonl, a best-of-N Parquet.
+
+Every vocabulary is read into the same two values, and reasoning is told apart from the answer in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from reward_kit.errors import ConfigError, MissingExtraError, StorageError
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.run_directory import RESULTS
+from reward_kit.utils.digest_map import DigestMap, digest64
+from reward_kit.utils.reasoning import split_reasoning
+
+__all__ = ["Candidate", "Query", "read_queries"]
+
+_BATCH = 1024
+"""Parquet rows in memory at a time."""
+
+Turns = list[dict[str, Any]]
+
+
+class Candidate(NamedTuple):
+    """One answer, and what was said of it."""
+
+    candidate_idx: int
+    turns: Turns
+    """The answer's turns, without reasoning; none where there is no answer."""
+    reasoning: str | None
+    score: float | None
+    is_verified: bool | None
+    """None: not judged."""
+
+
+class Query(NamedTuple):
+    """What was asked, with all its answers."""
+
+    id: str
+    split: str | None
+    prompt: Turns
+    tools: str | None
+    """As JSON text."""
+    ground_truth: str | None
+    """As text; JSON where it is not text."""
+    candidates: list[Candidate]
+
+    @property
+    def judged(self) -> list[Candidate]:
+        """The answers that have a verdict."""
+        return [candidate for candidate in self.candidates if candidate.is_verified is not None and candidate.turns]
+
+
+class _Row(NamedTuple):
+    """One line or row, before those of a query are put together."""
+
+    query: Query
+    candidate: Candidate
+
+
+def read_queries(source: Path, *, threshold: float | None = None) -> Iterator[Query]:
+    """The queries in `source`. A score of `threshold` verifies an answer, where the source does not say itself."""
+    if not source.exists():
+        raise ConfigError(f"There is no {str(source)!r}. Name a run directory, its results.jsonl, or a Parquet file.")
+    if source.is_dir():
+        results = source / RESULTS
+        if not results.exists():
+            raise ConfigError(f"{str(source)!r} holds no {RESULTS}. Name the output directory of a run that judged.")
+        return _together(_journal_rows(results, _thresholds(source, threshold)), source)
+    if source.suffix.lower() in (".parquet", ".pq"):
+        return _together(_parquet_rows(source, threshold), source)
+    return _together(_journal_rows(source, _thresholds(source.parent, threshold)), source)
+
+
+def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
+    """The rows of each query as one; they must stand together."""
+    seen = DigestMap()
+    for name, group in groupby(rows, key=lambda row: row.query.id):
+        key = digest64(name)
+        if seen.get(key) >= 0:
+            raise StorageError(
+                f"The rows of query {name!r} do not stand together in {str(source)!r}. Sort the file by query_id."
+            )
+        seen.put(key, 1)
+        members = list(group)
+        yield members[0].query._replace(candidates=[row.candidate for row in members])
+
+
+# ── journals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_Threshold = Callable[[str | None], float]
+
+
+def _thresholds(directory: Path, given: float | None) -> _Threshold:
+    """The score that verifies an answer: the one given, else what the run's own config says."""
+    import yaml  # here, because only this needs it
+
+    try:
+        config = yaml.safe_load((directory / "config.yaml").read_bytes()) if given is None else {}
+    except (OSError, yaml.YAMLError):
+        config = {}
+    reward = config.get("reward", {}) if isinstance(config, dict) else {}
+    usual = float(reward.get("pass_threshold", 1.0)) if given is None else given
+    named = {split: float(part.get("pass_threshold", usual)) for split, part in reward.get("by_split", {}).items()}
+    return lambda split: named.get(split or "", usual)
+
+
+def _journal_rows(path: Path, threshold: _Threshold) -> Iterator[_Row]:
+    with Journal(path, read_only=True) as journal:
+        for line in map(orjson.loads, journal.in_order()):
+            yield _VOCABULARIES[_vocabulary_of(line)](line, threshold)
+
+
+def _vocabulary_of(line: Mapping[str, Any]) -> str:
+    if "overall_success" in line:
+        return "shell"
+    return "run" if "user_query" in line else "best-of-n"
+
+
+def _from_run(line: dict[str, Any], threshold: _Threshold) -> _Row:
+    prompt, turns = _split_off_answer(line["messages"])
+    truth = line["ground_truth_for_eval"]
+    query = Query(line["id"], line["split"], prompt, None, _text(truth), [])
+    score = line["evaluation_score"]
+    return _Row(query, _candidate(line["response_index"], turns, score, _verified(score, threshold(query.split))))
+
+
+def _from_experiment(line: dict[str, Any], threshold: _Threshold) -> _Row:
+    score = line["evaluation_score"]
+    columns = {
+        **line, "query_id": line["id"], "candidate_idx": line["response_index"], "score": score,
+        "is_verified": _verified(score, threshold(line["split"])),
+    }  # fmt: skip
+    return _from_columns(columns, None)
+
+
+def _from_shell(line: dict[str, Any], _: _Threshold) -> _Row:
+    query = Query(line["id"], None, [{"role": "user", "content": line["task"]}], None, line["success_condition"], [])
+    command, verdict = line["generated_command"], line["overall_success"]
+    turns = [] if command is None else [{"role": "assistant", "content": command}]
+    score = None if verdict is None else float(verdict)
+    return _Row(query, Candidate(line["response_index"], turns, None, score, verdict))
+
+
+_VOCABULARIES: dict[str, Callable[[dict[str, Any], _Threshold], _Row]] = {
+    "run": _from_run,
+    "best-of-n": _from_experiment,
+    "shell": _from_shell,
+}
+
+
+def _split_off_answer(messages: Turns) -> tuple[Turns, Turns]:
+    """What was asked, up to the last user turn, and what was answered to it."""
+    asked = [place for place, turn in enumerate(messages) if turn["role"] in ("user", "system", "developer")]
+    end = asked[-1] + 1 if asked else 0
+    return messages[:end], messages[end:]
+
+
+def _candidate(index: int, turns: Turns, score: float | None, verified: bool | None) -> Candidate:
+    plain, thoughts = [], []
+    for turn in turns:
+        apart = turn.get("reasoning_content")
+        content = turn.get("content")
+        if isinstance(content, str) and turn["role"] == "assistant":
+            aloud, answer = split_reasoning(content)
+            content = answer.strip() if answer != content else content
+            thoughts += [part for part in (apart, aloud.strip()) if part]
+        plain.append(
+            {**{name: value for name, value in turn.items() if name != "reasoning_content"}, "content": content}
+        )
+    return Candidate(index, plain, "\n\n".join(thoughts) or None, score, verified)
+
+
+def _verified(score: float | None, threshold: float) -> bool | None:
+    return None if score is None else score >= threshold
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+# ── parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ALSO_CALLED = {
+    "query": ("question",),
+    "response": ("answer", "raw_model_output"),
+    "is_verified": ("verification_is_verified",),
+    "score": ("verification_score",),
+    "ground_truth": ("ground_truth_answer",),
+}
+"""What files of other tools call our columns."""
+_NEEDED = ("query_id", "response", "is_verified")
+_READ = ("query_id", "split", "query", "messages", "tools", "ground_truth", "candidate_idx", "response", "reasoning",
+         "tool_calls", "is_verified", "score")  # fmt: skip
+
+
+def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
+    try:
+        with ParquetFile(path) as file:
+            names = _columns_in(set(file.schema_arrow.names), path)
+            for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
+                for row in batch.to_pylist():
+                    yield _from_columns({names[name]: value for name, value in row.items()}, threshold)
+    except (ArrowException, OSError) as error:
+        raise StorageError(f"{str(path)!r} is not readable as Parquet: {error}. Make it again.") from error
+
+
+def _columns_in(present: set[str], path: Path) -> dict[str, str]:
+    """The file's columns that are read, and what they are called here."""
+    found: dict[str, str] = {}
+    for name in _READ:
+        called = next((other for other in (name, *_ALSO_CALLED.get(name, ())) if other in present), None)
+        if called is not None:
+            found[called] = name
+    missing = [name for name in _NEEDED if name not in found.values()]
+    if missing or not {"query", "messages"} & set(found.values()):
+        lacking = missing[0] if missing else "query"
+        raise StorageError(
+            f"{str(path)!r} has no column {lacking!r}: it is not a best-of-N table. Name one that `best-of-n` wrote."
+        )
+    return found
+
+
+def _from_columns(row: Mapping[str, Any], threshold: float | None) -> _Row:
+    asked = row.get("messages")
+    prompt: Turns = orjson.loads(asked) if asked else [{"role": "user", "content": row.get("query")}]
+    query = Query(str(row["query_id"]), row.get("split"), prompt, row.get("tools"), row.get("ground_truth"), [])
+    score, verified = row.get("score"), row["is_verified"]
+    if threshold is not None and score is not None:
+        verified = score >= threshold
+    candidate = Candidate(row.get("candidate_idx") or 0, _turns(row), row.get("reasoning"), score, verified)
+    return _Row(query, candidate)
+
+
+def _turns(row: Mapping[str, Any]) -> Turns:
+    response, calls = row.get("response"), row.get("tool_calls")
+    if response is None and not calls:
+        return []
+    turn: dict[str, Any] = {"role": "assistant", "content": response or ""}
+    return [turn | {"tool_calls": orjson.loads(calls)} if calls else turn]

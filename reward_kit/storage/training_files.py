@@ -1,0 +1,112 @@
+"""Training data on disk: JSON lines, or Parquet with messages as lists of structs, as `datasets` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from reward_kit.errors import ConfigError, MissingExtraError, StorageError
+from reward_kit.storage.tables import json_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["write_training_file"]
+
+_CONVERSATIONS = ("messages", "prompt", "completion", "chosen", "rejected")
+_NUMBERS = ("margin", "pass_rate")
+_PARQUET = (".parquet", ".pq")
+_ROWS_A_GROUP = 4096
+
+
+def write_training_file(rows: Iterable[Mapping[str, Any]], target: Path) -> None:
+    """Write the rows to `target`, atomically; the suffix says how."""
+    parquet = target.suffix.lower() in _PARQUET
+    if parquet:
+        _require_parquet(target)
+    draft = target.with_name(f"{target.name}.writing")
+    lines = draft.with_name(f"{target.name}.lines") if parquet else draft
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        seen = _write_lines(rows, lines)
+        if parquet:
+            _write_parquet(lines, draft, seen)
+        draft.replace(target)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write {str(target)!r} ({error.strerror or error}). Choose another --output."
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+        lines.unlink(missing_ok=True)
+
+
+def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> dict[str, None]:
+    """Write JSON lines, and return what fields their messages have."""
+    fields: dict[str, None] = {"role": None, "content": None}
+    with path.open("wb") as file:
+        for row in rows:
+            for name in _CONVERSATIONS:
+                for turn in row.get(name) or ():
+                    fields.update(dict.fromkeys(turn))
+            file.write(json_line(dict(row)))
+    return fields
+
+
+# ── parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _require_parquet(target: Path) -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(f"Writing {str(target)!r}", "parquet") from error
+
+
+def _write_parquet(lines: Path, draft: Path, fields: Iterable[str]) -> None:
+    from pyarrow.parquet import ParquetWriter
+
+    with lines.open("rb") as file:
+        groups = iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_A_GROUP)], [])
+        first = next(groups, [])
+        schema = _schema(first[0] if first else {}, fields)
+        with ParquetWriter(draft, schema, compression="zstd") as writer:
+            for group in _with(first, groups):
+                writer.write_batch(_batch(group, schema))
+
+
+def _with(first: list[Any], rest: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    if first:
+        yield first
+        yield from rest
+
+
+def _batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    try:
+        return pa.RecordBatch.from_pylist(rows, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ConfigError(
+            f"These rows do not fit a Parquet table ({error}): a message holds something else than text. "
+            "Write JSON lines instead: --output FILE.jsonl."
+        ) from error
+
+
+def _schema(row: Mapping[str, Any], fields: Iterable[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    function = pa.struct([("name", pa.string()), ("arguments", pa.string())])
+    call = pa.struct([("id", pa.string()), ("type", pa.string()), ("function", function)])
+    turn = pa.struct([(name, pa.list_(call) if name == "tool_calls" else pa.string()) for name in fields])
+    types: dict[str, pa.DataType] = {
+        **dict.fromkeys(_CONVERSATIONS, pa.list_(turn)),
+        **dict.fromkeys(_NUMBERS, pa.float64()),
+        "label": pa.bool_(),
+        "num_candidates": pa.int64(),
+    }
+    return pa.schema([(name, types.get(name, pa.string())) for name in row])
