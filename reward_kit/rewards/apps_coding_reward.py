@@ -33,7 +33,12 @@ def evaluate_apps_solution(
 
     `ground_truth` is `{"inputs": […], "outputs": […]}` or its JSON. With `fn_name`, inputs are lists of arguments (or
     text, one JSON value a line) of that function or method of `Solution`; without, standard input and output.
-    `execution_timeout` is in seconds a test. Costs and limits are those of `fractional_code_reward`.
+    `execution_timeout` is in seconds a test.
+
+    Metrics: `pass_rate`, `execution_metadata`, `raw_results`, `parsability`; `execution_error`, `error`.
+    Needs: sandbox.
+    Cost: one isolated process, and about 10 ms of CPU beside the code's own, for all tests of a program.
+    Does not detect: code that knows the tests.
 
     >>> from reward_kit import Message
     >>> answer = Message(role="assistant", content="```python\\nprint(input()[::-1])\\n```")

@@ -120,7 +120,10 @@ def local_code_execution_reward(
     `similarity_credit`, an output that is wrong earns how alike the two texts are, as the inherited reward gave it;
     that pays for 12 where 13 is right, so it is off unless asked for.
 
-    Does not detect a program that prints a known answer instead of working it out.
+    Metrics: `extracted_code`, `execution_result`, `expected_output`, `output_match`; `error`.
+    Needs: sandbox.
+    Cost: one isolated process, about 10 ms of CPU beside the program's own.
+    Does not detect: a program that prints a known answer instead of working it out.
 
     >>> from reward_kit import Message
     >>> answer = Message(role="assistant", content="```python\\nprint(sum(range(5)))\\n```")
@@ -141,7 +144,19 @@ def e2b_code_execution_reward(
     similarity_credit: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:
-    """As `local_code_execution_reward`, in a rented sandbox of E2B (extra `e2b`, key in `E2B_API_KEY`)."""
+    """1.0 if the program in the answer runs in a rented sandbox of E2B and prints `ground_truth`, else 0.0.
+
+    As `local_code_execution_reward`, elsewhere; the key is read from `E2B_API_KEY`. Where E2B cannot be reached there
+    is no verdict.
+
+    Metrics: `extracted_code`, `execution_result`, `expected_output`, `output_match`; `error`.
+    Needs: extra `e2b`.
+    Cost: a sandbox of E2B for each answer, which is paid for, and some seconds.
+    Does not detect: a program that prints a known answer instead of working it out.
+
+    >>> e2b_code_execution_reward(messages=[Message(role="user", content="Print 10.")], ground_truth="10").score
+    0.0
+    """
     return _by_output(messages, ground_truth, language, Options(timeout=timeout), "e2b", similarity_credit)
 
 
@@ -211,8 +226,10 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     `prompt` is code that the answer continues; `special_judge`, a function of input, expected output and output, or its
     import path, decides instead of a comparison.
 
-    Costs one process, and about 10 ms, for all function tests of a program, and as much for each that reads input.
-    Does not detect code that knows the tests.
+    Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
+    Needs: sandbox.
+    Cost: one isolated process, and about 10 ms of CPU beside the code's own, for all tests of a program.
+    Does not detect: code that knows the tests.
 
     >>> from reward_kit import Message
     >>> answer = Message(role="assistant", content="```python\\ndef double(x): return x + x\\n```")

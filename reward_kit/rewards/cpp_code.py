@@ -32,8 +32,18 @@ def ioi_cpp_code_reward(
 ) -> EvaluateResult:
     """The share of tests (`{input, expected_output}`) that the C++ program in the answer passes.
 
-    `timeout` is in milliseconds a test, `memory_limit` in bytes. Needs g++ in the sandbox; without it, and where no
-    sandbox works, there is no verdict. Compiling costs about a second. Does not run interactive problems.
+    `timeout` is in milliseconds a test, `memory_limit` in bytes. Without g++ in the sandbox, and where no sandbox
+    works, there is no verdict.
+
+    Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
+    Needs: program `g++`; sandbox.
+    Cost: about a second to compile, then a process a test.
+    Does not detect: code that knows the tests. Interactive problems cannot be judged.
+
+    >>> code = "#include <iostream>\\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"
+    >>> answer = Message(role="assistant", content=f"```cpp\\n{code}\\n```")
+    >>> ioi_cpp_code_reward(messages=[answer], ground_truth=[{"input": "4", "expected_output": "8"}]).score
+    1.0
     """
     tested = _tested(messages, ground_truth, language, _options(timeout, memory_limit, tolerance, special_judge))
     if not isinstance(tested, Tested):
@@ -54,7 +64,18 @@ def binary_cpp_code_reward(
     special_judge: Judge | str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
-    """1.0 if at least `pass_threshold` of the tests pass, else 0.0; otherwise as `ioi_cpp_code_reward`."""
+    """1.0 if at least `pass_threshold` of the tests pass, else 0.0; otherwise as `ioi_cpp_code_reward`.
+
+    Metrics: `extracted_code`, `test_results`, `pass_rate`, `binary_result`; `error`.
+    Needs: program `g++`; sandbox.
+    Cost: about a second to compile, then a process a test.
+    Does not detect: code that knows the tests. Interactive problems cannot be judged.
+
+    >>> code = "#include <iostream>\\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"
+    >>> answer = Message(role="assistant", content=f"```cpp\\n{code}\\n```")
+    >>> binary_cpp_code_reward(messages=[answer], ground_truth=[{"input": "4", "expected_output": "8"}]).score
+    1.0
+    """
     tested = _tested(messages, ground_truth, language, _options(timeout, memory_limit, tolerance, special_judge))
     if not isinstance(tested, Tested):
         return tested

@@ -34,7 +34,12 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
 ) -> EvaluateResult:
     """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
 
-    Tests, `prompt` and `special_judge` are as for `fractional_code_reward`, and so is the cost.
+    Tests, `prompt` and `special_judge` are as for `fractional_code_reward`.
+
+    Metrics: `extracted_code`, `overall_status`; `error`.
+    Needs: sandbox.
+    Cost: one isolated process, and about 10 ms of CPU beside the code's own, for all tests of a program.
+    Does not detect: code that knows the tests.
 
     >>> from reward_kit import Message
     >>> answer = Message(role="assistant", content="```python\\nprint(int(input()) ** 2)\\n```")
