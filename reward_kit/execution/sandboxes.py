@@ -17,7 +17,7 @@ from typing import Any
 
 from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import ConfigError, SandboxError, SandboxUnavailableError
-from reward_kit.reward_function import RewardCall
+from reward_kit.reward_call import RewardCall
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
 

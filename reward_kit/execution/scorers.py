@@ -19,7 +19,7 @@ from reward_kit.config_models import RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
 from reward_kit.execution.sandboxes import open_resources, sandboxes_at_a_time
 from reward_kit.models import EvaluateResult, Failure, Rollout
-from reward_kit.reward_function import (
+from reward_kit.reward_call import (
     BatchScorer,
     Payload,
     PointwiseScorer,

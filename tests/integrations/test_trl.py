@@ -47,19 +47,6 @@ def test_a_mapped_column_that_is_not_there_stops_the_training() -> None:
         adapter(["q"], ["a"], solution=["a"])
 
 
-def test_a_missing_parameter_is_none_for_that_item() -> None:
-    assert create_trl_adapter(exact, {})(["q"], ["a"]) == [None]
-
-
-def test_a_batch_reward_is_refused() -> None:
-    @reward_function(mode="batch")
-    def group(rollouts_messages: list[list[Message]], **kwargs: Any) -> list[EvaluateResult]:
-        return []
-
-    with pytest.raises(ConfigError, match="'group'"):
-        create_trl_adapter(group, {})
-
-
 def test_neither_torch_nor_trl_is_imported() -> None:
     code = "import sys, reward_kit.integrations.trl; sys.exit(bool({'torch', 'trl', 'aiohttp'} & sys.modules.keys()))"
     subprocess.run([sys.executable, "-c", code], check=True)
