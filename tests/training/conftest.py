@@ -13,9 +13,7 @@ if find_spec("trl") is None:  # only .venv-train has it; there, collecting nothi
     collect_ignore_glob = ["test_*.py"]
 
 # Before torch is imported: one thread is faster than two that wait for each other, and nothing is looked for elsewhere.
-os.environ.update(
-    OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1"
-)
+os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1")
 
 TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }}: {{ m['content'] }}</s>{% endfor %}"

@@ -57,7 +57,7 @@ def train(kind: str, rows: list[dict[str, Any]], model: Path, out: Path) -> Any:
 
 @pytest.mark.parametrize("kind", ROWS)
 def test_each_kind_trains(kind: str, tiny_model: Path, tmp_path: Path) -> None:
-    trainer = train(kind.split("-")[0], ROWS[kind], tiny_model, tmp_path)
+    trainer = train(kind.split("-", maxsplit=1)[0], ROWS[kind], tiny_model, tmp_path)
     assert trainer.state.global_step == 1
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == 1 and losses[0] > 0
