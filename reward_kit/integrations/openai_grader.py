@@ -89,7 +89,7 @@ def python_grader(
         raise ConfigError(f"{call.name!r} cannot be exported: a grader is a plain function that judges one answer.")
     source = _standing_alone(function, call.name)
     grade = _GRADE % {"name": function.__name__, "params": literal(dict(params or {}))}
-    text = f"{_STAND_INS}\n\n{source}\n\n{grade}"
+    text = f"from __future__ import annotations\n{_STAND_INS}\n\n{source}\n\n{grade}"
     return {"type": "python", "name": name or name_of(call.func), "source": text}
 
 
@@ -109,9 +109,10 @@ def _kept(node: ast.stmt, name: str) -> ast.stmt | None:
     """The statement, unless it is an import that the stand-ins replace; one that cannot be had is refused."""
     if isinstance(node, ast.If) and ast.unparse(node.test) in {"__name__ == '__main__'", "TYPE_CHECKING"}:
         return None
-    modules = _imported(node)
-    for module in modules:
+    for module in _imported(node):
         top = module.split(".")[0]
+        if top == "__future__":  # must stand first, and does
+            return None
         if top == "reward_kit":
             _check_ours(node, name)
             return None

@@ -1,21 +1,17 @@
 """Many completions judged at once, as trainers ask for it: one verdict each, in order, in bounded time.
 
-    payloads ─▶ chunks ─▶ worker processes ─▶ verdicts         a synchronous reward
-    payloads ─▶ tasks on the background loop ─▶ verdicts       an asynchronous one
+    payloads ─▶ worker processes ─▶ verdicts                a synchronous reward: each payload has its own deadline
+    payloads ─▶ tasks on the background loop ─▶ verdicts    an asynchronous one
 
-A chunk is worth about two milliseconds by what calls have taken so far, so that a trivial reward pays little for its
-protection. A chunk that hangs or takes its worker down is judged again one by one: the bad completion costs itself
-only. A chunk that turns out slow is given up where it stands and the rest goes alone, so what may be judged twice is
-what was judged in a few hundredths of a second.
+A completion that hangs or takes its worker down costs itself only. The pool sends short calls in chunks, so that a
+trivial reward pays little for its protection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import math
 import os
-import time
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -35,9 +31,6 @@ DEFAULT_STEP_TIMEOUT = 600.0
 """Seconds one step may take: well under the half hour after which a stalled rank ends a distributed training."""
 _DEFAULT_CONCURRENCY = 256
 _MOST_WORKERS = 8
-_CHUNK_SECONDS = 0.002
-_SLOW_CHUNK_SECONDS = 0.03
-_NEWS_WEIGHT = 0.5
 _CLOSE_SECONDS = 10.0
 
 
@@ -115,24 +108,17 @@ class _Refused(NamedTuple):
     message: str
 
 
-class _ChunkScorer:
-    """Judges a chunk of payloads, or the first ones where that is slow, and says how long it took."""
+class _PayloadScorer:
+    """Judges one payload; the verdicts are plain tuples, which travel at half the cost."""
 
     def __init__(self, call: RewardCall) -> None:
         self._call = call
 
-    def __call__(self, payloads: Sequence[Payload]) -> tuple[list[list[Verdict]], float] | _Refused:
-        began = now = time.perf_counter()
-        judged: list[list[Verdict]] = []
+    def __call__(self, payload: Payload) -> list[tuple[Any, ...]] | _Refused:
         try:
-            for payload in payloads:
-                judged.append(_judged(self._call, _own(payload)))
-                now = time.perf_counter()
-                if now - began > _SLOW_CHUNK_SECONDS:
-                    break
+            return [tuple(verdict) for verdict in _judged(self._call, payload)]
         except RewardKitError as error:
             return _Refused(f"{type(error).__name__}: {error}")
-        return judged, now - began
 
 
 # ── many payloads ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -159,10 +145,9 @@ class Scoring:
         self._workers = workers
         self._timeout = timeout
         self._step_timeout = step_timeout
-        self._seconds = timeout or call.timeout or DEFAULT_TIMEOUT
+        self._seconds = min(timeout or call.timeout or DEFAULT_TIMEOUT, step_timeout)
         self._size = _default_workers() if workers is None else workers
         self._pool: _Pool | None = None
-        self._estimate = math.inf  # until something is known, each goes alone
         if self._size < 0 or not self._seconds > 0 or not step_timeout > 0:
             raise ConfigError(
                 f"{workers!r} workers, a timeout of {timeout!r} s and a step_timeout of {step_timeout!r} s: "
@@ -198,68 +183,53 @@ class Scoring:
     # -- on the background loop
 
     async def _score(self, payloads: Sequence[Payload]) -> list[list[Verdict]]:
-        tasks = await self._begin(payloads)
-        if not tasks:
-            return []
-        done, late = await asyncio.wait(tasks, timeout=self._step_timeout)
-        for task in late:
-            task.cancel()
-        if errors := [error for task in done if (error := task.exception()) is not None]:
-            raise errors[0]
-        told = f"{self._call.name!r} was not done when the step had taken {self._step_timeout:g} s. Raise step_timeout."
-        lost = Verdict.failed(told)
-        return [
-            verdicts
-            for task, chunk in tasks.items()
-            for verdicts in ([[lost] * _size(payload) for payload in chunk] if task in late else task.result())
-        ]
-
-    async def _begin(self, payloads: Sequence[Payload]) -> dict[asyncio.Task[list[list[Verdict]]], Sequence[Payload]]:
-        """The tasks that judge, each with the payloads it has, in order."""
-        create = asyncio.get_running_loop().create_task
+        calls: Sequence[asyncio.Future[list[Verdict]] | asyncio.Future[Outcome]]
         if self._call.is_async:
             slots = asyncio.Semaphore(self._call.concurrency or _DEFAULT_CONCURRENCY)
-            return {create(self._on_the_loop(payload, slots)): [payload] for payload in payloads}
-        pool = await self._open_pool()
-        length = self._chunk_length(len(payloads))
-        chunks = [payloads[at : at + length] for at in range(0, len(payloads), length)]
-        return {create(self._in_a_worker(pool, chunk)): chunk for chunk in chunks}
+            calls = [asyncio.ensure_future(self._on_the_loop(payload, slots)) for payload in payloads]
+        else:
+            pool = await self._open_pool()
+            calls = [pool.submit((payload,), {}) for payload in payloads]
+        await self._finish(calls)
+        if errors := [error for call in calls if _is_settled(call) and (error := call.exception()) is not None]:
+            raise errors[0]
+        return [
+            self._verdicts(call.result(), payload) if _is_settled(call) else self._late(payload)
+            for call, payload in zip(calls, payloads, strict=True)
+        ]
 
-    def _chunk_length(self, count: int) -> int:
-        """As many payloads as make the workers' shares even, and each chunk worth its while."""
-        if self._estimate == math.inf:
-            return 1
-        rounds = max(1, round(count * self._estimate / self._size / _CHUNK_SECONDS))
-        return max(1, math.ceil(count / (self._size * rounds)))
+    async def _finish(self, calls: Sequence[asyncio.Future[Any]]) -> None:
+        """Wait until all are done or the step's time is up; what is not done then is cancelled."""
+        try:
+            async with asyncio.timeout(self._step_timeout):
+                for call in calls:
+                    if not call.done():
+                        await asyncio.wait([call])
+        except TimeoutError:
+            for call in calls:
+                call.cancel()
 
-    async def _on_the_loop(self, payload: Payload, slots: asyncio.Semaphore) -> list[list[Verdict]]:
+    def _late(self, payload: Payload) -> list[Verdict]:
+        told = f"{self._call.name!r} was not done when the step had taken {self._step_timeout:g} s. Raise step_timeout."
+        return [Verdict.failed(told)] * _size(payload)
+
+    async def _on_the_loop(self, payload: Payload, slots: asyncio.Semaphore) -> list[Verdict]:
         async with slots:
             try:
                 async with asyncio.timeout(self._seconds):
-                    return [await _judged_async(self._call, _own(payload))]
+                    return await _judged_async(self._call, _own(payload))
             except TimeoutError:
-                return [[Verdict.failed(self._too_slow())] * _size(payload)]
+                return [Verdict.failed(self._too_slow())] * _size(payload)
 
-    async def _in_a_worker(self, pool: WorkerPool, chunk: Sequence[Payload]) -> list[list[Verdict]]:
-        outcome = await pool.submit((chunk,), {})
+    def _verdicts(self, outcome: list[Verdict] | Outcome, payload: Payload) -> list[Verdict]:
         match outcome:
+            case list():
+                return outcome
             case Done(_Refused(message=message)):
                 raise RewardKitError(message)
-            case Done((judged, seconds)):
-                self._learn(seconds / len(judged))
-                return [*judged, *await self._one_by_one(pool, chunk[len(judged) :])]
-        if len(chunk) > 1:
-            return await self._one_by_one(pool, chunk)
-        return [[Verdict.failed(self._error(outcome))] * _size(chunk[0])]
-
-    def _learn(self, seconds: float) -> None:
-        """A payload has taken so many seconds."""
-        known = self._estimate if self._estimate != math.inf else seconds
-        self._estimate = known + _NEWS_WEIGHT * (seconds - known)
-
-    async def _one_by_one(self, pool: WorkerPool, payloads: Sequence[Payload]) -> list[list[Verdict]]:
-        alone = await asyncio.gather(*[self._in_a_worker(pool, [payload]) for payload in payloads])
-        return [verdicts for each in alone for verdicts in each]
+            case Done(judged):
+                return [Verdict(*each) for each in judged]
+        return [Verdict.failed(self._error(outcome))] * _size(payload)
 
     def _error(self, outcome: Outcome) -> RewardError:
         match outcome:
@@ -282,12 +252,16 @@ class Scoring:
         return self._pool.workers
 
 
+def _is_settled(call: asyncio.Future[Any]) -> bool:
+    return call.done() and not call.cancelled()
+
+
 class _Pool:
     """A worker pool on the background loop, closed when its owner is gone."""
 
     def __init__(self, owner: object, call: RewardCall, size: int, seconds: float) -> None:
         self.process = os.getpid()
-        self.workers = WorkerPool(partial(_ChunkScorer, call), size=size, timeout=seconds, name=call.name)
+        self.workers = WorkerPool(partial(_PayloadScorer, call), size=size, timeout=seconds, name=call.name)
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.create_task(self.workers.start())
         self._finalizer = weakref.finalize(owner, _close, self.workers, self._loop, os.getpid())

@@ -62,11 +62,12 @@ class TrainerReward:
     def _settled(self, verdict: Verdict) -> Verdict:
         if verdict.score is not None:
             return verdict
+        told = (verdict.error or "").rstrip(".")
         if self.failed_score is None:
-            raise RewardError(f"{verdict.error} Give a failed_score to have such a completion earn that instead.")
+            raise RewardError(f"{told}. Give a failed_score to have such a completion earn that instead.")
         self.failures += 1
         if self.failures == 1:
             _logger.warning(
-                "%s; it earns %g (failed_score). Further failures are only counted.", verdict.error, self.failed_score
+                "%s. It earns %g (failed_score); further failures are only counted.", told, self.failed_score
             )
         return verdict._replace(score=self.failed_score)

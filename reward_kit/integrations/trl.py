@@ -107,15 +107,15 @@ class _Adapter:
         return [verdict.score for verdict in verdicts]
 
     def _note(self, failed: Sequence[Verdict], size: int) -> None:
-        told = failed[0].error
+        told = (failed[0].error or "").rstrip(".")
         if self.on_error == "raise":
-            raise RewardError(f"{told} (on_error='raise': {len(failed)} of {size} completions could not be judged.)")
+            raise RewardError(f"{told}. (on_error='raise': {len(failed)} of {size} completions could not be judged.)")
         with self._counting:
             first = self.failures == 0
             self.failures += len(failed)
         given = "0.0" if self.on_error == "zero" else "None"
         if first:
-            _logger.warning("%s; the trainer is given %s for it. Further failures are only counted.", told, given)
+            _logger.warning("%s. The trainer is given %s for it; further failures are only counted.", told, given)
         if len(failed) == size and size > 1:
             _logger.warning("%r judged none of %d completions: %s", self.__name__, size, told)
 
