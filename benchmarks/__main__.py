@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import cached, cold, latency, memory, resume, startup, sync_reward, variants
+from benchmarks import adapters, cached, cold, latency, memory, resume, startup, sync_reward, variants
 from benchmarks.report import Report, as_markdown, as_text
 
 __all__ = ["BENCHMARKS", "main"]
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "memory": memory.main,
     "sync_reward": sync_reward.main,
     "startup": startup.main,
+    "adapters": adapters.main,
 }
 """Every benchmark with a goal, by name."""
 

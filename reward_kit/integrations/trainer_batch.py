@@ -93,7 +93,10 @@ class Reading(NamedTuple):
                     raise ValueError(f"Column {name!r} has {len(value)} values for {size} prompts; give one for each.")
                 by_item[name] = value
         shared = {name: value for name, value in chosen.items() if name not in by_item}
-        return [{**shared, **{name: values[i] for name, values in by_item.items()}} for i in range(size)]
+        if not by_item:
+            return [dict(shared) for _ in range(size)]
+        names = tuple(by_item)
+        return [shared | dict(zip(names, values, strict=True)) for values in zip(*by_item.values(), strict=True)]
 
     def _choose(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         given = {n: v for n, v in columns.items() if n not in TRAINER_NAMES or self.call.wants(n)}

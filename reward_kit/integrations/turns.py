@@ -32,16 +32,16 @@ def _turns(value: Any, role: str) -> list[Any]:
         value = [value]
     if not isinstance(value, Sequence) or isinstance(value, bytes):
         raise RewardError(f"A {role}'s turn is {value!r}; expected a text or a list of messages. Correct the dataset.")
-    return [_with_json_arguments(turn) for turn in value]
+    return [
+        turn.copy() if type(turn) is dict and "tool_calls" not in turn else _with_json_arguments(turn) for turn in value
+    ]
 
 
 def _with_json_arguments(turn: Any) -> Any:
     """A copy of the turn with its tool calls' arguments as JSON text; TRL keeps them parsed."""
-    if not isinstance(turn, Mapping):
-        return turn
-    calls = turn.get("tool_calls")
+    calls = turn.get("tool_calls") if isinstance(turn, Mapping) else None
     if not calls:
-        return dict(turn)
+        return turn
     return {**turn, "tool_calls": [_call_with_json_arguments(call) for call in calls]}
 
 
