@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPException
@@ -160,6 +161,9 @@ class RewardFunction:
 
 class _Awaited:
     """A remote reward to be awaited, so that a trainer's completions are judged many at a time."""
+
+    _reward_function_concurrency = min(32, (os.cpu_count() or 1) + 4)
+    """As many as asyncio has threads: a call's time does not run while it waits for one."""
 
     def __init__(self, reward: RewardFunction) -> None:
         self._reward = reward

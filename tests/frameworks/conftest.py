@@ -10,8 +10,8 @@ import pytest
 
 if find_spec("verifiers") is None:
     collect_ignore_glob = ["test_*.py"]
-
-os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
+else:
+    os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_kit.errors import ConfigError, RewardError, RewardKitError
@@ -269,6 +269,7 @@ def test_threads_may_share_it() -> None:
     assert sorted(results) == [(n, [float(n == 3)] * 50) for n in range(6)]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text(max_size=5), max_size=20), st.sampled_from([0, 2]))
 def test_scores_stand_in_the_order_of_their_completions(texts: list[str], workers: int) -> None:
     adapter = ADAPTERS[workers]

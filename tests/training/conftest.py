@@ -11,9 +11,9 @@ import pytest
 
 if find_spec("trl") is None:  # only .venv-train has it; there, collecting nothing is an error
     collect_ignore_glob = ["test_*.py"]
-
-# Before torch is imported: one thread is faster than two that wait for each other, and nothing is looked for elsewhere.
-os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1")
+else:  # before torch is imported: two threads would wait for each other, and nothing is to be looked for elsewhere
+    os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
 TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }}: {{ m['content'] }}</s>{% endfor %}"
