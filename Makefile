@@ -5,6 +5,8 @@
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
+TRAIN_STAMP := .venv-train/.setup-done
+FRAMEWORKS_STAMP := .venv-frameworks/.setup-done
 # Test processes at once.
 WORKERS ?= 2
 # Further arguments for pytest, such as ARGS="-k journal".
@@ -12,7 +14,7 @@ ARGS ?=
 
 .PHONY: help
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ── set up ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -21,6 +23,14 @@ setup: $(STAMP)  ## Make .venv with everything pinned (once; again when the pins
 
 $(STAMP): pyproject.toml scripts/setup.sh scripts/system-packages.sh $(wildcard requirements/*.txt)
 	@PYTHON="$(PYTHON)" scripts/setup.sh
+	@touch $@
+
+$(TRAIN_STAMP): $(STAMP) scripts/setup-train.sh
+	@scripts/setup-train.sh
+	@touch $@
+
+$(FRAMEWORKS_STAMP): $(STAMP) scripts/setup-frameworks.sh
+	@scripts/setup-frameworks.sh
 	@touch $@
 
 .PHONY: pins
@@ -62,6 +72,14 @@ layers: $(STAMP)  ## Check who imports whom
 unit: $(STAMP)  ## Run the tests only
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
+.PHONY: test-train
+test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-train
+	.venv-train/bin/pytest tests/training $(ARGS)
+
+.PHONY: test-frameworks
+test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
+	.venv-frameworks/bin/pytest tests/frameworks $(ARGS)
+
 .PHONY: fix
 fix: $(STAMP)  ## Format, and mend what ruff can mend
 	$(BIN)/ruff format .
@@ -81,5 +99,5 @@ dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environme
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-train .venv-frameworks dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks import (
+    adapters,
     analysis,
     best_of_n,
     cached,
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "analysis": analysis.main,
     "rewards_code": rewards_code.main,
     "best_of_n": best_of_n.main,
+    "adapters": adapters.main,
 }
 """Every benchmark with a goal, by name."""
 

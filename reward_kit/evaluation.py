@@ -1,20 +1,22 @@
-"""The SDK's verbs: `evaluate` runs a whole evaluation from Python."""
+"""The SDK's verbs: `evaluate` runs a whole evaluation from Python, `start_rl_job` starts a training."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reward_kit.config_models import load_config
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from reward_kit.generation.clients import ModelClient
+from reward_kit.integrations.rl_jobs import JobBackend, JobRequest, LocalBackend, RLJob
 from reward_kit.models import Sample
 from reward_kit.typed_interface import name_of
+from reward_kit.utils.module_loader import load_function
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "start_rl_job"]
 
 
 def evaluate(
@@ -60,3 +62,47 @@ def evaluate(
 def _label(reward: Callable[..., Any] | str) -> str:
     """How the config names the reward: by its path, or by where a function that was given came from."""
     return reward if isinstance(reward, str) else f"{reward.__module__}:{name_of(reward)}"
+
+
+def start_rl_job(
+    model: str | Path,
+    dataset: str | Path | Sequence[Mapping[str, Any]],
+    reward: str,
+    *,
+    output_dir: str | Path,
+    columns: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
+    method: Literal["grpo", "rloo"] = "grpo",
+    backend: str | JobBackend = "local",
+    **settings: Any,
+) -> RLJob:
+    """Start training `model` on `dataset` with the reward at an import path, and return a handle at once.
+
+    The handle has `status`, `logs()`, `wait()` and `cancel()`. The dataset is a directory, a file, a name, or rows with
+    a `prompt` each; `columns` says which of its columns fills which parameter of the reward. The local backend runs
+    `trl grpo` (or `rloo`) on this machine, which goes on when this process ends; another is given as an object or by
+    the import path of something that makes one. All other keywords are settings of the trainer.
+
+        job = start_rl_job("Qwen/Qwen3-0.6B", "sums.jsonl", "my_rewards:correct", output_dir="outputs/t", max_steps=200)
+        job.wait()
+    """
+    request = JobRequest(
+        model=str(model),
+        dataset=str(dataset) if isinstance(dataset, str | Path) else dataset,
+        reward=reward,
+        output_dir=Path(output_dir),
+        columns=columns,
+        params=params or {},
+        method=method,
+        settings=settings,
+    )
+    return _backend(backend).start(request)
+
+
+def _backend(given: str | JobBackend) -> JobBackend:
+    if not isinstance(given, str):
+        return given
+    if given == "local":
+        return LocalBackend()
+    made: JobBackend = load_function(given)()
+    return made

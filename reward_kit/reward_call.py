@@ -11,7 +11,7 @@ A payload is what one call needs, as plain data, so that it can cross into a wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from reward_kit.errors import ConfigError, RewardError, boundary
@@ -165,6 +165,12 @@ class RewardCall:
     def wants(self, name: str) -> bool:
         """Whether the reward names the parameter `name`, and the params do not fill it already."""
         return name in self._named and name not in self.params
+
+    def unfilled(self, columns: Collection[str]) -> list[str]:
+        """The parameters that must be given, and that neither the rollout, the params nor these columns fill."""
+        said = {"responses"} if self.mode == "batch" else {"response"}
+        given = {*RESERVED, *said, *self.params, *self._facts, *columns}
+        return [name for name in self._required if name not in given]
 
     # -- payloads
 

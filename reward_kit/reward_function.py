@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from pydantic import BaseModel
 
 from reward_kit.auth import get_fireworks_api_key, is_private_host
-from reward_kit.errors import AuthError, ConfigError, ItemError, RewardError, RewardTimeoutError
+from reward_kit.errors import AuthError, RewardError, RewardTimeoutError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.reward_call import (
     BatchScorer,
@@ -38,13 +38,15 @@ from reward_kit.reward_call import (
 )
 from reward_kit.typed_interface import as_result, reward_function
 
+if TYPE_CHECKING:
+    from reward_kit.integrations.trl import TRLAdapter
+
 __all__ = [
     "BatchScorer",
     "Payload",
     "PointwiseScorer",
     "RewardCall",
     "RewardFunction",
-    "TRLAdapter",
     "concurrency_of",
     "is_async",
     "load_scorer",
@@ -61,8 +63,6 @@ FIREWORKS_REWARDS = "https://api.fireworks.ai/v1"
 
 Turns = Sequence[Message | Mapping[str, Any]]
 """A conversation, as messages or as dicts."""
-
-_logger = logging.getLogger(__name__)
 
 
 class RewardFunction:
@@ -142,14 +142,34 @@ class RewardFunction:
         request = Request(endpoint, data=data, headers=_headers(endpoint), method="POST")
         return as_result(_answer_to(request, self.request_timeout), f"the reward at {endpoint}")
 
-    def get_trl_adapter(self) -> TRLAdapter:
-        """This reward as a trainer calls it: `f(prompts, completions=None, **columns) -> list[float | None]`."""
+    def get_trl_adapter(self, **options: Any) -> TRLAdapter:
+        """This reward as a trainer calls it: `f(prompts, completions=None, **columns) -> list[float | None]`.
+
+        The options are those of `TRLAdapter`: `on_error`, `workers`, `timeout`, `step_timeout`.
+        """
+        from reward_kit.integrations.trainer_batch import Reading
+        from reward_kit.integrations.trl import TRLAdapter
+
         name = self.name or (self._local.name if self._local is not None else "remote_reward")
-        call = self._local if self._local is not None else RewardCall(self)
-        return TRLAdapter(call, name=name, defaults=self.kwargs, prompt_is_ground_truth=True)
+        call = self._local if self._local is not None else RewardCall(_Awaited(self))
+        reading = Reading(call, defaults=self.kwargs, prompt_is_ground_truth=True)
+        return TRLAdapter(reading, **{"name": name, **options})
 
 
 # ── a reward behind an endpoint ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Awaited:
+    """A remote reward to be awaited, so that a trainer's completions are judged many at a time."""
+
+    _reward_function_concurrency = min(32, (os.cpu_count() or 1) + 4)
+    """As many as asyncio has threads: a call's time does not run while it waits for one."""
+
+    def __init__(self, reward: RewardFunction) -> None:
+        self._reward = reward
+
+    async def __call__(self, messages: list[dict[str, Any]], ground_truth: Any = None, **kwargs: Any) -> Any:
+        return await asyncio.to_thread(self._reward, messages, ground_truth, **kwargs)
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -215,124 +235,3 @@ def _jsonable(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     raise TypeError(f"{value!r} cannot be sent as JSON; give plain data.")
-
-
-# ── a reward inside a trainer ────────────────────────────────────────────────────────────────────────────────────────
-
-TRAINER_NAMES = frozenset({"completion_ids", "trainer_state", "log_extra", "log_metric"})
-"""What TRL passes beside the dataset's columns; handed on only to a reward that names it."""
-
-
-class TRLAdapter:
-    """A reward as TRL calls it. An item that cannot be judged is `None`, and the first such is logged.
-
-    Prompts and completions are texts or lists of messages; without completions, prompts are whole conversations. A
-    column is a list with one value an item; anything else is the same for all. It pickles if the reward does.
-    """
-
-    def __init__(
-        self,
-        call: RewardCall,
-        *,
-        name: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        defaults: Mapping[str, Any] | None = None,
-        prompt_is_ground_truth: bool = False,
-        user_message_fn: Callable[[Any], str] | None = None,
-        assistant_message_fn: Callable[[Any], str] | None = None,
-    ) -> None:
-        """Adapt `call`.
-
-        `columns` maps dataset columns to reward parameters; left out, every column is given by its own name, and
-        `solution` serves as ground truth too. `defaults` are given where the dataset has no such column.
-        """
-        self.__name__ = name or call.name
-        self._call = call
-        self._columns = columns
-        self._defaults = dict(defaults or {})
-        self._prompt_is_ground_truth = prompt_is_ground_truth
-        self._user_message_fn = user_message_fn
-        self._assistant_message_fn = assistant_message_fn
-        self.failures = 0
-        """Items that could not be judged so far."""
-
-    def __call__(
-        self, prompts: Sequence[Any], completions: Sequence[Any] | None = None, **columns: Any
-    ) -> list[float | None]:
-        """One score an item, in order."""
-        if completions is not None and len(completions) != len(prompts):
-            raise ValueError(f"{len(prompts)} prompts came with {len(completions)} completions; give one for each.")
-        pairs = zip(prompts, completions if completions is not None else [None] * len(prompts), strict=True)
-        shared, by_item = self._split(columns, len(prompts))
-        payloads = [
-            self._payload(
-                self._messages(prompt, completion), {**shared, **{name: by_item[name][i] for name in by_item}}
-            )
-            for i, (prompt, completion) in enumerate(pairs)
-        ]
-        if self._call.is_async:
-            return run_blocking(self._scores_async(payloads))
-        return [self._score(payload) for payload in payloads]
-
-    def _split(self, columns: Mapping[str, Any], size: int) -> tuple[dict[str, Any], dict[str, Sequence[Any]]]:
-        """What is the same for all items, and what each item has its own of."""
-        chosen = self._choose(columns)
-        by_item: dict[str, Sequence[Any]] = {
-            name: value for name, value in chosen.items() if isinstance(value, (list, tuple)) and len(value) == size
-        }
-        shared = {name: value for name, value in chosen.items() if name not in by_item}
-        return {**self._defaults, **shared}, by_item
-
-    def _choose(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        if self._columns is None:
-            return {n: v for n, v in columns.items() if n not in TRAINER_NAMES or self._call.wants(n)}
-        if missing := sorted(self._columns.keys() - columns.keys()):
-            raise ConfigError(
-                f"The dataset has no column {missing[0]!r}; there are {sorted(columns)}. "
-                "Correct dataset_to_reward_kwargs_map."
-            )
-        return {parameter: columns[column] for column, parameter in self._columns.items()}
-
-    def _messages(self, prompt: Any, completion: Any) -> list[Any]:
-        if self._user_message_fn is not None:
-            prompt = self._user_message_fn(prompt)
-        if self._assistant_message_fn is not None and completion is not None:
-            completion = self._assistant_message_fn(completion)
-        return [*_as_turns(prompt, "user"), *([] if completion is None else _as_turns(completion, "assistant"))]
-
-    def _payload(self, messages: list[Any], columns: dict[str, Any]) -> Payload:
-        ground_truth = columns.pop("ground_truth", None)
-        if ground_truth is None and self._columns is None:
-            ground_truth = columns.get("solution")
-        if ground_truth is None and self._prompt_is_ground_truth:
-            ground_truth = messages[:-1]
-        return Payload(messages=messages, ground_truth=ground_truth, columns=columns)
-
-    def _score(self, payload: Payload) -> float | None:
-        try:
-            return self._call.judge(payload).score
-        except ItemError as error:
-            self._note(error)
-            return None
-
-    async def _scores_async(self, payloads: Sequence[Payload]) -> list[float | None]:
-        async def score(payload: Payload) -> float | None:
-            try:
-                return (await self._call.judge_async(payload)).score
-            except ItemError as error:
-                self._note(error)
-                return None
-
-        return list(await asyncio.gather(*map(score, payloads)))
-
-    def _note(self, error: ItemError) -> None:
-        self.failures += 1
-        if self.failures == 1:
-            _logger.warning("%s; the trainer is given None for it. Further failures are only counted.", error)
-
-
-def _as_turns(value: Any, role: str) -> list[Any]:
-    """A text as one turn of `role`; a list of messages as it is."""
-    if isinstance(value, str):
-        return [{"role": role, "content": value}]
-    return list(value) if isinstance(value, (list, tuple)) else [value]

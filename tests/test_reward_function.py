@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import AuthError, RewardError, RewardTimeoutError
+from reward_kit.integrations.trl import TRLAdapter
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.reward_function import RewardFunction, TRLAdapter, reward_function
+from reward_kit.reward_function import RewardFunction, reward_function
 
 TURNS: Any = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
 
@@ -231,7 +232,7 @@ def test_columns_reach_the_reward_by_name_and_solution_is_the_ground_truth() -> 
         given.append(kwargs)
         return bool(messages[-1].text == ground_truth)
 
-    adapter = RewardFunction(func=reward, scale=3).get_trl_adapter()
+    adapter = RewardFunction(func=reward, scale=3).get_trl_adapter(workers=0)
     scores = adapter(prompts=["2+2?", "3+3?"], completions=["4", "7"], solution=["4", "6"], shared="x", **TRAINER)
     assert scores == [1.0, 0.0]
     assert given == [{"solution": truth, "shared": "x", "scale": 3} for truth in ("4", "6")]

@@ -10,7 +10,7 @@ from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.errors import ConfigError
 from reward_kit.execution.sandboxes import open_sandboxes
 from reward_kit.generation.judge import open_judge
-from reward_kit.reward_function import RewardCall
+from reward_kit.reward_call import RewardCall
 
 __all__ = ["open_resources"]
 

@@ -22,7 +22,7 @@ from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
-from reward_kit.reward_function import (
+from reward_kit.reward_call import (
     BatchScorer,
     Payload,
     PointwiseScorer,

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from reward_kit.integrations.scorers import NamedScore, accepted, as_reward, last_text
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.reward_function import run_blocking
+from reward_kit.reward_call import run_blocking
 from reward_kit.typed_interface import declares_messages, is_async, name_of, signature_of
 
 __all__ = ["reward_fn_to_scorer", "scorer_to_reward_fn"]

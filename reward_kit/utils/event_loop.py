@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["run_sync"]
+__all__ = ["new_loop", "run_sync"]
 
 T = TypeVar("T")
 
@@ -43,6 +43,12 @@ def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if errors:
         raise errors[0]
     return outcome[0]
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A fresh event loop, of the kind that `run_sync` uses."""
+    factory = _loop_factory()
+    return asyncio.new_event_loop() if factory is None else factory()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

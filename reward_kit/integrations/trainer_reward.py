@@ -1,0 +1,73 @@
+"""A reward for trainers that have no word for "not judged": they must be told what such a completion earns.
+
+verl, OpenRLHF, SkyRL, Tinker and their like take a number for each completion and know nothing else: a NaN would spoil
+the batch, and an exception may end the training. So `failed_score` is asked for, with no default: a number, which is
+what a completion that cannot be judged earns, or `None`, which lets the error out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from reward_kit.errors import ConfigError, RewardError
+from reward_kit.integrations.scoring import Scoring, Verdict
+from reward_kit.reward_call import Payload, RewardCall
+
+__all__ = ["TrainerReward"]
+
+_logger = logging.getLogger(__name__)
+
+
+class TrainerReward:
+    """Judges conversations one or many at a time, and always has a number to say. It pickles if the reward does."""
+
+    def __init__(
+        self,
+        reward: Callable[..., Any] | str,
+        *,
+        failed_score: float | None,
+        params: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Take a pointwise reward, or its import path, and its params; the options are those of `Scoring`."""
+        self.call = RewardCall(reward, params)
+        if self.call.mode == "batch":
+            raise ConfigError(
+                f"{self.call.name!r} judges all rollouts of a sample at once, and this trainer asks for one at a time. "
+                "Give a pointwise reward."
+            )
+        self.failed_score = failed_score
+        self._scoring = Scoring(self.call, **options)
+        self.failures = 0
+        """Completions that could not be judged so far."""
+
+    def payload(self, messages: Sequence[Any], ground_truth: Any, columns: Mapping[str, Any]) -> Payload:
+        """What is needed to judge one conversation. A column called `ground_truth` is no column."""
+        return Payload(messages=messages, ground_truth=ground_truth, columns=dict(columns))
+
+    def judge(self, payloads: Sequence[Payload]) -> list[Verdict]:
+        """One verdict a payload; its score is a number."""
+        return [self._settled(verdict) for (verdict,) in self._scoring.score(payloads)]
+
+    async def judge_async(self, payloads: Sequence[Payload]) -> list[Verdict]:
+        """The same, for an event loop."""
+        return [self._settled(verdict) for (verdict,) in await self._scoring.score_async(payloads)]
+
+    def close(self) -> None:
+        """End the worker processes now rather than with the trainer."""
+        self._scoring.close()
+
+    def _settled(self, verdict: Verdict) -> Verdict:
+        if verdict.score is not None:
+            return verdict
+        told = (verdict.error or "").rstrip(".")
+        if self.failed_score is None:
+            raise RewardError(f"{told}. Give a failed_score to have such a completion earn that instead.")
+        self.failures += 1
+        if self.failures == 1:
+            _logger.warning(
+                "%s. It earns %g (failed_score); further failures are only counted.", told, self.failed_score
+            )
+        return verdict._replace(score=self.failed_score)

@@ -1,0 +1,104 @@
+"""Many completions judged at once: where, how fast they give up, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.errors import ConfigError
+from reward_kit.integrations.scoring import Scoring
+from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.utils.background_loop import background_loop
+from tests.integrations import trainer_rewards
+
+
+def payloads(*texts: str) -> list[Payload]:
+    return [Payload(messages=[{"role": "assistant", "content": text}], ground_truth="a", columns={}) for text in texts]
+
+
+def scores(scoring: Scoring, *texts: str) -> list[float | None]:
+    return [verdict.score for (verdict,) in scoring.score(payloads(*texts))]
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return not Path(f"/proc/{process}/stat").exists() or " Z " not in Path(f"/proc/{process}/stat").read_text()
+
+
+def test_a_step_ends_in_time_whatever_hangs_and_the_next_one_is_not_held_up() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.perilous), workers=1, timeout=60, step_timeout=1.5)
+    assert scores(scoring, "fine") == [1.0]
+    verdicts = [verdict for (verdict,) in scoring.score(payloads(*["hang"] * 20))]
+    assert [verdict.score for verdict in verdicts] == [None] * 20
+    assert all("1.5 s" in (verdict.error or "") for verdict in verdicts)
+    assert scores(scoring, "fine") == [1.0]
+    scoring.close()
+
+
+def test_an_asynchronous_reward_has_a_deadline_too() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.slow_async), timeout=0.2)
+    (verdict,) = scoring.score(payloads("a"))[0]
+    assert verdict.score is None and "0.2 s" in (verdict.error or "")
+
+
+def test_the_rewards_own_timeout_is_kept_unless_another_is_given() -> None:
+    (verdict,) = Scoring(RewardCall(trainer_rewards.perilous), workers=1).score(payloads("hang"))[0]
+    assert "within 1 s" in (verdict.error or "")
+
+
+def test_workers_stay_between_steps_and_end_with_their_owner() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.process), workers=1)
+    first, second = scores(scoring, "a")[0], scores(scoring, "a")[0]
+    assert first == second and first is not None
+    scoring.close()
+    assert not alive(int(first))
+    third = scores(scoring, "a")[0]
+    assert third is not None and third != first
+    del scoring
+    gc.collect()
+    assert not alive(int(third))
+
+
+def test_a_copy_has_workers_of_its_own() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.process), workers=1)
+    copy: Scoring = pickle.loads(pickle.dumps(scoring))
+    assert scores(scoring, "a") != scores(copy, "a")
+
+
+def test_ranks_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1000")
+    assert Scoring(RewardCall(trainer_rewards.exact))._size == 1
+
+
+@pytest.mark.parametrize("wrong", [{"workers": -1}, {"timeout": -1.0}, {"step_timeout": 0.0}])
+def test_numbers_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="above zero"):
+        Scoring(RewardCall(trainer_rewards.exact), **wrong)
+
+
+def test_a_forked_child_has_a_loop_of_its_own() -> None:
+    code = """
+import os, sys
+from reward_kit.integrations.trl import create_trl_adapter
+adapter = create_trl_adapter("tests.integrations.trainer_rewards:exact", workers=1)
+assert adapter(["q"], ["a"], solution=["a"]) == [1.0]
+child = os.fork()
+if child == 0:
+    os._exit(0 if adapter(["q"], ["a"], solution=["a"]) == [1.0] else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60, cwd=Path(__file__).parents[2])
+
+
+def test_there_is_one_loop_a_process() -> None:
+    assert background_loop() is background_loop()
