@@ -113,6 +113,9 @@ def close(left: Value, right: Value) -> bool:
     """Whether two values are the same number: exactly for fractions, in all but the last digits otherwise."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return left == right
+    sizes = as_big(left).size(), as_big(right).size()
+    if sizes[0] and sizes[1] and abs(sizes[0].adjusted() - sizes[1].adjusted()) > 1:
+        return False
     return not left - right
 
 

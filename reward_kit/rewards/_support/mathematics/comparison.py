@@ -1,12 +1,12 @@
 """Compare two answers as read: numbers and expressions, lists and tuples, sets, equations, matrices.
 
-    same(gold, answer)
-      labels and chains     x = 3 says 3;  3 + 1 = 4 says 4;  f(n) = n^2 and f(m) = m^2 say the same
-      ± and alternatives    become lists
-      sets                  intervals, inequalities, builders     real_sets
-      sequences             ordered in brackets, any order without
-      equations             multiples of each other               identity.same_solutions
-      expressions           identity.same_expression
+same(gold, answer)
+  labels and chains     x = 3 says 3;  3 + 1 = 4 says 4;  f(n) = n^2 and f(m) = m^2 say the same
+  ± and alternatives    become lists
+  sets                  intervals, inequalities, builders     real_sets
+  sequences             ordered in brackets, any order without
+  equations             multiples of each other               identity.same_solutions
+  expressions           identity.same_expression
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Final
 
-from reward_kit.rewards._support.mathematics.big import Value, close
 from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
+from reward_kit.rewards._support.mathematics.expressions import number
 from reward_kit.rewards._support.mathematics.identity import (
     EXACT,
     Tolerance,
@@ -24,38 +24,35 @@ from reward_kit.rewards._support.mathematics.identity import (
     same_expression,
     same_solutions,
 )
-from reward_kit.rewards._support.mathematics.labels import bare, renamed, said, unlabelled
+from reward_kit.rewards._support.mathematics.labels import bare, renamed, renaming, said, unlabelled
 from reward_kit.rewards._support.mathematics.nodes import (
     Constant,
     Degrees,
     InBase,
-    Interval,
     Matrix,
     Measure,
     Negative,
     Node,
     Number,
     Percent,
-    PlusMinus,
     Product,
     Ratio,
     Relation,
     Sequence,
     Sum,
-    Symbol,
 )
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces
+from reward_kit.rewards._support.mathematics.signs import expanded
 from reward_kit.rewards._support.mathematics.vocabulary import UNIT_SIZES, singular
 
 __all__ = ["Comparison"]
 
 _MAX_UNORDERED: Final = 60
-_MAX_SIGNS: Final = 4
-_STRUCTURES: Final = (Sequence, Interval, Relation, Matrix)
+"""Items that are compared each with each."""
 
 
 class Comparison:
-    """Comparisons under one tolerance, within one budget of steps."""
+    """Comparisons under one tolerance."""
 
     def __init__(self, tolerance: Tolerance = EXACT) -> None:
         self._tolerance = tolerance
@@ -200,7 +197,7 @@ class Comparison:
         if len(gold.operands) != len(answer.operands):
             values = said(gold), said(answer)
             return None if values[0] is None or values[1] is None else self.same(values[0], values[1])
-        if len(gold.operands) > 2:  # noqa: PLR2004
+        if len(gold.operands) > 2:
             return self._in_order(gold.operands, answer.operands) or None
         return same_solutions(_difference(gold), _difference(answer))
 
@@ -274,7 +271,7 @@ class Comparison:
 
     def _brackets_agree(self, ours: Sequence, theirs: Sequence) -> bool:
         """(1, 3) and [1, 3] differ where they may be intervals; longer ones, and falling pairs, are tuples."""
-        if ours.opening == theirs.opening or len(ours.items) != 2:  # noqa: PLR2004
+        if ours.opening == theirs.opening or len(ours.items) != 2:
             return True
         low, high = (constant(item) for item in ours.items)
         rising = isinstance(low, Fraction) and isinstance(high, Fraction) and low < high
@@ -322,79 +319,6 @@ class Comparison:
         return self._in_order(cells, tuple(cell for row in right for cell in row))
 
 
-def renaming(label: Node, other: Node) -> dict[str, str] | None:
-    """How to rename the variables under `other` so that both labels name the same thing; `None` if they do not."""
-    ours, theirs = _label_parts(label), _label_parts(other)
-    if ours.arguments and theirs.arguments:
-        if len(ours.arguments) != len(theirs.arguments):
-            return None
-        return {given: right for right, given in zip(ours.arguments, theirs.arguments, strict=True) if given != right}
-    if ours.arguments or theirs.arguments or ours.name == theirs.name:
-        return {}  # f(x) = … and y = … are two ways to name a function
-    plain = len(ours.name) == len(theirs.name) == 1 and ours.name.lower() != theirs.name.lower()
-    return None if plain else {}
-
-
-class _Label:
-    __slots__ = ("arguments", "name")
-
-    def __init__(self, name: str, arguments: tuple[str, ...]) -> None:
-        self.name = name
-        self.arguments = arguments
-
-
-def _label_parts(label: Node) -> _Label:
-    from reward_kit.rewards._support.mathematics.nodes import Call
-
-    if isinstance(label, Call):
-        names = tuple(part.name for part in label.arguments if isinstance(part, Symbol))
-        return _Label(label.name, names if len(names) == len(label.arguments) else ())
-    return _Label(label.name if isinstance(label, Symbol) else repr(label), ())
-
-
-def expanded(node: Node) -> Node:
-    """A node with ± as the list of what it stands for; the signs of one expression go together, of items apart."""
-    if isinstance(node, Sequence) and node.opening in ("(", "[") and any(_has_sign(item) for item in node.items):
-        return _expanded_tuple(node)
-    if isinstance(node, Sequence) and any(_has_sign(item) for item in node.items):
-        items: list[Node] = []
-        for item in node.items:
-            found = expanded(item)
-            items += found.items if _has_sign(item) and isinstance(found, Sequence) else [found]
-        return Sequence(tuple(items), node.opening, node.closing)
-    if isinstance(node, Relation) and bare(node) is not None and _has_sign(node):
-        return expanded(unlabelled(node))
-    if isinstance(node, _STRUCTURES) or not _has_sign(node):
-        return node
-    return Sequence(tuple(_signed(node, sign) for sign in (1, -1)))
-
-
-def _expanded_tuple(node: Sequence) -> Node:
-    options: list[tuple[Node, ...]] = [()]
-    if sum(_has_sign(item) for item in node.items) > _MAX_SIGNS:
-        return node
-    for item in node.items:
-        choices = (_signed(item, 1), _signed(item, -1)) if _has_sign(item) else (item,)
-        options = [(*chosen, choice) for chosen in options for choice in choices]
-    return Sequence(tuple(Sequence(items, node.opening, node.closing) for items in options))
-
-
-def _has_sign(node: Node) -> bool:
-    return any(isinstance(part, PlusMinus) for part in parts(node))
-
-
-def _signed(node: Any, sign: int) -> Any:
-    """`node` with every ± read as its upper (1) or lower (-1) sign."""
-    if isinstance(node, PlusMinus):
-        right = _signed(node.right, sign)
-        term = right if sign * node.upper > 0 else Negative(right)
-        return term if node.left is None else Sum((_signed(node.left, sign), term))
-    if isinstance(node, tuple):
-        changed = [_signed(part, sign) for part in node]
-        return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
-    return node
-
-
 def _all(verdicts: Any) -> bool | None:
     known = True
     for verdict in verdicts:
@@ -421,8 +345,6 @@ def _infinity_sign(node: Node) -> int:
 
 
 def _split_groups(node: Number) -> Sequence:
-    from reward_kit.rewards._support.mathematics.expressions import number
-
     return Sequence(tuple(number(part) for part in node.grouped.split(",")))
 
 
@@ -458,8 +380,3 @@ def _rows(node: Node) -> list[tuple[Node, ...]] | None:
         nested = [item.items for item in node.items if isinstance(item, Sequence)]
         return nested if len(nested) == len(node.items) and nested else [node.items]
     return None
-
-
-def equal_values(left: Value, right: Value) -> bool:
-    """Whether two values are equal."""
-    return close(left, right)

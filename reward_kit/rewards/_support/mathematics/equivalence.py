@@ -7,14 +7,20 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from reward_kit.rewards._support.mathematics.big import Undecided
+from reward_kit.rewards._support.answers import unboxed
+from reward_kit.rewards._support.mathematics.big import Undecided, as_big, is_real
 from reward_kit.rewards._support.mathematics.comparison import Comparison
-from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, same_number
+from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, constant, same_number
+from reward_kit.rewards._support.mathematics.labels import said
+from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
+from reward_kit.rewards._support.mathematics.nodes import Relation
 from reward_kit.rewards._support.mathematics.parser import Reading, read_answer
-from reward_kit.rewards._support.mathematics.plain_numbers import plain_number
+from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
 from reward_kit.rewards._support.mathematics.tokens import Unreadable
 from reward_kit.rewards._support.mathematics.words import (
@@ -27,10 +33,12 @@ from reward_kit.rewards._support.mathematics.words import (
     written,
 )
 
-__all__ = ["equivalent"]
+__all__ = ["equivalent", "readable", "value_of"]
 
 _KEPT_VERDICTS: Final = 16_384
-_KEPT_READINGS: Final = 4_096
+_KEPT_READINGS: Final = 2_048
+_WORTH_KEEPING: Final = 600
+"""Longer pairs are not kept: they seldom come again."""
 
 
 def equivalent(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | None:
@@ -39,7 +47,30 @@ def equivalent(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | N
         return True
     if len(gold) > MAX_LENGTH or len(answer) > MAX_LENGTH:
         return None
-    return _kept(gold, answer, tolerance)
+    short = len(gold) + len(answer) <= _WORTH_KEEPING
+    return (_kept if short else _kept.__wrapped__)(gold, answer, tolerance)
+
+
+def readable(text: str) -> bool:
+    """Whether `text` is understood: as mathematics, as words or as a choice."""
+    if len(text) > MAX_LENGTH:
+        return False
+    return is_prose(text) or _read(unboxed(text)) is not None or choice(text) is not None
+
+
+def value_of(text: str) -> float | None:
+    """The number that `text` is, or the only one that it states; infinite where it does not fit a float."""
+    reading = _read(text) or _read(stated_number(text[:MAX_LENGTH]) or "")
+    node = reading.node if reading is not None else None
+    if isinstance(node, Relation):
+        node = said(node)
+    value = constant(node) if node is not None else None
+    if value is None or not is_real(value):
+        return None
+    try:
+        return float(value if isinstance(value, Fraction) else value.re)
+    except OverflowError:
+        return math.inf if as_big(value).re > 0 else -math.inf
 
 
 @lru_cache(_KEPT_VERDICTS)
@@ -50,32 +81,50 @@ def _kept(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
             return True
         if not right.grouped and not given.grouped:
             return False
+    if _same_number_elsewhere(gold, answer):
+        return True
     return _judged(gold, answer, tolerance)
 
 
+def _same_number_elsewhere(gold: str, answer: str) -> bool:
+    """Whether two numbers are the same with the separators of another country."""
+    for text, other in ((gold, answer), (answer, gold)):
+        found = foreign_number(text)
+        if found is not None:
+            number = plain_number(other)
+            return number is not None and number.value == found
+    return False
+
+
 def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
-    if written(gold) == written(answer):
-        return True
+    gold, answer = unboxed(gold), unboxed(answer)
     if (chosen := _choices(gold, answer)) is not None:
         return chosen
+    verdict = _understood(gold, answer, tolerance)
+    if verdict is not None:
+        return verdict
+    if written(gold) == written(answer):
+        return True
+    return ask(gold, answer) if worth_asking(gold) and worth_asking(answer) else None
+
+
+def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     right, given = _read(gold), _read(answer)
     if right is not None and given is not None:
-        verdict = _compared(right, given, tolerance)
-        if verdict is not None:
-            return verdict
-    elif is_prose(gold) and same_words(gold, answer):
-        return True
-    elif right is not None:
-        return _from_words(right, answer, tolerance)
-    elif is_prose(gold):
-        return False
-    return None
+        return _compared(right, given, tolerance)
+    if is_prose(gold):
+        return same_words(gold, answer)
+    if right is None and (told := conclusion(gold)) is not None:
+        right = _read(told)
+        if right is not None and given is not None:
+            return _compared(right, given, tolerance)
+    return None if right is None else _from_words(right, answer, tolerance)
 
 
 def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | None:
     """What an answer in words says, compared; an answer in words that says nothing comparable is another one."""
-    for said in (stated_number(answer), conclusion(answer)):
-        given = _read(said) if said is not None else None
+    for told in (stated_number(answer), conclusion(answer)):
+        given = _read(told) if told is not None else None
         if given is not None:
             return _compared(right, given, tolerance)
     return False if wordy(answer) or is_prose(answer) else None
@@ -101,8 +150,12 @@ def _choices(gold: str, answer: str) -> bool | None:
     return right[0] == given[0]
 
 
-@lru_cache(_KEPT_READINGS)
 def _read(text: str) -> Reading | None:
+    return (_kept_reading if len(text) <= _WORTH_KEEPING // 2 else _kept_reading.__wrapped__)(text)
+
+
+@lru_cache(_KEPT_READINGS)
+def _kept_reading(text: str) -> Reading | None:
     try:
         return read_answer(text)
     except (Unreadable, RecursionError):

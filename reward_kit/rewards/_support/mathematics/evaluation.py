@@ -35,7 +35,8 @@ __all__ = ["POINTS", "WHOLE_POINTS", "Point", "evaluate", "opaque", "parts", "sy
 
 _MAX_BITS: Final = 200_000
 _RANGES: Final = (
-    (97, 245), (-245, -30), (8, 90), (300, 1100), (20, 80), (10, 95), (-1100, -300), (-95, -5), (-250, 250), (5000, 9000),
+    (97, 245), (-245, -30), (8, 90), (300, 1100), (20, 80), (10, 95), (-1100, -300), (-95, -5), (-250, 250),
+    (5000, 9000),
 )  # fmt: skip
 """Numerators over 97: where the variables of each point lie. Both signs, small and large, and one of mixed signs."""
 POINTS: Final = len(_RANGES)
@@ -206,7 +207,7 @@ def _hidden(node: Opaque, point: Point) -> Value:
 
 
 def _ratio(node: Ratio, point: Point) -> Value:
-    if len(node.parts) != 2:  # noqa: PLR2004
+    if len(node.parts) != 2:
         raise Undecided("a ratio of more than two")
     return _quotient(Quotient(*node.parts), point)
 

@@ -1,10 +1,10 @@
 r"""Read expressions: a recursive descent over tokens, one method a level.
 
-    sum      a + b - c ± d
-    product  a b * c / d
-    signed   -a
-    postfix  a^b   a!   a%   a°
-    atom     numbers, symbols, functions, \frac, \sqrt, |a|, brackets
+sum      a + b - c ± d
+product  a b * c / d
+signed   -a
+postfix  a^b   a!   a%   a°
+atom     numbers, symbols, functions, \frac, \sqrt, |a|, brackets
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
     Symbol,
 )
+from reward_kit.rewards._support.mathematics.stream import TokenStream
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
 
-__all__ = ["MAX_DEPTH", "ExpressionParser", "number"]
+__all__ = ["ExpressionParser", "number"]
 
-MAX_DEPTH: Final = 60
-"""Deeper nesting is not read."""
 _MAX_POWER_OF_TEN: Final = 4_000
 _BARS: Final = {"lvert": "rvert", "vert": "vert", "lVert": "rVert"}
 _ROUNDING: Final = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
@@ -46,7 +45,20 @@ _FUNCTION_LETTERS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset({"number", "symbol", "constant", "function"})
 _STARTING_MARKS: Final = frozenset({"(", "[", "{", "\\{"})
 _STARTING_COMMANDS: Final = frozenset(
-    {"frac", "dfrac", "tfrac", "cfrac", "langle", "begin", "mathbb", "emptyset", "varnothing", *_BARS, *_ROUNDING, *_OPAQUE}
+    {
+        "frac",
+        "dfrac",
+        "tfrac",
+        "cfrac",
+        "langle",
+        "begin",
+        "mathbb",
+        "emptyset",
+        "varnothing",
+        *_BARS,
+        *_ROUNDING,
+        *_OPAQUE,
+    }
 )
 _MAX_SPELLED_BASE: Final = 36
 
@@ -68,13 +80,11 @@ def number(text: str) -> Number:
     return Number(value, max(0, len(decimals) - exponent), len((whole + decimals).lstrip("0")), grouped)
 
 
-class ExpressionParser(ABC):
-    """Tokens with a position, and the levels of an expression."""
+class ExpressionParser(TokenStream, ABC):
+    """The levels of an expression."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._at = 0
-        self._depth = 0
+        super().__init__(tokens)
         self._bars = 0
         """How many `|` are open: the next one closes."""
 
@@ -85,36 +95,6 @@ class ExpressionParser(ABC):
     @abstractmethod
     def environment(self) -> Node:
         r"""The matrix after a `\\begin`."""
-
-    # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _peek(self, ahead: int = 0) -> Token:
-        at = self._at + ahead
-        return self._tokens[at] if at < len(self._tokens) else END
-
-    def _next(self) -> Token:
-        token = self._peek()
-        self._at += 1
-        return token
-
-    def _is(self, text: str, ahead: int = 0) -> bool:
-        token = self._peek(ahead)
-        return token.text == text and token.kind in ("mark", "command")
-
-    def _accept(self, text: str) -> bool:
-        if self._is(text):
-            self._at += 1
-            return True
-        return False
-
-    def _expect(self, text: str) -> None:
-        if not self._accept(text):
-            raise Unreadable(f"expected {text!r} and found {self._peek().text!r}")
-
-    def _deeper(self) -> None:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise Unreadable("nested too deeply")
 
     # ── levels ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -150,10 +130,10 @@ class ExpressionParser(ABC):
         node = self.signed()
         while True:
             token = self._peek()
-            if token.kind == "mark" and token.text == "*" or token.kind == "command" and token.text in _TIMES:
+            if (token.kind == "mark" and token.text == "*") or (token.kind == "command" and token.text in _TIMES):
                 self._at += 1
                 node = _times(node, self.signed())
-            elif token.kind == "mark" and token.text == "/" or token.kind == "command" and token.text == "div":
+            elif (token.kind == "mark" and token.text == "/") or (token.kind == "command" and token.text == "div"):
                 if self._peek(1).kind == "word":
                     return node  # a unit: 65 /h
                 self._at += 1
@@ -165,7 +145,12 @@ class ExpressionParser(ABC):
 
     def _implicit(self, node: Node) -> Node:
         token = self._peek()
-        if isinstance(node, Number) and node.decimals is None and token.kind == "command" and token.text.endswith("frac"):
+        if (
+            isinstance(node, Number)
+            and node.decimals is None
+            and token.kind == "command"
+            and token.text.endswith("frac")
+        ):
             part = self.postfix()
             if isinstance(part, Quotient) and isinstance(part.over, Number) and isinstance(part.under, Number):
                 return Sum((node, part))
@@ -189,7 +174,7 @@ class ExpressionParser(ABC):
         if token.kind in _STARTS:
             return True
         if token.kind == "mark":
-            return token.text in _STARTING_MARKS or token.text == "|" and not self._bars
+            return token.text in _STARTING_MARKS or (token.text == "|" and not self._bars)
         return token.kind == "command" and token.text in _STARTING_COMMANDS
 
     def signed(self) -> Node:
@@ -260,7 +245,7 @@ class ExpressionParser(ABC):
 
     def _in_base(self, digits: str) -> Node:
         base = self._subscript()
-        if not digits.isdigit() or not base.isdigit() or not 2 <= int(base[:3]) <= _MAX_SPELLED_BASE:  # noqa: PLR2004
+        if not digits.isdigit() or not base.isdigit() or not 2 <= int(base[:3]) <= _MAX_SPELLED_BASE:
             raise Unreadable("a subscript of a number")
         return InBase(digits, int(base))
 
@@ -284,8 +269,8 @@ class ExpressionParser(ABC):
         inside = self.bracketed()
         arguments = inside.items if isinstance(inside, Sequence) else (inside,)
         plain = all(isinstance(argument, Symbol | Number) for argument in arguments)
-        labels = plain and (self._peek().kind == "relation" or name.isupper() and (self._is(",") or self._is(")")))
-        several = name in ("C", "P") and len(arguments) == 2  # noqa: PLR2004 - n choose k
+        labels = plain and (self._peek().kind == "relation" or (name.isupper() and (self._is(",") or self._is(")"))))
+        several = name in ("C", "P") and len(arguments) == 2
         if name[0] in _FUNCTION_LETTERS or labels or several:
             return arguments
         self._at = start
@@ -348,7 +333,7 @@ class ExpressionParser(ABC):
     def _two(self) -> tuple[Node, Node]:
         if self._is("("):
             inside = self.bracketed()
-            if isinstance(inside, Sequence) and len(inside.items) == 2:  # noqa: PLR2004
+            if isinstance(inside, Sequence) and len(inside.items) == 2:
                 return inside.items[0], inside.items[1]
             raise Unreadable("not two arguments")
         return self._group(), self._group()
@@ -415,7 +400,7 @@ class ExpressionParser(ABC):
         while self._peek() is not END:
             token = self._peek()
             depth += (token.text in ("(", "[", "{", "\\{")) - (token.text in (")", "]", "}", "\\}"))
-            if depth < 0 or not depth and (token.kind in ("relation", "conjunction") or token.text in (",", ";")):
+            if depth < 0 or (not depth and (token.kind in ("relation", "conjunction") or token.text in (",", ";"))):
                 break
             parts.append(token.text)
             self._at += 1

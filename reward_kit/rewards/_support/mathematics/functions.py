@@ -16,7 +16,7 @@ from typing import Final
 
 from reward_kit.rewards._support.mathematics.big import DIGITS, ZERO, Big, Undecided, Value, as_big, context, is_real
 
-__all__ = ["E", "FUNCTIONS", "PI", "binomial", "factorial", "logarithm", "power", "root"]
+__all__ = ["FUNCTIONS", "PI", "E", "binomial", "factorial", "logarithm", "power", "root"]
 
 MAX_BITS: Final = 60_000
 """The longest whole number that is kept exactly."""
@@ -84,10 +84,10 @@ def root(value: Value, degree: int) -> Value:
         size = as_big(value).re
         if size < 0 and degree % 2:
             return -as_big(root(Big(size.copy_negate()), degree))
-        positive = context.sqrt(size.copy_abs()) if degree == 2 else _positive_root(size.copy_abs(), degree)  # noqa: PLR2004
+        positive = context.sqrt(size.copy_abs()) if degree == 2 else _positive_root(size.copy_abs(), degree)
         if size > 0:
             return Big(positive)
-        if degree == 2:  # noqa: PLR2004 - a square root
+        if degree == 2:
             return Big(ZERO, positive)
     return exponential(Fraction(1, degree) * logarithm(value))
 
@@ -100,9 +100,9 @@ def _exact_root(value: Fraction, degree: int) -> Fraction | None:
 
 
 def _whole_root(number: int, degree: int) -> int | None:
-    if degree == 2:  # noqa: PLR2004 - a square root
+    if degree == 2:
         found = math.isqrt(number)
-    elif number.bit_length() < 1000:  # noqa: PLR2004 - the range of a float
+    elif number.bit_length() < 1000:
         found = round(number ** (1 / degree))
     else:
         return None
@@ -122,7 +122,7 @@ def exponential(value: Value) -> Value:
     if not value:
         return Fraction(1)
     big = as_big(value)
-    size = _checked(context.exp(big.re)) if big.re.adjusted() < 19 else _out_of_bounds()  # noqa: PLR2004
+    size = _checked(context.exp(big.re)) if big.re.adjusted() < 19 else _out_of_bounds()
     if not big.im:
         return Big(size)
     sine, cosine = _circle(big.im)
@@ -216,8 +216,8 @@ def _plain(value: Decimal) -> Value:
 
 
 def _arcsine(value: Value) -> Value:
-    if value in (1, -1):
-        return PI * Fraction(value) * _HALF  # type: ignore[arg-type]
+    if isinstance(value, Fraction) and value in (1, -1):
+        return PI * value * _HALF
     return _arctan(value / root(Fraction(1) - value * value, 2))
 
 
@@ -255,7 +255,7 @@ def _factorial(number: int) -> int:
 def binomial(n: Value, k: Value) -> Value:
     """n choose k, of moderate whole numbers."""
     both = isinstance(n, Fraction) and isinstance(k, Fraction)
-    if not both or n.denominator != 1 or k.denominator != 1 or not 0 <= k or not 0 <= n <= _MAX_FACTORIAL:  # type: ignore[union-attr,operator]
+    if not both or n.denominator != 1 or k.denominator != 1 or not k >= 0 or not 0 <= n <= _MAX_FACTORIAL:  # type: ignore[union-attr,operator]
         raise Undecided("a binomial coefficient of something else than moderate whole numbers")
     return Fraction(math.comb(int(n), int(k)))  # type: ignore[arg-type]
 
@@ -270,7 +270,9 @@ def _floor(value: Value) -> Value:
     if value.im or value.re.adjusted() > DIGITS // 2:
         raise Undecided("the floor of a number that is too large, or not real")
     nearest = value.re.to_integral_value()
-    if context.subtract(value.re, nearest).copy_abs() < Decimal(10) ** (-DIGITS // 2):  # a whole number but for rounding
+    if context.subtract(value.re, nearest).copy_abs() < Decimal(10) ** (
+        -DIGITS // 2
+    ):  # a whole number but for rounding
         return Fraction(int(nearest))
     return Fraction(math.floor(value.re))
 

@@ -10,8 +10,26 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from reward_kit.rewards._support.mathematics.big import Undecided, Value, as_big, close, is_real
-from reward_kit.rewards._support.mathematics.evaluation import POINTS, WHOLE_POINTS, Point, evaluate, opaque, parts, symbols
-from reward_kit.rewards._support.mathematics.nodes import Call, Constant, Negative, Node, Number, Quotient
+from reward_kit.rewards._support.mathematics.evaluation import (
+    POINTS,
+    WHOLE_POINTS,
+    Point,
+    evaluate,
+    opaque,
+    parts,
+    symbols,
+)
+from reward_kit.rewards._support.mathematics.nodes import (
+    Call,
+    Constant,
+    Degrees,
+    Measure,
+    Negative,
+    Node,
+    Number,
+    Percent,
+    Quotient,
+)
 
 __all__ = ["EXACT", "Tolerance", "constant", "same_direction", "same_expression", "same_number", "same_solutions"]
 
@@ -91,9 +109,9 @@ def _same_at_points(gold: Node, answer: Node, *, imaginary: bool, common_log: bo
         elif both_complex:
             complex_differed += 1
     # Where a formula is not real at most points, its complex values speak for it.
-    if complex_differed and agreed < 2:  # noqa: PLR2004
+    if complex_differed and agreed < 2:
         return False
-    return True if agreed + complex_agreed >= 2 else None  # noqa: PLR2004
+    return True if agreed + complex_agreed >= 2 else None
 
 
 class _Found(NamedTuple):
@@ -129,7 +147,9 @@ def same_number(gold: Value, given: Value, gold_node: Node, answer_node: Node, t
         return False
     difference = abs(Fraction(as_big(gold - given).re))
     size = abs(Fraction(as_big(gold).re))
-    return _printed(difference, size, written) or not both_whole and _rounded(difference, size, written, tolerance, gold)
+    return _printed(difference, size, written) or (
+        not both_whole and _rounded(difference, size, written, tolerance, gold)
+    )
 
 
 def _printed(difference: Fraction, size: Fraction, written: list[Number]) -> bool:
@@ -142,9 +162,7 @@ def _printed(difference: Fraction, size: Fraction, written: list[Number]) -> boo
     return False
 
 
-def _rounded(
-    difference: Fraction, size: Fraction, written: list[Number], tolerance: Tolerance, gold: Value
-) -> bool:
+def _rounded(difference: Fraction, size: Fraction, written: list[Number], tolerance: Tolerance, gold: Value) -> bool:
     if difference <= Fraction(tolerance.absolute):
         return True
     if _whole(gold) or not written or difference > Fraction(tolerance.relative) * size:
@@ -161,7 +179,7 @@ def _decimal(node: Node) -> Number | None:
         under = node.under.value.numerator
         binary = under >= _SMALLEST_BINARY and not under & (under - 1)
         return Number(node.over.value, _FLOAT_DIGITS, _FLOAT_DIGITS) if binary else None
-    if hasattr(node, "value") and not isinstance(node, Number):
+    if isinstance(node, Percent | Degrees | Measure):
         return _decimal(node.value)
     return node if isinstance(node, Number) and node.decimals is not None else None
 
@@ -235,9 +253,7 @@ def _solves_each_other(gold: Node, answer: Node) -> bool | None:
 
 def _solution(node: Node, name: str, index: int) -> Value:
     """The value of `name` at which `node` is zero, if it is linear in it."""
-    at_zero, at_one, at_two = (
-        evaluate(node, Point(index, values={name: Fraction(value)})) for value in (1, 2, 3)
-    )
+    at_zero, at_one, at_two = (evaluate(node, Point(index, values={name: Fraction(value)})) for value in (1, 2, 3))
     slope = at_one - at_zero
     if not slope or not close(at_two - at_one, slope):
         raise Undecided("not linear")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reward_kit.rewards._support.mathematics.evaluation import symbols
 from reward_kit.rewards._support.mathematics.functions import FUNCTIONS
@@ -18,7 +18,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Symbol,
 )
 
-__all__ = ["bare", "renamed", "said", "unlabelled"]
+__all__ = ["bare", "renamed", "renaming", "said", "unlabelled"]
 
 _SAYS: Final = frozenset({"=", "≈", "∈", "≡"})
 _KNOWN: Final = frozenset(FUNCTIONS) | {"root", "binom", "factorial", "max", "min", "gcd", "lcm"}
@@ -38,7 +38,7 @@ def said(relation: Relation) -> Node | None:
     """What a relation says when all it does is to name or to compute something; `None` otherwise."""
     if any(operator not in _SAYS for operator in relation.operators):
         return None
-    computed = not symbols(relation.operands[0]) and "∈" not in relation.operators
+    computed = not symbols(relation) and "∈" not in relation.operators
     if bare(relation) is None and not computed:
         return None
     return unlabelled(relation)
@@ -65,11 +65,36 @@ def renamed(node: Any, changes: dict[str, str]) -> Any:
     return node
 
 
+def renaming(label: Node, other: Node) -> dict[str, str] | None:
+    """How to rename the variables under `other` so that both labels name the same thing; `None` if they do not."""
+    ours, theirs = _label_parts(label), _label_parts(other)
+    if ours.arguments and theirs.arguments:
+        if len(ours.arguments) != len(theirs.arguments):
+            return None
+        return {given: right for right, given in zip(ours.arguments, theirs.arguments, strict=True) if given != right}
+    if ours.arguments or theirs.arguments or ours.name == theirs.name:
+        return {}  # f(x) = … and y = … are two ways to name a function
+    plain = len(ours.name) == len(theirs.name) == 1 and ours.name.lower() != theirs.name.lower()
+    return None if plain else {}
+
+
+class _Label(NamedTuple):
+    name: str
+    arguments: tuple[str, ...]
+
+
+def _label_parts(label: Node) -> _Label:
+    if isinstance(label, Call):
+        names = tuple(part.name for part in label.arguments if isinstance(part, Symbol))
+        return _Label(label.name, names if len(names) == len(label.arguments) else ())
+    return _Label(label.name if isinstance(label, Symbol) else repr(label), ())
+
+
 def _is_name(node: Node) -> bool:
     if isinstance(node, Symbol):
         return True
     if isinstance(node, Call):
-        return node.name not in _KNOWN or node.name == "abs" and _is_name(node.arguments[0])
+        return node.name not in _KNOWN or (node.name == "abs" and _is_name(node.arguments[0]))
     if isinstance(node, Measure):
         return _is_name(node.value)
     if isinstance(node, Sequence):

@@ -47,8 +47,8 @@ _FACTORS: Final = {
     "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
 }  # fmt: skip
 _NOT_UNITS: Final = frozenset(
-    "not or than least most more less about approximately cannot can is are was were if does do no only error none null "
-    "true false undefined infinite".split()
+    "not or than least most more less about approximately cannot can is are was were if does do no only error none "
+    "null true false undefined infinite".split()
 )
 _MAX_UNIT_TOKENS: Final = 9
 _LONGEST_GLUED: Final = 12
@@ -153,8 +153,8 @@ class AnswerParser(ExpressionParser):
         found = False
         while True:
             token = self._peek()
-            apart = token.kind == "conjunction" or token.kind == "mark" and token.text in (",", ";", "\\\\")
-            if token.text == "\\\\" and self._inside == "begin" or not apart:
+            apart = token.kind == "conjunction" or (token.kind == "mark" and token.text in (",", ";", "\\\\"))
+            if (token.text == "\\\\" and self._inside == "begin") or not apart:
                 return found
             found = True
             self._at += 1
@@ -176,7 +176,7 @@ class AnswerParser(ExpressionParser):
     def _skip_label(self) -> None:
         """`Minimum:`, `Maximum =`, `Sequence 1:`, `lower_bound:`."""
         ahead = 0
-        while self._peek(ahead).kind in ("word", "number") or ahead and self._is("_", ahead):
+        while self._peek(ahead).kind in ("word", "number") or (ahead and self._is("_", ahead)):
             ahead += 1
         words = any(self._peek(index).kind == "word" for index in range(ahead))
         if words and (self._is(":", ahead) or self._peek(ahead) == Token("relation", "=", self._peek(ahead).spaced)):
@@ -225,7 +225,7 @@ class AnswerParser(ExpressionParser):
             return token.text in "/^*{}-°"
         if token.kind == "number":
             return token.text in ("1", "2", "3")
-        return token.kind == "symbol" and token.text in UNIT_LETTERS or token.text in ("cdot", "times")
+        return (token.kind == "symbol" and token.text in UNIT_LETTERS) or token.text in ("cdot", "times")
 
     def _with_unit(self, node: Node) -> Node:
         words: list[str] = []
@@ -347,11 +347,13 @@ def _measured(node: Node, words: list[str]) -> Node:
 
 
 def _bracketed(items: list[Node], rows: list[int], opening: str, closing: str) -> Node:
+    if len(items) == 1 and isinstance(items[0], Matrix):
+        return items[0]
     if len(items) == 1 and opening in "({" and closing in ")}":
         return Sequence((items[0],), opening, closing) if isinstance(items[0], Sequence) else _one(items[0], opening)
     if opening == "[" and len(rows) > 1 and max(rows) > 1 and len(set(rows)) == 1:
         return Matrix(tuple(_split(items, rows)))
-    two = len(items) == 2  # noqa: PLR2004
+    two = len(items) == 2
     if two and (opening + closing in ("(]", "[)") or any(_is_infinite(item) for item in items)):
         return Interval(items[0], items[1], opening, closing)
     return Sequence(tuple(items), opening, closing)
@@ -382,10 +384,10 @@ def _ungrouped(items: list[Node]) -> list[Node]:
 
 
 def _is_infinite(node: Node) -> bool:
-    return node == Constant("inf") or isinstance(node, Negative) and node.value == Constant("inf")
+    return node == Constant("inf") or (isinstance(node, Negative) and node.value == Constant("inf"))
 
 
 def _is_clock(tokens: list[Token]) -> bool:
     parts = [token.text for token in tokens if token.text != ":"]
     later = parts[1:]
-    return all(part.isdigit() for part in parts) and bool(later) and all(len(part) == 2 for part in later)  # noqa: PLR2004
+    return all(part.isdigit() for part in parts) and bool(later) and all(len(part) == 2 for part in later)

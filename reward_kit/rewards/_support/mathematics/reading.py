@@ -6,6 +6,7 @@ The result still is LaTeX-like text, for the tokeniser. `⟦…⟧` marks what s
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["MAX_LENGTH", "TEXT_CLOSE", "TEXT_OPEN", "plain"]
@@ -48,7 +49,8 @@ _UNICODE: Final = str.maketrans(
         "∀": "\\forall ", "∃": "\\exists ", "∑": "\\sum ", "∫": "\\int ", "∏": "\\prod ", "…": "\\ldots ",
         "⋯": "\\ldots ", "∧": "\\land ", "∨": "\\lor ", "→": "\\to ", "⇒": "\\implies ", "∣": "|", "｜": "|",
         "（": "(", "）": ")", "［": "[", "］": "]", "，": ",", "、": ",", "；": ";", "：": ":", "＝": "=", "＜": "<",
-        "＞": ">", "＋": "+", "％": "%", "。": ".", "⌊": "\\lfloor ", "⌋": "\\rfloor ", "⌈": "\\lceil ", "⌉": "\\rceil ",
+        "＞": ">", "＋": "+", "％": "%", "。": ".",
+        "⌊": "\\lfloor ", "⌋": "\\rfloor ", "⌈": "\\lceil ", "⌉": "\\rceil ",
         "𝑒": "e", "ℯ": "e", "ⅈ": "i", "∠": "", "△": "\\triangle ", "\t": " ", "\r": " ",
     }
 )  # fmt: skip
@@ -80,25 +82,54 @@ _TYPOGRAPHY: Final = re.compile(
     r"\\\\|\\(?:left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
     r"|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|thinspace|negthinspace|medspace|thickspace)"
     r"(?![a-zA-Z])"
-    r"|\\(?:quad|qquad|hspace\s{0,2}\{[^{}]*\}|phantom\s{0,2}\{[^{}]*\}|allowbreak|enspace)(?![a-zA-Z])"
+    r"|\\q?quad|\\(?:hspace\s{0,2}\{[^{}]*\}|phantom\s{0,2}\{[^{}]*\}|allowbreak|enspace)(?![a-zA-Z])"
     r"|\\[,;:!> ]|~|\\(?:\(|\)|\[|\])|\$"
 )
 _SPACING: Final = {"\\\\": "\\\\", "\\!": "", "$": ""}
 """What some typography becomes; all other becomes a space."""
-_DEGREE: Final = re.compile(r"\^\s{0,2}(?:\{\s{0,2}\\(?:circ|degree)\s{0,2}\}|\\(?:circ|degree)(?![a-zA-Z]))|\\degree\b")
+_DEGREE: Final = re.compile(
+    r"\^\s{0,2}(?:\{\s{0,2}\\(?:circ|degree)\s{0,2}\}|\\(?:circ|degree)(?![a-zA-Z]))|\\degree\b"
+)
 _THOUSANDS: Final = re.compile(r"(?<=\d)(?:\{,\}|,\\!\s?|\\,|\\!,|\\thinspace\s?)(?=\d{3}(?!\d))")
 _HTML: Final = re.compile(r"<(/?)(su[pb])>")
-_BRACED_WORD: Final = re.compile(r"(?<=[\d)])(?<!frac\d)\s?\{\s{0,2}(/[A-Za-z]+|[A-Za-z]{2}[A-Za-z ./]*)\}")
-_ORDINAL: Final = re.compile(rf"(?<=\d)(?:\s?\^?\s?\{{?\s?[{TEXT_OPEN}]?(?:st|nd|rd|th)[{TEXT_CLOSE}]?\s?\}}?)(?![a-zA-Z])")
+_BRACED_WORD: Final = re.compile(
+    r"(?<=[\d)])(?<!frac\d)\s?\{\s{0,2}(/[A-Za-z]+|[A-Za-z]{2}[A-Za-z ./]*|[mshglLNJWVAKCF])\}"
+)
+_ORDINAL: Final = re.compile(
+    rf"(?<=\d)(?:\s?\^?\s?\{{?\s?[{TEXT_OPEN}]?(?:st|nd|rd|th)[{TEXT_CLOSE}]?\s?\}}?)(?![a-zA-Z])"
+)
 _BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,4}(?=\{)")
 _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MODULE_E: Final = re.compile(r"\b(?:math|Math|np|numpy)\.[eE]\b")
 _MODULE: Final = re.compile(r"\b(?:math|Math|np|numpy|sympy|sp|cmath)\.(?=[A-Za-z])")
 _TAIL: Final = " \n.,;:"
+_WORTH_KEEPING: Final = 300
+"""Longer texts are not kept: they seldom come again."""
 
 
 def plain(text: str) -> str:
     """`text` in one dialect, without delimiters, decoration and a closing full stop."""
+    return _kept(text) if len(text) <= _WORTH_KEEPING else _plain(text)
+
+
+def _plain(text: str) -> str:
+    text = _without_damage(text)
+    if "<" in text:
+        text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
+    if "." in text:
+        text = _MODULE.sub("", _MODULE_E.sub("e", text))
+    if "{" in text:
+        text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
+    text = _without_typography(text) if "\\" in text else text.replace("$", " ").replace("~", " ")
+    text = _ORDINAL.sub(" ", text)
+    return text.strip().strip("*`").rstrip(_TAIL).lstrip(" :")
+
+
+_kept = lru_cache(2048)(_plain)
+
+
+def _without_damage(text: str) -> str:
+    """`text` with broken escapes mended and in ASCII, as far as this package knows the signs."""
     for damaged, meant in _ESCAPE_DAMAGE:
         if damaged in text:
             text = text.replace(damaged, meant)
@@ -107,18 +138,7 @@ def plain(text: str) -> str:
     if not text.isascii():
         text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
         text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text).translate(_UNICODE)
-    if "<" in text:
-        text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
-    if "." in text:
-        text = _MODULE.sub("", _MODULE_E.sub("e", text))
-    if "{" in text:
-        text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
-    if "\\" in text:
-        text = _without_typography(text)
-    else:
-        text = text.replace("$", " ").replace("~", " ")
-    text = _ORDINAL.sub(" ", text)
-    return text.strip().strip("*`").rstrip(_TAIL).lstrip(" :")
+    return text
 
 
 def _without_typography(text: str) -> str:

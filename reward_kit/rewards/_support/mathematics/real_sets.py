@@ -110,7 +110,7 @@ def _point(node: Node) -> Piece:
 
 def _of_sequence(node: Sequence) -> list[Piece]:
     if node.opening in ("(", "["):
-        if len(node.items) == 2:  # noqa: PLR2004
+        if len(node.items) == 2:
             return [Interval(node.items[0], node.items[1], node.opening, node.closing)]
         raise NotReal
     if node.opening == "{":
@@ -128,7 +128,7 @@ def _described(node: Node) -> list[Piece]:
 
 def _joined(found: list[list[Piece]]) -> list[Piece]:
     """Either holds, or both: two half-lines that overlap are meant as what they share."""
-    if len(found) == 2 and all(len(part) == 1 for part in found):  # noqa: PLR2004
+    if len(found) == 2 and all(len(part) == 1 for part in found):
         (first,), (second,) = found
         for low, high in ((first, second), (second, first)):
             half_lines = low.high == _INFINITY and high.low == _MINUS_INFINITY
@@ -175,7 +175,9 @@ def _solved(node: Relation) -> list[Piece]:
     if node.operators == ("∈",):
         return [_ALL] if node.operands[1] in {Symbol(name) for name in _NUMBER_SETS} else pieces(node.operands[1])
     unknown = [index for index, operand in enumerate(node.operands) if symbols(operand) or _is_call(operand)]
-    if not unknown or len(unknown) != 1 and not all(isinstance(node.operands[index], Symbol | Call) for index in unknown):
+    if not unknown or (
+        len(unknown) != 1 and not all(isinstance(node.operands[index], Symbol | Call) for index in unknown)
+    ):
         raise NotReal
     middle = unknown[0] if len(unknown) == 1 else _middle(node, unknown)
     low, high, opening, closing = _MINUS_INFINITY, _INFINITY, "(", ")"
@@ -202,7 +204,7 @@ def _solved(node: Relation) -> list[Piece]:
 
 def _middle(node: Relation, unknown: list[int]) -> int:
     """With letters as bounds, a < x < b is about the one in the middle, and x < a about the first."""
-    return unknown[1] if len(node.operands) == 3 else unknown[0]  # noqa: PLR2004
+    return unknown[1] if len(node.operands) == 3 else unknown[0]
 
 
 def _is_call(node: Node) -> bool:
@@ -213,7 +215,7 @@ def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
     """From what is said about `-2x + 1` or `|x|` to what that says about `x`."""
     if isinstance(subject, Measure):
         subject = subject.value
-    if isinstance(subject, Symbol) or isinstance(subject, Call) and subject.name not in ("abs", "root"):
+    if isinstance(subject, Symbol) or (isinstance(subject, Call) and subject.name not in ("abs", "root")):
         return [piece]
     if isinstance(subject, Call) and subject.name == "abs" and isinstance(subject.arguments[0], Symbol):
         return _mirrored(piece)

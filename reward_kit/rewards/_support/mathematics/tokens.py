@@ -31,14 +31,24 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)(?:\.\d+|\.(?![\d.]))?|\.\d+)(?P<power>[eE][+-]?\d{1,6}(?![\d.]))?"
     r"|\\(?P<command>[A-Za-z]+)\*?"
     r"|(?P<letters>[A-Za-z]+)"
-    r"|(?P<mark>\*\*|<=|>=|=<|=>|!=|<>|==|\.\.\.+|\\\\|\\[{}|&%#_]|[-+*/^_=<>!|:;,()\[\]{}&%'\"°⟦⟧])"
-    r"|(?P<row>\\(?=\d))"
+    r"|(?P<mark>\*\*|<=|>=|=<|=>|!=|<>|==|\.\.\.+|\\\\|\\[{}|&%#_]|[-+*/^_=<>!|:;,()\[\]{}&%'\"°]|\\(?=\d))"
+    rf"|(?P<text>[{TEXT_OPEN}{TEXT_CLOSE}])"
     r"|(?P<other>.)",
     re.DOTALL,
 )
 _FUNCTION_PREFIX: Final = re.compile(r"(arcsin|arccos|arctan|sqrt|sin|cos|tan|cot|sec|csc|ln|log|exp|pi)([xyzrABC])")
 _SKIPPED: Final = frozenset("?#@\\.`")
-_PLAIN_MARK: Final = {"\\%": "%", "\\{": "\\{", "\\}": "\\}", "\\|": "|", "**": "^", "\\_": "_", "\\#": "", "\\&": ""}
+_PLAIN_MARK: Final = {
+    "\\": "\\\\",
+    "\\%": "%",
+    "\\{": "\\{",
+    "\\}": "\\}",
+    "\\|": "|",
+    "**": "^",
+    "\\_": "_",
+    "\\#": "",
+    "\\&": "",
+}
 
 
 class Unreadable(Exception):
@@ -67,19 +77,17 @@ def tokenise(text: str) -> list[Token]:
         if group == "space":
             spaced = True
             continue
-        if piece == TEXT_OPEN or piece == TEXT_CLOSE:
+        if group == "text":
             in_text, spaced = piece == TEXT_OPEN, True
             continue
-        if group in ("number", "power"):
-            tokens.append(_number(piece, spaced))
-        elif group == "letters":
+        if group == "letters":
             _letters(piece, spaced, in_text, tokens)
         elif group == "mark":
             _mark(piece, spaced, tokens)
         elif group == "command":
             _command(match["command"], spaced, tokens)
-        elif group == "row":
-            tokens.append(Token("mark", "\\\\", spaced))
+        elif group != "other":
+            tokens.append(_number(piece, spaced))
         elif piece not in _SKIPPED:
             tokens.append(Token("word", piece, spaced))
         spaced = False

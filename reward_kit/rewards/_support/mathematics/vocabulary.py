@@ -54,26 +54,25 @@ CONJUNCTIONS: Final = frozenset({"and", "or", "und", "et", "ou", "oder", "land",
 NUMBER_WORDS: Final = {
     word: Fraction(number)
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split()
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen twenty".split()
     )
 }
 
 SHORT_WORDS: Final = frozenset(
     "is if no not the of in for all any are to at by as be it an on so we he she has was were its iff per via yes but "
-    "cm mm km nm ft mi yd lb lbs kg mg ml mL cc oz hr hrs min mins sec secs ms day yr yrs mph kmh kph sq cu pm am USD usd "
-    "EUR eur odd dne DNE cup cups gal pt qt mol kJ kW kWh Hz kHz MHz GB MB TB KB kB Pa kPa atm dB eV rad deg pct men man "
-    "boy car cat dog egg pen box bag way set two six ten one red let can nor none true out bit ink tip rpm kHz inch pts "
-    "pm mA kN Nm fps lbf rs Rs INR GBP CNY RMB USD AUD CAD p.m a.m when with than then that this from also only such "
-    "each both some have does".split()
+    "cm mm km nm ft mi yd lb lbs kg mg ml mL cc oz hr hrs min mins sec secs ms day yr yrs mph kmh kph sq cu pm am USD "
+    "usd EUR eur odd dne DNE cup gal pt qt mol kJ kW kWh Hz kHz MHz GB MB TB KB kB Pa kPa atm dB eV rad deg pct men "
+    "man boy car cat dog egg pen box bag way set two six ten one red let can nor out bit tip rpm pts mA kN Nm fps lbf "
+    "rs Rs INR GBP CNY RMB AUD CAD".split()
 )
 """Runs of up to three letters that are words, not products of variables; longer runs are words anyway."""
 
 UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u".split())
 """Letters that may be a unit directly after a number."""
 
-_LENGTHS = {"mm": "1/1000", "cm": "1/100", "dm": "1/10", "m": "1", "km": "1000", "nm": "1/1000000000", "inch": "127/5000",
-            "in": "127/5000", "ft": "381/1250", "foot": "381/1250", "feet": "381/1250", "yard": "1143/1250",
+_LENGTHS = {"mm": "1/1000", "cm": "1/100", "dm": "1/10", "m": "1", "km": "1000", "inch": "127/5000", "in": "127/5000",
+            "ft": "381/1250", "foot": "381/1250", "feet": "381/1250", "yard": "1143/1250",
             "yd": "1143/1250", "mile": "201168/125", "mi": "201168/125", "meter": "1", "metre": "1",
             "centimeter": "1/100", "centimetre": "1/100", "millimeter": "1/1000", "millimetre": "1/1000",
             "kilometer": "1000", "kilometre": "1000"}  # fmt: skip

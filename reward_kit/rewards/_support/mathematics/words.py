@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from reward_kit.rewards._support.answers import last_match
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
 from reward_kit.rewards._support.mathematics.vocabulary import NUMBER_WORDS
@@ -19,12 +20,15 @@ _CHOICE: Final = re.compile(
 _NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 _ARTICLES: Final = frozenset({"the", "a", "an", "is", "are", "it", "its", "so", "to", "of"})
-_NUMBER: Final = re.compile(r"(?<![A-Za-z\d.])-?(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:/\d++)?+(?:%|(?![A-Za-z]))|(?<!\d)-?\.\d++(?![A-Za-z])")
+_NUMBER: Final = re.compile(
+    r"(?<![A-Za-z\d.])-?(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:/\d++)?+(?:%|(?![A-Za-z]))"
+    r"|(?<!\d)-?\.\d++(?![A-Za-z])"
+)
 _SIGNS: Final = re.compile(r"[\\^=<>{}\[\]()_|*/+]|\d\s*[a-zA-Z](?![a-zA-Z])|(?<![a-zA-Z'])[b-hj-zB-HJ-Z](?![a-zA-Z'])")
 _DOUBT: Final = re.compile(
-    r"\b(?:not|cannot|can't|isn't|no|never|unable|impossible|error|incorrect|wrong|unknown|undefined|least|most|more|less|"
-    r"than|between|or|either|neither|about|over|under|almost|nearly|up to|exceed\w*|greater|larger|smaller|fewer|mod)\b|"
-    r"Traceback|Error|\?",
+    r"\b(?:not|cannot|can't|isn't|no|never|unable|impossible|error|incorrect|wrong|unknown|undefined|least|most|more|"
+    r"less|than|between|or|either|neither|about|over|under|almost|nearly|up to|exceed\w*|greater|larger|smaller|fewer|"
+    r"mod)\b|Traceback|Error|\?",
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[A-Za-z]{3,}")
@@ -34,7 +38,9 @@ _LONGEST_FORMULA: Final = 1_000
 _LONGEST_SENTENCE: Final = 200
 _LONGEST_REMARK: Final = 600
 _LONGEST_CONCLUSION: Final = 12
-_SAYS: Final = re.compile(r"\b(?:is|are|equals|be|was)(?:\s+equal\s+to)?\s*:?\s+|=\s*(?![^=]*\b(?:is|are)\b)", re.IGNORECASE)
+_SAYS: Final = re.compile(
+    r"\b(?:is|are|equals|be|was)(?:\s+equal\s+to)?\s*:?\s+|=\s*(?![^=]*\b(?:is|are)\b)", re.IGNORECASE
+)
 
 
 def written(text: str) -> str:
@@ -91,15 +97,13 @@ def stated_number(text: str) -> str | None:
     rest = _NUMBER.sub("", bare, count=1)
     if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
         return None
-    return found[0]
+    return str(found[0])
 
 
 def conclusion(text: str) -> str | None:
     """What the last sentence of a text says something *is*: "… is `y = -5x - 3`."."""
     if len(text) > _LONGEST_REMARK or _DOUBT.search(text):
         return None
-    last = None
-    for last in _SAYS.finditer(text):
-        pass
+    last = last_match(_SAYS, text)
     said = text[last.end() :].strip().rstrip(".").strip() if last is not None else ""
     return said if said and len(said.split()) <= _LONGEST_CONCLUSION else None
