@@ -27,7 +27,7 @@ def parse_number_list_from_string(s: str) -> list[float] | None:
 
     >>> parse_number_list_from_string("1, 2, 3.5"), parse_number_list_from_string(r"\{-2, \frac{1}{2}\}")
     ([1.0, 2.0, 3.5], [-2.0, 0.5])
-    >>> parse_number_list_from_string("1, two") is None
+    >>> parse_number_list_from_string("1, x") is None
     True
     """
     items = _items(s)

@@ -21,7 +21,7 @@ _OPTION: Final = re.compile(
     r"|(?<![\w'’-])(?P<pointed>[A-J])[.:)](?!\w)"
     r"|(?<![\w'’-])(?P<alone>[A-J])(?![\w'’-])"
 )
-_ARTICLE: Final = re.compile(r"\s+[a-z]")
+_ARTICLE: Final = re.compile(r"\s+(?!(?:or|and|is|was|because|since)\b)[a-z]")
 _SAYS: Final = re.compile(
     r"\b(?:answer|choice|option)\b[\s*_:]{0,4}(?:is|was|would be|must be|:)?[\s*_:$]{0,6}(?:option|choice)?[\s*_$]{0,4}"
     r"(?=[({\[]?\s{0,2}(?:\\\w+\s?\{)?[({\[]?[A-J](?![A-Za-z]))"

@@ -35,7 +35,7 @@ _MATH: Final = re.compile(
 _BETWEEN: Final = re.compile(
     r"(?:[\s$,;&]|\\[()\[\],; ]|\\q?quad|\\(?:text|mbox)\s?\{\s*(?:and|or|,)\s*\}|\band\b|\bor\b)*", re.IGNORECASE
 )
-_ASIDE: Final = re.compile(r",\s|\bbecause\b|\bsince\b|\bso\b")
+_ASIDE: Final = re.compile(r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b")
 _FREE: Final = 80
 """Characters of a line without a number that may be an answer in words."""
 _LONGEST_BETWEEN: Final = 60
@@ -213,7 +213,7 @@ def _in_line(line: str, *, alone: bool) -> str | None:
         after = list(find_quantities(line[formula.end() :]))
         return after[-1].text if after else _inside(formula)
     if not re.search(r"[A-Za-z]{3}", line) or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
-        return _last_side(line)
+        return _last_side(line).strip()
     after_equals = _last_side(line).strip()
     numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
     if not numbers:

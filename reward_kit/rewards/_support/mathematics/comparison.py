@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Any, Final
 
 from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
-from reward_kit.rewards._support.mathematics.expressions import number
 from reward_kit.rewards._support.mathematics.identity import (
     EXACT,
     Tolerance,
@@ -41,6 +40,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sequence,
     Sum,
 )
+from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces
 from reward_kit.rewards._support.mathematics.signs import expanded
 from reward_kit.rewards._support.mathematics.vocabulary import UNIT_SIZES, singular

@@ -15,6 +15,7 @@ from typing import Final
 from reward_kit.rewards._support.answers import unboxed
 from reward_kit.rewards._support.mathematics.big import Undecided, as_big, is_real
 from reward_kit.rewards._support.mathematics.comparison import Comparison
+from reward_kit.rewards._support.mathematics.evaluation import Exhausted, allow_steps
 from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, constant, same_number
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
@@ -33,7 +34,7 @@ from reward_kit.rewards._support.mathematics.words import (
     written,
 )
 
-__all__ = ["equivalent", "readable", "value_of"]
+__all__ = ["equivalent", "forget", "readable", "value_of"]
 
 _KEPT_VERDICTS: Final = 16_384
 _KEPT_READINGS: Final = 2_048
@@ -51,6 +52,12 @@ def equivalent(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | N
     return (_kept if short else _kept.__wrapped__)(gold, answer, tolerance)
 
 
+def forget() -> None:
+    """Drop every verdict and reading that was kept."""
+    _kept.cache_clear()
+    _kept_reading.cache_clear()
+
+
 def readable(text: str) -> bool:
     """Whether `text` is understood: as mathematics, as words or as a choice."""
     if len(text) > MAX_LENGTH:
@@ -64,7 +71,11 @@ def value_of(text: str) -> float | None:
     node = reading.node if reading is not None else None
     if isinstance(node, Relation):
         node = said(node)
-    value = constant(node) if node is not None else None
+    allow_steps()
+    try:
+        value = constant(node) if node is not None else None
+    except Exhausted:
+        return None
     if value is None or not is_real(value):
         return None
     try:
@@ -105,15 +116,19 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         return verdict
     if written(gold) == written(answer):
         return True
-    return ask(gold, answer) if worth_asking(gold) and worth_asking(answer) else None
+    # Without a LaTeX command on either side there is nothing that math-verify knows and this package does not.
+    asked = "\\" in gold + answer and worth_asking(gold) and worth_asking(answer)
+    return ask(gold, answer) if asked else None
 
 
 def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     right, given = _read(gold), _read(answer)
     if right is not None and given is not None:
         return _compared(right, given, tolerance)
-    if is_prose(gold):
+    if is_prose(gold) and (right := _read(stated_number(gold) or "")) is None:
         return same_words(gold, answer)
+    if right is not None and given is not None:
+        return _compared(right, given, tolerance)
     if right is None and (told := conclusion(gold)) is not None:
         right = _read(told)
         if right is not None and given is not None:
@@ -131,9 +146,10 @@ def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | Non
 
 
 def _compared(right: Reading, given: Reading, tolerance: Tolerance) -> bool | None:
+    allow_steps()
     try:
         verdict = Comparison(tolerance).same(right.node, given.node)
-    except Undecided:
+    except (Undecided, Exhausted, RecursionError):
         return None
     if verdict and right.condition and given.condition and right.condition != given.condition:
         return None

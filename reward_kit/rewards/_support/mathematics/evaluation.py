@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import decimal
 import math
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, Final
 
 from reward_kit.rewards._support.mathematics.big import ZERO, Big, Undecided, Value, as_big, is_real
-from reward_kit.rewards._support.mathematics.functions import FUNCTIONS, PI, E, binomial, factorial, power, root
+from reward_kit.rewards._support.mathematics.functions import (
+    FUNCTIONS,
+    MAX_BITS,
+    PI,
+    E,
+    binomial,
+    factorial,
+    power,
+    root,
+)
 from reward_kit.rewards._support.mathematics.nodes import (
     Call,
     Constant,
@@ -31,9 +41,11 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Symbol,
 )
 
-__all__ = ["POINTS", "WHOLE_POINTS", "Point", "evaluate", "opaque", "parts", "symbols"]
+__all__ = ["POINTS", "WHOLE_POINTS", "Exhausted", "Point", "allow_steps", "evaluate", "opaque", "parts", "symbols"]
 
-_MAX_BITS: Final = 200_000
+MAX_STEPS: Final = 60_000
+"""What one comparison may cost, in steps of some microseconds: the same on every machine, busy or not."""
+_COSTS: Final[dict[type, int]] = {Call: 20, Power: 10}
 _RANGES: Final = (
     (97, 245), (-245, -30), (8, 90), (300, 1100), (20, 80), (10, 95), (-1100, -300), (-95, -5), (-250, 250),
     (5000, 9000),
@@ -75,13 +87,40 @@ def evaluate(node: Node, point: Point) -> Value:
     handler = _HANDLERS.get(type(node))
     if handler is None:
         raise Undecided("no expression")
+    _spend(_COSTS.get(type(node), 1))
     try:
         value: Value = handler(node, point)
     except (ZeroDivisionError, decimal.DecimalException, OverflowError, ValueError) as error:
         raise Undecided(str(error)) from error
-    if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() > _MAX_BITS:
-        raise Undecided("too many digits")
-    return value
+    return _bounded(value)
+
+
+def _bounded(value: Value) -> Value:
+    """Long fractions are slow, and sixty digits of them tell as much."""
+    long = isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS
+    return as_big(value) if long else value
+
+
+class Exhausted(Exception):
+    """A comparison has used up its steps."""
+
+
+class _Steps(threading.local):
+    left = 0
+
+
+_steps = _Steps()
+
+
+def allow_steps() -> None:
+    """Give the comparison that begins in this thread its share of steps: a fraction of a second."""
+    _steps.left = MAX_STEPS
+
+
+def _spend(cost: int) -> None:
+    _steps.left -= cost
+    if _steps.left < 0:
+        raise Exhausted
 
 
 def parts(node: Node) -> Iterator[Node]:
@@ -109,14 +148,14 @@ def opaque(node: Node) -> bool:
 def _sum(node: Sum, point: Point) -> Value:
     total = evaluate(node.terms[0], point)
     for term in node.terms[1:]:
-        total = total + evaluate(term, point)
+        total = _bounded(total + evaluate(term, point))
     return total
 
 
 def _product(node: Product, point: Point) -> Value:
     total = evaluate(node.factors[0], point)
     for factor in node.factors[1:]:
-        total = total * evaluate(factor, point)
+        total = _bounded(total * evaluate(factor, point))
     return total
 
 

@@ -31,12 +31,12 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
     Symbol,
 )
+from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.stream import TokenStream
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
 
-__all__ = ["ExpressionParser", "number"]
+__all__ = ["ExpressionParser"]
 
-_MAX_POWER_OF_TEN: Final = 4_000
 _BARS: Final = {"lvert": "rvert", "vert": "vert", "lVert": "rVert"}
 _ROUNDING: Final = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
 _TIMES: Final = frozenset({"cdot", "times", "ast", "bullet"})
@@ -60,24 +60,9 @@ _STARTING_COMMANDS: Final = frozenset(
         *_OPAQUE,
     }
 )
+_MAX_CHAINED: Final = 150
+"""Signs that nest to the left: a / b / c, a^b^c, a ± b ± c."""
 _MAX_SPELLED_BASE: Final = 36
-
-
-def number(text: str) -> Number:
-    """The number that a token spells."""
-    digits, _, power = text.lower().partition("e")
-    plain = digits.replace(",", "")
-    whole, point, decimals = plain.partition(".")
-    exponent = int(power or 0)
-    if abs(exponent) > _MAX_POWER_OF_TEN:
-        raise Unreadable("a power of ten out of bounds")
-    value = Fraction(int((whole or "0") + decimals), 10 ** len(decimals)) if decimals else Fraction(int(whole))
-    if exponent:
-        value *= Fraction(10) ** exponent
-    grouped = digits if "," in digits else ""
-    if not point and not power:
-        return Number(value, grouped=grouped)
-    return Number(value, max(0, len(decimals) - exponent), len((whole + decimals).lstrip("0")), grouped)
 
 
 class ExpressionParser(TokenStream, ABC):
@@ -87,6 +72,7 @@ class ExpressionParser(TokenStream, ABC):
         super().__init__(tokens)
         self._bars = 0
         """How many `|` are open: the next one closes."""
+        self._chained = 0
 
     @abstractmethod
     def bracketed(self) -> Node:
@@ -122,8 +108,16 @@ class ExpressionParser(TokenStream, ABC):
         return _sum(terms)
 
     def _plus_minus(self, left: Node | None) -> Node:
-        upper = 1 if self._next().text == "pm" else -1
+        upper = 1 if self._peek().text == "pm" else -1
+        self._chain()
         return PlusMinus(left, self.product(), upper)
+
+    def _chain(self) -> None:
+        """Pass over a sign that puts what came before it one level deeper."""
+        self._at += 1
+        self._chained += 1
+        if self._chained > _MAX_CHAINED:
+            raise Unreadable("too many signs in a row")
 
     def product(self) -> Node:
         """Factors, with and without signs between them; division binds like multiplication."""
@@ -136,7 +130,7 @@ class ExpressionParser(TokenStream, ABC):
             elif (token.kind == "mark" and token.text == "/") or (token.kind == "command" and token.text == "div"):
                 if self._peek(1).kind == "word":
                     return node  # a unit: 65 /h
-                self._at += 1
+                self._chain()
                 node = Quotient(node, self.signed())
             elif self._starts_factor(token):
                 node = self._implicit(node)
@@ -191,28 +185,22 @@ class ExpressionParser(TokenStream, ABC):
         """An atom with its exponents and the marks behind it."""
         self._deeper()
         node = self.atom()
-        while True:
-            token = self._peek()
-            if token.kind != "mark":
-                break
-            if token.text == "^":
-                self._at += 1
+        while self._peek().kind == "mark" and self._peek().text in ("^", "!", "%", "°"):
+            mark = self._peek().text
+            self._chain()
+            if mark == "^":
                 node = Power(node, self._exponent())
-            elif token.text == "!":
-                self._at += 1
-                if self._is("!"):
-                    raise Unreadable("a double factorial")
-                node = Call("factorial", (node,))
-            elif token.text == "%":
-                self._at += 1
-                node = Percent(node)
-            elif token.text == "°":
-                self._at += 1
-                node = Degrees(node)
+            elif mark == "!":
+                node = self._factorial(node)
             else:
-                break
+                node = Percent(node) if mark == "%" else Degrees(node)
         self._depth -= 1
         return node
+
+    def _factorial(self, node: Node) -> Node:
+        if self._is("!"):
+            raise Unreadable("a double factorial")
+        return Call("factorial", (node,))
 
     def _exponent(self) -> Node:
         if self._is("{") or self._is("("):

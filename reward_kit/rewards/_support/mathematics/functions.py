@@ -16,10 +16,10 @@ from typing import Final
 
 from reward_kit.rewards._support.mathematics.big import DIGITS, ZERO, Big, Undecided, Value, as_big, context, is_real
 
-__all__ = ["FUNCTIONS", "PI", "E", "binomial", "factorial", "logarithm", "power", "root"]
+__all__ = ["FUNCTIONS", "MAX_BITS", "PI", "E", "binomial", "factorial", "logarithm", "power", "root"]
 
-MAX_BITS: Final = 60_000
-"""The longest whole number that is kept exactly."""
+MAX_BITS: Final = 12_000
+"""The longest fraction that is kept exactly."""
 _MAX_FACTORIAL: Final = 5_000
 _MAX_ANGLE: Final = Decimal(10) ** 20
 _TINY: Final = -DIGITS + 8

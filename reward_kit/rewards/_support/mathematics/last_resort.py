@@ -29,10 +29,11 @@ _LONGEST: Final = 1_000
 _DEEPEST: Final = 30
 _PROGRAM: Final = last_resort_process.__file__
 _FORMULA: Final = re.compile(r"\\[a-zA-Z]|\d|[=<>^]")
-_COMMAND: Final = re.compile(r"\\(?:begin|end)\{[a-z]+\}|\\(?!forall|exists)[A-Za-z]+")
-_TOWER: Final = re.compile(r"\^\{?[^\s{}^]{0,9}\^|!\){0,9}!|\d{5}!|\^\{?\d{5}")
+_COMMAND: Final = re.compile(r"\\(?:begin|end)\{[a-z]+\}|\\(?!forall|exists|text|mbox)[A-Za-z]+")
+_TOWER: Final = re.compile(r"\^\{?\d{1,9}\^|!\){0,9}!|\d{5}!|\^\{?\d{5}")
 """Numbers that nobody can write down: powers of powers, factorials of factorials."""
-_STATEMENT: Final = re.compile(r"[A-Za-z]{4}|forall|exists|[∀∃\n]")
+_FRAGMENT: Final = re.compile(r"^\s*[=<>*/^,.]|[-+=<>*/^\\]\s*$|\d\s+\d")
+_STATEMENT: Final = re.compile(r"[A-Za-z]{4}|forall|exists|\\text|\\mbox|[∀∃\n]")
 _VERDICTS: Final = {b"1": True, b"0": False}
 
 
@@ -41,7 +42,7 @@ def worth_asking(text: str) -> bool:
 
     Of lists, sentences and quantified statements math-verify compares some part, and calls that the verdict.
     """
-    if len(text) > _LONGEST or not _FORMULA.search(text) or _TOWER.search(text):
+    if len(text) > _LONGEST or not _FORMULA.search(text) or _TOWER.search(text) or _FRAGMENT.search(text):
         return False
     if _STATEMENT.search(_COMMAND.sub("", text)):
         return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from reward_kit.rewards._support.mathematics.expressions import ExpressionParser, number
+from reward_kit.rewards._support.mathematics.expressions import ExpressionParser
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
     Constant,
@@ -30,6 +30,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     SetOperation,
     Symbol,
 )
+from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH, plain
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable, tokenise
 from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS

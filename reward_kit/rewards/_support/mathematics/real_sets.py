@@ -36,6 +36,8 @@ _INFINITY: Final = Constant("inf")
 _MINUS_INFINITY: Final = Negative(_INFINITY)
 _UPWARD: Final = {"<": "(", "≤": "["}
 _FLIPPED: Final = {"<": ">", "≤": "≥", ">": "<", "≥": "≤", "=": "=", "≠": "≠"}
+_MAX_PIECES: Final = 60
+"""Pieces that are compared each with each."""
 _NUMBER_SETS: Final = frozenset("ℝℤℕℚℂ")
 _ALL: Final = Interval(_MINUS_INFINITY, _INFINITY, "(", ")")
 
@@ -78,6 +80,8 @@ def pieces(node: Node) -> list[Piece]:
 
 def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | None:
     """Whether two sets have the same pieces, in any order."""
+    if max(len(gold), len(answer)) > _MAX_PIECES:
+        return None
     if len(gold) != len(answer):
         gold, answer = _merged(gold), _merged(answer)
     if len(gold) != len(answer):
