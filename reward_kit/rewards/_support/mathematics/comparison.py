@@ -14,6 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Final
 
+from reward_kit.rewards._support.mathematics.big import as_big, is_real
 from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
 from reward_kit.rewards._support.mathematics.identity import (
     EXACT,
@@ -101,6 +102,8 @@ class Comparison:
     def _measures(self, gold: Node, answer: Node) -> bool | None:
         """Units that can be converted are; otherwise the number decides."""
         if isinstance(gold, Measure) and isinstance(answer, Measure):
+            if isinstance(gold.value, Ratio) and gold.unit.lower() != answer.unit.lower():
+                return False  # 3:30 am is not 3:30 pm
             sizes = [UNIT_SIZES.get(singular(node.unit), UNIT_SIZES.get(node.unit)) for node in (gold, answer)]
             if sizes[0] and sizes[1] and sizes[0] != sizes[1] and sizes[0][0] == sizes[1][0]:
                 factors = (Number(sizes[0][1]), Number(sizes[1][1]))
@@ -274,8 +277,9 @@ class Comparison:
         if ours.opening == theirs.opening or len(ours.items) != 2:
             return True
         low, high = (constant(item) for item in ours.items)
-        rising = isinstance(low, Fraction) and isinstance(high, Fraction) and low < high
-        return not rising and low is not None and high is not None
+        if low is None or high is None or not is_real(low) or not is_real(high):
+            return False
+        return as_big(low).re >= as_big(high).re
 
     def _in_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...]) -> bool | None:
         if len(gold) != len(answer):

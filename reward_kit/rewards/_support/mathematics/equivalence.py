@@ -15,13 +15,14 @@ from typing import Final
 from reward_kit.rewards._support.answers import unboxed
 from reward_kit.rewards._support.mathematics.big import Undecided, as_big, is_real
 from reward_kit.rewards._support.mathematics.comparison import Comparison
+from reward_kit.rewards._support.mathematics.dates import read_date
 from reward_kit.rewards._support.mathematics.evaluation import Exhausted, allow_steps
 from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, constant, same_number
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
 from reward_kit.rewards._support.mathematics.nodes import Relation
-from reward_kit.rewards._support.mathematics.parser import Reading, read_answer
 from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number
+from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
 from reward_kit.rewards._support.mathematics.tokens import Unreadable
 from reward_kit.rewards._support.mathematics.words import (
@@ -111,6 +112,8 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     gold, answer = unboxed(gold), unboxed(answer)
     if (chosen := _choices(gold, answer)) is not None:
         return chosen
+    if (day := read_date(gold)) is not None and (other_day := read_date(answer)) is not None:
+        return day == other_day
     verdict = _understood(gold, answer, tolerance)
     if verdict is not None:
         return verdict

@@ -41,7 +41,6 @@ _BARS: Final = {"lvert": "rvert", "vert": "vert", "lVert": "rVert"}
 _ROUNDING: Final = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
 _TIMES: Final = frozenset({"cdot", "times", "ast", "bullet"})
 _OPAQUE: Final = frozenset("sum int prod lim iint iiint oint limsup liminf bigcup bigcap partial nabla".split())
-_FUNCTION_LETTERS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset({"number", "symbol", "constant", "function"})
 _STARTING_MARKS: Final = frozenset({"(", "[", "{", "\\{"})
 _STARTING_COMMANDS: Final = frozenset(
@@ -93,11 +92,6 @@ class ExpressionParser(TokenStream, ABC):
             token = self._peek()
             if token.kind == "mark" and token.text in "+-":
                 self._at += 1
-                if token.text == "+" and self._accept("-"):
-                    if self._peek().kind == "mark" and self._peek().text in ")]},;":
-                        raise Unreadable("a sign without a term")
-                    terms.append(Negative(self.product()))
-                    continue
                 term = self.product()
                 terms.append(term if token.text == "+" else Negative(term))
             elif token.kind == "command" and token.text in ("pm", "mp"):
@@ -259,7 +253,7 @@ class ExpressionParser(TokenStream, ABC):
         plain = all(isinstance(argument, Symbol | Number) for argument in arguments)
         labels = plain and (self._peek().kind == "relation" or (name.isupper() and (self._is(",") or self._is(")"))))
         several = name in ("C", "P") and len(arguments) == 2
-        if name[0] in _FUNCTION_LETTERS or labels or several:
+        if name[0] in "fg" or (plain and name[0] in "hFGH") or labels or several:
             return arguments
         self._at = start
         return None

@@ -38,6 +38,8 @@ _MANY_DIGITS: Final = 7
 """A decimal of this many digits stands for what it is the correct rounding of."""
 _FLOAT_DIGITS: Final = 14
 """A decimal of this many digits is a float that a program printed: its last bits may be off."""
+_NOISE: Final = 1000
+"""How many times larger than noise a number is that is not zero."""
 _SMALLEST_BINARY: Final = 2**40
 """A fraction over a power of two as large as this is a float in disguise."""
 
@@ -163,7 +165,8 @@ def _printed(difference: Fraction, size: Fraction, written: list[Number]) -> boo
 
 
 def _rounded(difference: Fraction, size: Fraction, written: list[Number], tolerance: Tolerance, gold: Value) -> bool:
-    if difference <= Fraction(tolerance.absolute):
+    # Noise is small beside the number, too: 2e-24 is not 1e-24.
+    if difference <= Fraction(tolerance.absolute) and (not size or difference * _NOISE <= size):
         return True
     if _whole(gold) or not written or difference > Fraction(tolerance.relative) * size:
         return False

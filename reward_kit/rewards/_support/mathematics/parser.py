@@ -1,4 +1,4 @@
-r"""Read a whole answer: lists, relations, units, tuples, sets, intervals, matrices, around `expressions`.
+r"""Parse a whole answer: lists, relations, units, tuples, sets, intervals, matrices, around `expressions`.
 
     answer    item , item; item and item
     item      label: relation, then a unit
@@ -10,7 +10,7 @@ r"""Read a whole answer: lists, relations, units, tuples, sets, intervals, matri
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
 from reward_kit.rewards._support.mathematics.expressions import ExpressionParser
 from reward_kit.rewards._support.mathematics.nodes import (
@@ -31,19 +31,16 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Symbol,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH, plain
-from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable, tokenise
+from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
 from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS
 
-__all__ = ["Reading", "parse", "read_answer"]
+__all__ = ["CLOSING", "AnswerParser"]
 
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"}
+CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"}
+"""Brackets, and what closes them."""
 _SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
 _SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
 _MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
-_CONDITIONS: Final = frozenset(
-    "for where if when with whenever provided given such as since because assuming using unless while except".split()
-)
 _FACTORS: Final = {
     "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
 }  # fmt: skip
@@ -55,66 +52,6 @@ _MAX_UNIT_TOKENS: Final = 9
 _LONGEST_GLUED: Final = 12
 """Letters of a unit that is written without a space before it."""
 _PERCENT_WORDS: Final = frozenset({"percent", "pct", "percentage", "per cent", "percents"})
-
-
-class Reading(NamedTuple):
-    """An answer as read."""
-
-    node: Node
-    condition: str = ""
-    """What follows "for", "where", "if" …, as written, without spaces."""
-
-
-def read_answer(text: str) -> Reading:
-    """What `text` says; `Unreadable` where it is not mathematics, or too much of it."""
-    if len(text) > MAX_LENGTH:
-        raise Unreadable("too long")
-    return parse(tokenise(plain(text)))
-
-
-def parse(tokens: list[Token]) -> Reading:
-    """What the tokens say."""
-    tokens = [token for token in tokens if token.text != '"']
-    start = _condition_at(tokens, 0)
-    if start == len(tokens):
-        return Reading(AnswerParser(tokens).answer())
-    try:
-        return _without_conditions(tokens)
-    except Unreadable:
-        return Reading(AnswerParser(tokens[:start]).answer(), _joined_text(tokens[start:]))
-
-
-def _without_conditions(tokens: list[Token]) -> Reading:
-    """The answer where each condition ends at the next "and" or "or"."""
-    kept: list[Token] = []
-    conditions = ""
-    at = 0
-    while at < len(tokens):
-        start = _condition_at(tokens, at)
-        kept += tokens[at:start]
-        at = start
-        while at < len(tokens) and tokens[at].kind != "conjunction":
-            at += 1
-        conditions += _joined_text(tokens[start:at])
-    return Reading(AnswerParser(kept).answer(), conditions)
-
-
-def _joined_text(tokens: list[Token]) -> str:
-    return "".join(token.text for token in tokens if token.text not in ("{", "}", ","))
-
-
-def _condition_at(tokens: list[Token], begin: int) -> int:
-    """Where the next condition of an answer begins: after some mathematics, and not inside brackets."""
-    depth = 0
-    for index in range(begin, len(tokens)):
-        token = tokens[index]
-        if token.kind == "mark":
-            depth += (token.text in _CLOSING) - (token.text in _CLOSING.values())
-        elif index and not depth and token.kind == "word" and token.text.lower() in _CONDITIONS:
-            return index if tokens[index - 1].text != "," else index - 1
-        elif index and not depth and token.text in ("forall", "iff", "implies"):
-            return index
-    return len(tokens)
 
 
 class AnswerParser(ExpressionParser):
@@ -275,7 +212,7 @@ class AnswerParser(ExpressionParser):
         opening = self._next().text
         before, self._inside = self._inside, opening
         bars, self._bars = self._bars, int(opening == "\\{")
-        closing = _CLOSING[opening]
+        closing = CLOSING[opening]
         if self._accept(closing):
             node: Node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
         else:
@@ -286,7 +223,8 @@ class AnswerParser(ExpressionParser):
 
     def _contents(self, opening: str, closing: str) -> Node:
         items, rows = self._items()
-        items = _ungrouped(items)
+        if opening != "{" or len(items) > 1:
+            items = _ungrouped(items)
         if opening == "\\{" and len(items) == 1 and (self._is("|") or self._is("mid") or self._is(":")):
             self._at += 1
             self._bars = 0

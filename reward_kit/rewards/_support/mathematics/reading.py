@@ -40,6 +40,7 @@ _UNICODE: Final = str.maketrans(
         **dict.fromkeys("“”„″", '"'),
         **dict.fromkeys("‘’′", "'"),
         **dict.fromkeys("º˚", "°"),
+        **dict.fromkeys("£€¥₹", ""),
         **dict.fromkeys("⟨〈", "\\langle "),
         **dict.fromkeys("⟩〉", "\\rangle "),
         "π": "\\pi ", "𝜋": "\\pi ", "√": "\\sqrt ", "∛": "\\cbrt ", "∞": "\\infty ", "∪": "\\cup ", "∩": "\\cap ",
@@ -79,7 +80,7 @@ _FONT: Final = re.compile(
 )
 _ROMAN: Final = re.compile(r"\\(?:mathrm|operatorname\*?|mathop)\s{0,4}\{([^{}]*)\}")
 _TYPOGRAPHY: Final = re.compile(
-    r"\\\\|\\(?:left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
+    r"\\\\|\\(?:angle|measuredangle|left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
     r"|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|thinspace|negthinspace|medspace|thickspace)"
     r"(?![a-zA-Z])"
     r"|\\q?quad|\\(?:hspace\s{0,2}\{[^{}]*\}|phantom\s{0,2}\{[^{}]*\}|allowbreak|enspace)(?![a-zA-Z])"
@@ -90,7 +91,7 @@ _SPACING: Final = {"\\\\": "\\\\", "\\!": "", "$": ""}
 _DEGREE: Final = re.compile(
     r"\^\s{0,2}(?:\{\s{0,2}\\(?:circ|degree)\s{0,2}\}|\\(?:circ|degree)(?![a-zA-Z]))|\\degree\b"
 )
-_THOUSANDS: Final = re.compile(r"(?<=\d)(?:\{,\}|,\\!\s?|\\,|\\!,|\\thinspace\s?)(?=\d{3}(?!\d))")
+_THOUSANDS: Final = re.compile(r"(?<=\d)(?:\s?\{,\s?\}\s?|,\\!\s?|\\,|\\!,|\\thinspace\s?)(?=\d{3}(?!\d))")
 _HTML: Final = re.compile(r"<(/?)(su[pb])>")
 _BRACED_WORD: Final = re.compile(
     r"(?<=[\d)])(?<!frac\d)\s?\{\s{0,2}(/[A-Za-z]+|[A-Za-z]{2}[A-Za-z ./]*|[mshglLNJWVAKCF])\}"
@@ -102,6 +103,21 @@ _BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,4}(?=\{)")
 _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MODULE_E: Final = re.compile(r"\b(?:math|Math|np|numpy)\.[eE]\b")
 _MODULE: Final = re.compile(r"\b(?:math|Math|np|numpy|sympy|sp|cmath)\.(?=[A-Za-z])")
+_REPEATING: Final = re.compile(r"(?<![\d.])(\d{0,30})\.(\d{0,30})\\(?:overline|bar|dot)\s?\{?(\d{1,30})\}?")
+_TEMPERATURE: Final = re.compile(r"°\s?[CF](?![A-Za-z])")
+_HALF_OF_DAY: Final = re.compile(r"\b([aApP])\.\s?[mM]\b\.?")
+_PHRASES: Final = (
+    (
+        re.compile(r"\s*(?:the\s+set\s+of\s+)?all\s+real(?:s|\s+(?:numbers?|values?))\.?\s*", re.IGNORECASE),
+        "\\mathbb{R}",
+    ),
+    (
+        re.compile(
+            r"\s*no\s+(?:real\s+)?solutions?(?:\s+exists?)?\.?\s*|\s*(?:the\s+)?empty\s+set\.?\s*", re.IGNORECASE
+        ),
+        "\\emptyset",
+    ),
+)
 _TAIL: Final = " \n.,;:"
 _WORTH_KEEPING: Final = 300
 """Longer texts are not kept: they seldom come again."""
@@ -114,14 +130,17 @@ def plain(text: str) -> str:
 
 def _plain(text: str) -> str:
     text = _without_damage(text)
+    for phrase, meant in _PHRASES:
+        if phrase.fullmatch(text.strip(" ${}").removeprefix(r"\text{").strip()):
+            return meant
     if "<" in text:
         text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
     if "." in text:
-        text = _MODULE.sub("", _MODULE_E.sub("e", text))
+        text = _MODULE.sub("", _MODULE_E.sub("e", _HALF_OF_DAY.sub(r"\1m", text)))
     if "{" in text:
         text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
     text = _without_typography(text) if "\\" in text else text.replace("$", " ").replace("~", " ")
-    text = _ORDINAL.sub(" ", text)
+    text = _TEMPERATURE.sub("°", _ORDINAL.sub(" ", text))
     return text.strip().strip("*`").rstrip(_TAIL).lstrip(" :")
 
 
@@ -145,11 +164,18 @@ def _without_typography(text: str) -> str:
     if "\\\\" in text:
         text = _DOUBLED.sub(lambda _: "\\", text)
     text = _BOX.sub("", _THOUSANDS.sub(",", text.replace("\\$", "$")))
-    text = _DEGREE.sub("°", text)
+    text = _REPEATING.sub(_fraction, _DEGREE.sub("°", text))
     text = _TEXT.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", text)
     text = _ROMAN.sub(_roman, text)
     text = _FONT.sub(" ", text)
     return _TYPOGRAPHY.sub(lambda match: _SPACING.get(match[0], " "), text)
+
+
+def _fraction(match: re.Match[str]) -> str:
+    r"""A repeating decimal, `0.1\overline{6}`, as the fraction that it is."""
+    whole, start, repeated = match.groups()
+    over = int(whole + start + repeated) - int(whole + start or "0")
+    return rf"\frac{{{over}}}{{{10 ** len(start) * (10 ** len(repeated) - 1)}}}"
 
 
 def _roman(match: re.Match[str]) -> str:

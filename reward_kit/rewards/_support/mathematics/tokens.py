@@ -67,10 +67,14 @@ class Token(NamedTuple):
 END: Final = Token("end", "")
 
 
-def tokenise(text: str) -> list[Token]:
-    """The tokens of `text`, in order, without an end mark; `Unreadable` where it is none of mathematics."""
+def tokenise(text: str, *, products: bool = False) -> list[Token]:
+    """The tokens of `text`, in order, without an end mark; `Unreadable` where it is none of mathematics.
+
+    With `products`, two letters are always variables side by side: `an + b` has no article in it.
+    """
     tokens: list[Token] = []
     spaced = in_text = False
+    letters = _letters_apart if products else _letters
     for match in _TOKEN.finditer(text):
         group = match.lastgroup
         piece = match[0]
@@ -81,7 +85,7 @@ def tokenise(text: str) -> list[Token]:
             in_text, spaced = piece == TEXT_OPEN, True
             continue
         if group == "letters":
-            _letters(piece, spaced, in_text, tokens)
+            letters(piece, spaced, in_text, tokens)
         elif group == "mark":
             _mark(piece, spaced, tokens)
         elif group == "command":
@@ -146,6 +150,17 @@ def _letters(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None
     elif in_text or len(run) > _LONGEST_PRODUCT or run in SHORT_WORDS or run.lower() in SHORT_WORDS:
         tokens.append(Token("word", run, spaced))
     else:
-        for letter in run:
-            tokens.append(Token("constant" if letter in CONSTANTS else "symbol", letter, spaced))
-            spaced = False
+        _side_by_side(run, spaced, tokens)
+
+
+def _letters_apart(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
+    if len(run) == 2 and not in_text:
+        _side_by_side(run, spaced, tokens)
+    else:
+        _letters(run, spaced, in_text, tokens)
+
+
+def _side_by_side(run: str, spaced: bool, tokens: list[Token]) -> None:
+    for letter in run:
+        tokens.append(Token("constant" if letter in CONSTANTS else "symbol", letter, spaced))
+        spaced = False

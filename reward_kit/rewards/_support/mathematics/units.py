@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from reward_kit.rewards._support.mathematics.nodes import Degrees, Measure, Node, Percent, Relation
-from reward_kit.rewards._support.mathematics.parser import read_answer
+from reward_kit.rewards._support.mathematics.reader import read_answer
 from reward_kit.rewards._support.mathematics.tokens import Unreadable
 from reward_kit.rewards._support.mathematics.vocabulary import singular
 

@@ -20,6 +20,8 @@ EQUAL = [
     ("1.5", "1 1/2"), ("137.5", r"137\frac{1}{2}"), ("1/3", r"\frac13"), ("1/3", r"\dfrac{1}{3}"), ("3/4", "75%"),
     ("320000", r"3.2 \times 10^5"), ("0.0012", "1.2e-3"), ("12", "12th"), ("12", r"12^{\text{th}}"), ("2", "two"),
     ("1e3", "1000"), ("5 million", "5000000"), (r"\$32,\!348", "32348"), ("-3", "−3"), ("½", "0.5"),
+    ("1/3", r"0.\overline{3}"), ("1/6", r"0.1\overline{6}"), (r"\frac{12}{5,525}", "12/5525"), ("5", "£5"),
+    ("25", "25°C"),
     # irrational and complex numbers
     (r"\frac{\pi}{2}", "pi/2"), (r"\frac{\sqrt{6}-\sqrt{2}}{2}", "sqrt(2 - sqrt(3))"), (r"5\sqrt[3]{4}", "5*2^{2/3}"),
     (r"\frac{1}{\sqrt{3}}", r"\frac{\sqrt3}{3}"), ("√3", r"\sqrt{3}"), (r"e^{16}-1", "-1 + exp(16)"),
@@ -29,7 +31,8 @@ EQUAL = [
     (r"\tan^2 x + 1", r"\sec^2 x"), (r"2\arcsin\sqrt{a}", r"\arccos(1-2a)"), ("2^{10}", "1024"), (r"|{-3}|", "3"),
     (r"\lfloor 2.5 \rfloor", "2"), ("12\\pi", "37.69911184307752"), (r"\sqrt{65}", "8.062258"),
     # formulas
-    ("x^2 + 2x + 1", "(x+1)^2"), (r"\frac{3n+m}{2}", r"\frac{3}{2}n + \frac{1}{2}m"), ("52*f", "52f"), ("ab", "b a"),
+    ("x^2 + 2x + 1", "(x+1)^2"), ("h(a+1)", "ah + h"), ("an + b", "b + na"), ("n(n+1)/2", r"\frac{n^2+n}{2}"),
+    (r"\frac{3n+m}{2}", r"\frac{3}{2}n + \frac{1}{2}m"), ("52*f", "52f"), ("ab", "b a"),
     ("(a+5)(b+2)", "ab+5b+2a+10"), ("N2^{-N}", "N*(1/2)^N"), (r"\cot x", r"\frac{\cos x}{\sin x}"),
     (r"\frac{d!}{2k(d-k)!}", r"\frac{\binom{d}{k}(k-1)!}{2}"), (r"2\sin b\cos a", r"\sin(a+b) - \sin(a-b)"),
     ("f(x) = x - 1", "x-1"), ("f(n) = 2n + 1007", "f(m) = 2m + 1007"), ("y = e^{-x}", "f(x) = e^{-x}"),
@@ -60,6 +63,8 @@ EQUAL = [
     (r"90^\circ", "90"),
     (r"\frac{\pi}{6}", r"30^\circ"), ("7:32", "7 : 32"), ("1:2", "2:4"), ("12:00", "12:00"), ("204_5", "204_{5}"),
     ("32.8\\%", "41/125"),
+    ("3:30 p.m.", "3:30 PM"), ("May 5, 2020", "5 May 2020"), ("2020-05-05", "May 5th, 2020"),
+    (r"\mathbb{R}", r"(-\infty, \infty)"), ("all real numbers", r"\mathbb{R}"), (r"\emptyset", "no solution"),
     ("Yes", "yes."), (r"\text{east}", "East"), (r"\text{(B)}", "B"), ("(B)", "(B) 3x = 7"), ("E", r"\textbf{(E)}"),
     ("f(x) = 1", r"f(x) = 1 \text{ for all } x \in \mathbb{Q}"), ("5", r"so it is \boxed{5}"),
     ("1, 2", r"\boxed{1} \text{ and } \boxed{2}"),
@@ -67,6 +72,7 @@ EQUAL = [
 ]  # fmt: skip
 
 DIFFERENT = [
+    (r"0.\overline{36}", "0.36"), ("3:30 AM", "3:30 PM"), ("May 5, 2020", "May 6, 2020"), ("0.3", r"0.\overline{3}"),
     ("2021", "2022"), ("0.5", "0.50001"), ("1/2^{99}", "1/2^{98}"), (r"\frac{1}{2004!}", r"\frac{1}{2006!}"),
     ("1", "10"),
     (r"\frac{2^{2005}+1}{3 \cdot 2^{2006}}", r"\frac{1}{3 \cdot 2^{2006}}"), ("1 - 1/e", "1 + 1/e"),
@@ -77,6 +83,7 @@ DIFFERENT = [
     ("2x+1", "2x+1=0"),
     ("3x - y + 13 = 0", "3x + 4y + 14 = 0"), ("x^2+y^2=4", "x^2+y^2=9"), ("x = 2", "y = 2"), ("2x + z = 1", "1"),
     ("x > 5", "x < 5"), (r"x \geq 5", "x > 5"), ("(0,1)", "(0,1.5)"), ("(0,9)", "[0,9)"), ("[1, 3]", "(1, 3)"),
+    (r"[0, \pi]", r"(0, \pi)"),
     (r"(-\infty, 1)", r"(-\infty, 1]"), (r"(0,1) \cup (2,3)", r"(0,1) \cup (2,4)"), ("1, 2", "1, 3"), ("1, 2", "1"),
     ("(1, 2)", "(2, 1)"), ("[1,2,3]", "[2,1,3]"), ("a = -2, b = -2", "a = -2, b = -1"), ("5", "5, 6"), ("5", "5 or 6"),
     (r"\begin{pmatrix}1 & 2\\3 & 4\end{pmatrix}", r"\begin{pmatrix}1 & 2\\3 & 5\end{pmatrix}"),
@@ -185,6 +192,8 @@ def test_rounding_is_accepted_only_within_a_tolerance() -> None:
     assert equivalent("2021", "2022", Tolerance(0.5, 10.0)) is False
     assert equivalent("12.50", "12.51", Tolerance(0.5)) is False
     assert equivalent("2.653", "2.65", loose) is False
+    assert equivalent("1e-24", "2.0e-24", loose) is False
+    assert equivalent("0", "1e-9", loose) is True
 
 
 def test_the_caller_s_decimal_context_does_not_matter() -> None:
