@@ -25,11 +25,11 @@ from reward_kit.rewards._support.mathematics.identity import (
     same_solutions,
 )
 from reward_kit.rewards._support.mathematics.labels import bare, renamed, renaming, said, unlabelled
+from reward_kit.rewards._support.mathematics.matrices import has_matrix, rows_of
 from reward_kit.rewards._support.mathematics.nodes import (
     Constant,
     Degrees,
     InBase,
-    Matrix,
     Measure,
     Negative,
     Node,
@@ -67,7 +67,7 @@ class Comparison:
             return self._with_relations(gold, answer)
         if is_set(gold) or is_set(answer):
             return self._sets(gold, answer)
-        if isinstance(gold, Matrix) or isinstance(answer, Matrix):
+        if has_matrix(gold) or has_matrix(answer):
             return self._matrices(gold, answer)
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
             return self._sequences(gold, answer)
@@ -309,14 +309,14 @@ class Comparison:
     # ── matrices ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _matrices(self, gold: Node, answer: Node) -> bool | None:
-        left, right = _rows(gold), _rows(answer)
+        left, right = rows_of(gold), rows_of(answer)
         if left is None or right is None:
             value = constant(gold), constant(answer)
             return None if value == (None, None) else False
         if len(left) == 1 and len(right) == len(left[0]) and all(len(row) == 1 for row in right):
-            right = [tuple(row[0] for row in right)]  # a row and a column of the same numbers are the same vector
+            right = (tuple(row[0] for row in right),)  # a row and a column of the same numbers are the same vector
         elif len(right) == 1 and len(left) == len(right[0]) and all(len(row) == 1 for row in left):
-            left = [tuple(row[0] for row in left)]
+            left = (tuple(row[0] for row in left),)
         if [len(row) for row in left] != [len(row) for row in right]:
             return False
         cells = tuple(cell for row in left for cell in row)
@@ -374,13 +374,4 @@ def _key(node: Node) -> Any:
     if isinstance(node, Negative):
         inner = _key(node.value)
         return -inner if isinstance(inner, Fraction) else None
-    return None
-
-
-def _rows(node: Node) -> list[tuple[Node, ...]] | None:
-    if isinstance(node, Matrix):
-        return list(node.rows)
-    if isinstance(node, Sequence):
-        nested = [item.items for item in node.items if isinstance(item, Sequence)]
-        return nested if len(nested) == len(node.items) and nested else [node.items]
     return None

@@ -119,9 +119,7 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         return verdict
     if written(gold) == written(answer):
         return True
-    # Without a LaTeX command on either side there is nothing that math-verify knows and this package does not.
-    asked = "\\" in gold + answer and worth_asking(gold) and worth_asking(answer)
-    return ask(gold, answer) if asked else None
+    return ask(gold, answer) if worth_asking(gold, answer) else None
 
 
 def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:

@@ -28,6 +28,7 @@ _WAIT_SECONDS: Final = 60.0
 _LONGEST: Final = 1_000
 _DEEPEST: Final = 30
 _PROGRAM: Final = last_resort_process.__file__
+_BEYOND: Final = re.compile(r"\\(?:i{0,3}nt|oint|sum|prod|lim|partial|det|begin)(?![A-Za-z])")
 _FORMULA: Final = re.compile(r"\\[a-zA-Z]|\d|[=<>^]")
 _COMMAND: Final = re.compile(r"\\(?:begin|end)\{[a-z]+\}|\\(?!forall|exists|text|mbox)[A-Za-z]+")
 _TOWER: Final = re.compile(r"\^\{?\d{1,9}\^|!\){0,9}!|\d{5}!|\^\{?\d{5}")
@@ -37,7 +38,12 @@ _STATEMENT: Final = re.compile(r"[A-Za-z]{4}|forall|exists|\\text|\\mbox|[∀∃
 _VERDICTS: Final = {b"1": True, b"0": False}
 
 
-def worth_asking(text: str) -> bool:
+def worth_asking(gold: str, answer: str) -> bool:
+    """Whether both are formulas, and one has something in it that math-verify knows and this package does not."""
+    return bool(_BEYOND.search(gold) or _BEYOND.search(answer)) and _is_formula(gold) and _is_formula(answer)
+
+
+def _is_formula(text: str) -> bool:
     """Whether `text` is one formula that another parser may understand as a whole.
 
     Of lists, sentences and quantified statements math-verify compares some part, and calls that the verdict.

@@ -54,7 +54,11 @@ EQUAL = [
     (r"(\pm 1, \pm 2)", "(1,2),(1,-2),(-1,2),(-1,-2)"), (r"x_1 = 2, x_2 = 3", "x = 3, x = 2"),
     ("(312,123)", "(312, 123)"),
     (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "[[1, 2], [3, 4]]"), ("[1, 2; 3, 4]", "[[1,2],[3,4]]"),
-    (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", "(1, 2)"), (r"\left[\begin{array}{cc}1&2\end{array}\right]", "(1,2)"),
+    (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", "(1, 2)"),
+    (r"\frac13\begin{pmatrix} 3 \\ 6 \end{pmatrix}", r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}"),
+    (r"\begin{pmatrix} 1 & 2 \end{pmatrix} + \begin{pmatrix} 3 & 4 \end{pmatrix}", r"(4, 6)"),
+    (r"\begin{pmatrix} 1 & 1 \\ 0 & 1 \end{pmatrix} \begin{pmatrix} 1 \\ 2 \end{pmatrix}", "(3, 2)"),
+    (r"\left[\begin{array}{cc}1&2\end{array}\right]", "(1,2)"),
     ('{"alpha": 1, "beta": 4}', r"\alpha = 1 \text{ and } \beta = 4"), ("(-32+3x, 64-5x)", "(-32 + 3t, 64 - 5t)"),
     # units, ratios, times, bases, words, choices
     (r"15\mbox{ cm}^2", "15"), ("4ft", "4.0"), ("12", "12{cm}"), (r"12\pi", r"12\pi \text{ inches per second}"),

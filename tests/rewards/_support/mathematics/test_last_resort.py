@@ -106,8 +106,10 @@ def test_without_math_verify_nothing_is_said(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_statements_lists_and_fragments_are_not_asked_about(text: str) -> None:
-    assert not last_resort.worth_asking(text)
+    assert not last_resort.worth_asking(text, r"\int_0^1 x dx")
+    assert not last_resort.worth_asking(r"\int_0^1 x dx", text)
 
 
 def test_one_formula_is_worth_asking_about() -> None:
-    assert last_resort.worth_asking(r"\int_0^1 x dx") and last_resort.worth_asking(r"\sum_{k=1}^{n} k")
+    assert last_resort.worth_asking("1", r"\int_0^1 x dx") and last_resort.worth_asking(r"\sum_{k=1}^{n} k", "2n")
+    assert not last_resort.worth_asking("1", "x + 1")
