@@ -9,8 +9,8 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.lengths import cosine_between, within_unit
 from reward_kit.rewards._support.parameters import number
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
+from reward_kit.rewards.accuracy import accuracy_reward
 from reward_kit.rewards.length import CORRECT, TokenMethod, count_tokens
-from reward_kit.rewards.math import math_reward
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["cosine_scaled_accuracy_length_reward"]
@@ -53,7 +53,7 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
         return no_reply()
     number("correctness_weight", correctness_weight)
     number("length_weight", length_weight)
-    accuracy = _accuracy(messages, ground_truth, extract_fn, compare_fn)
+    accuracy = accuracy_reward(messages, ground_truth=ground_truth, extract_fn=extract_fn, compare_fn=compare_fn)
     if not accuracy.is_score_valid:
         return accuracy
     right = accuracy.score >= CORRECT
@@ -78,18 +78,3 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
         ),
     }
     return EvaluateResult(score=score, reason=reason, metrics=metrics)
-
-
-def _accuracy(
-    messages: list[Message],
-    ground_truth: Any,
-    extract_fn: Callable[[str], str] | None,
-    compare_fn: Callable[[str, str], float] | None,
-) -> EvaluateResult:
-    if extract_fn is None and compare_fn is None:
-        return math_reward(messages, ground_truth=ground_truth)
-    answer = messages[-1].text if extract_fn is None else extract_fn(messages[-1].text)
-    if compare_fn is None:
-        return math_reward([Message(role="assistant", content=answer)], ground_truth=ground_truth)
-    score = float(compare_fn(answer, str(ground_truth)))
-    return EvaluateResult(score=score, reason=f"The answer {answer!r} is {score:.2f} of {ground_truth!r}.")

@@ -1,39 +1,76 @@
 r"""Judge the answer to a mathematics problem: find it, read it, compare it with the right one.
 
-    text ──find──▶ answer ──read──▶ quantity ──compare──▶ 1.0 or 0.0
-         _support/answers    _support/quantities
+    text ──find──▶ answer ──compare──▶ 1.0 or 0.0
+         _support/answers    _support/mathematics
 
-Numbers are compared exactly, as fractions: 2021 is not 2022 at any tolerance. Anything else is compared as written,
-after typography is taken away; where that cannot decide, there is no verdict rather than a wrong one.
+`answers_match` is the one equivalence that rewards, majority votes and verifiers share. It is exact: 2021 is not 2022,
+and 1.41 is not √2, at any size. Where it cannot tell, there is no verdict rather than a wrong one.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import Any, Final
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.answers import Answer, after_thinking, marked_answers, stated_answer
-from reward_kit.rewards._support.quantities import (
-    DEFAULT_ABSOLUTE_TOLERANCE,
-    DEFAULT_TOLERANCE,
-    Quantity,
-    find_quantities,
-    plain_markup,
-    read_quantity,
-    same_quantity,
-)
+from reward_kit.rewards._support.answers import Answer, marked_answers, spoken_end, stated_answer
+from reward_kit.rewards._support.mathematics.equivalence import equivalent, readable, value_of
+from reward_kit.rewards._support.mathematics.identity import Tolerance
+from reward_kit.rewards._support.mathematics.units import unit_of
+from reward_kit.rewards._support.quantities import find_quantities
+from reward_kit.rewards._support.quoting import quoted
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
 
-__all__ = ["answers_match", "compare_numbers", "extract_numbers", "math_reward"]
+__all__ = ["answers_match", "compare_numbers", "extract_numbers", "final_answer", "math_reward", "right_answer"]
 
-_SPACE = re.compile(r"\s+")
-_NEAR = 12
-"""Characters after an answer in which "or" offers another one."""
-_ALTERNATIVES = re.compile(r"\bor\b", re.IGNORECASE)
-_MATHEMATICS = re.compile(r"[\d\\+*/^=<>()\[\]{}|√π∞]|\s-\s?\w|\b(?:pi|sqrt|sin|cos|tan|log|ln|exp)\b")
-_VARIABLE_ALONE = re.compile(r"(?<![^\W\d_])[b-hj-zB-HJ-Z](?![^\W\d_'’])")
-_VARIABLE = re.compile(r"\s*\\?[A-Za-z]\w{0,12}\s*=\s*(?=\S)")
+_LONGEST_REPLY: Final = 500
+"""A reply up to this long may be an answer as a whole."""
+
+
+def answers_match(gold: str, answer: str) -> bool | None:
+    r"""Whether `answer` means the same as `gold`; `None` where that cannot be judged.
+
+    Exact: a decimal equals another number only if it is that number, or its correct rounding to seven digits or more.
+    Costs some 20 µs for plain numbers and 100 µs for formulas; the few that need math-verify cost a process and up to
+    a second of processor time.
+
+    >>> answers_match("72", "72 apples"), answers_match(r"\frac{3}{4}", "0.75"), answers_match("2021", "2022")
+    (True, True, False)
+    >>> answers_match(r"\frac{\pi}{2}", "pi/2"), answers_match("(0, 1)", "0 < x < 1"), answers_match("2x + 1", "2x - 1")
+    (True, True, False)
+    """
+    return equivalent(gold, answer)
+
+
+def final_answer(text: str) -> str | None:
+    r"""The answer that `text` gives in the end, as written; `None` if it gives none.
+
+    What it marks as its answer (`<answer>`, `\boxed`, `####`, "the answer is"), else what its last line says.
+
+    >>> final_answer(r"First \boxed{24}, then \boxed{72}."), final_answer("So x = 5, and the answer is 10.")
+    ('72', '10')
+    """
+    found = stated_answer(text)
+    return found.text if found is not None and found.text else None
+
+
+def right_answer(ground_truth: Any) -> str | None:
+    r"""The right answer that a ground truth holds; `None` if it holds none.
+
+    It is the answer itself, a worked solution that ends in one, or a conversation whose last turn is one.
+
+    >>> right_answer("She sells 48/2 = 24 clips, 72 in all.\n#### 72"), right_answer(7.5), right_answer([])
+    ('72', '7.5', None)
+    """
+    if isinstance(ground_truth, list | tuple):
+        ground_truth = _last_turn(ground_truth)
+    if not isinstance(ground_truth, str | int | float):
+        return None
+    text = str(ground_truth).strip()
+    stated = stated_answer(text)
+    if stated is not None and (stated.source != "last line" or "\n" in text):
+        return stated.text or None
+    return text or None
 
 
 def extract_numbers(text: str) -> list[tuple[str, float | str]]:
@@ -49,12 +86,12 @@ def extract_numbers(text: str) -> list[tuple[str, float | str]]:
     """
     marked = marked_answers(text)
     if not marked:
-        return [(quantity.text, quantity.number) for quantity in find_quantities(text)]
+        return [(quantity.text, quantity.number) for quantity in find_quantities(spoken_end(text))]
     found: list[tuple[str, float | str]] = []
     for answer in marked:
-        quantity = _quantity(answer.text)
-        if quantity is not None:
-            found.append((answer.whole, quantity.number))
+        value = value_of(answer.text)
+        if value is not None:
+            found.append((answer.whole, value))
         elif answer.source == "boxed":
             found.append((answer.whole, answer.text))
     return found
@@ -80,176 +117,113 @@ def compare_numbers(
     return False, max(0.0, similarity) if similarity == similarity else 0.0  # noqa: PLR0124 - NaN is not itself
 
 
-def answers_match(gold: str, answer: str) -> bool | None:
-    r"""Whether `answer` says the same as `gold`; `None` where that cannot be judged.
-
-    >>> answers_match("72", "72 apples"), answers_match(r"\frac{3}{4}", "0.75"), answers_match("2021", "2022")
-    (True, True, False)
-    >>> answers_match(r"\frac{\pi}{2}", r"\pi/2") is None
-    True
-    """
-    return _match(gold, answer, DEFAULT_TOLERANCE, DEFAULT_ABSOLUTE_TOLERANCE)
-
-
 @reward_function
 def math_reward(
     messages: list[Message],
     *,
     ground_truth: Any = None,
-    tolerance: float = DEFAULT_TOLERANCE,
-    absolute_tolerance: float = DEFAULT_ABSOLUTE_TOLERANCE,
+    tolerance: float = 0.001,
+    absolute_tolerance: float = 1e-8,
     require_units: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:
     r"""1.0 if the last message's final answer equals the ground truth, 0.0 if not.
 
-    The final answer is what the text marks as such (`<answer>`, `\boxed`, `####`, "the answer is …"), else the last
-    number it states. `tolerance` (relative) bounds what rounding may have changed in a number that is not whole;
+    The final answer is what the text marks as such (`<answer>`, `\boxed`, `####`, "the answer is …"), else what its
+    last line says. Formulas, sets, intervals, tuples, matrices and equations are compared as mathematics. `tolerance`
+    (relative) bounds what rounding to the decimals that are written may have changed in a number that is not whole;
     `absolute_tolerance` is floating-point noise; neither makes two whole numbers equal. With `require_units` the answer
-    must name the unit that the ground truth names. An answer that cannot be read earns nothing; a ground truth that
-    is missing, or that the answer cannot be compared with, gives no verdict (`is_score_valid=False`).
+    must name the unit that the ground truth names. An answer that cannot be read earns nothing; a ground truth that is
+    missing, or that cannot be read either, gives no verdict (`is_score_valid=False`).
 
     Metrics: `extracted_original_answers`, `extracted_generated_answers`, `answer_comparison`,
-    `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`.
-    Cost: linear in the answer, about 0.1 ms and 2 ms a kB of prose.
-    Does not detect: whether the way to the answer is right; that two expressions written differently are equal.
+    `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`; `error`.
+    Cost: as `answers_match`, plus one pass over the text. Linear in its length; of more than 200,000 characters, the
+    end counts.
+    Does not detect: whether the reasoning is sound, whether the answer was guessed, whether it is in the form that was
+    asked for ("simplify", "as a fraction"), and significant digits.
 
-    >>> math_reward(messages=[{"role": "assistant", "content": r"So it is \boxed{72}."}], ground_truth="72").score
+    >>> reply = [{"role": "assistant", "content": r"48/2 = 24, so it is \boxed{\frac{144}{2}}."}]
+    >>> math_reward(reply, ground_truth="72").score
     1.0
+    >>> math_reward(reply, ground_truth="73").reason
+    "Expected '73', the answer is '\\\\frac{144}{2}'."
     """
-    if not messages or messages[-1].role != "assistant":
-        return _wrong("The last message is not the assistant's, so there is no answer to judge.", {}, key="error")
-    gold = _right_answer(ground_truth)
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    gold = right_answer(ground_truth)
     if gold is None:
-        return _no_verdict(
-            f"The ground truth {ground_truth!r} holds no answer. Give the right one as text or number.", {}
+        return no_verdict(
+            f"The ground truth {quoted(ground_truth)} holds no answer. Give the right one as text or number."
         )
-    text = messages[-1].text
-    answer = stated_answer(text)
-    if _canonical(text) == _canonical(gold):
-        answer = Answer(text.strip(), "last line", text, 0)
+    policy = Tolerance(tolerance, absolute_tolerance)
+    answer, matched = _judged(gold, reply.text, policy)
     found = _found(gold, answer)
     if answer is None:
-        return _wrong("The text states no answer.", found)
-    hedge = _hedge(gold, answer, text)
-    if hedge is not None:
-        return _wrong(f"The text leaves it open: {answer.whole!r}.", found, key=hedge)
-    matched = _match(gold, answer.text, tolerance, absolute_tolerance)
-    if matched and require_units:
-        matched = _same_unit(gold, answer.text)
-    return _verdict(gold, answer, matched, found)
+        return _mistaken("The text states no answer.", found)
+    if matched and require_units and not _same_unit(gold, answer.text):
+        return _mistaken(f"The answer {quoted(answer.text)} does not name the unit of {quoted(gold)}.", found)
+    return _accepted(gold, answer, found) if matched else _refused(gold, answer, matched, found)
 
 
-# ── finding ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+def _judged(gold: str, text: str, policy: Tolerance) -> tuple[Answer | None, bool | None]:
+    """The answer in a text, and whether it is right; a short text without a mark may be the answer as a whole."""
+    answer = stated_answer(text)
+    matched = equivalent(gold, answer.text, policy) if answer is not None else False
+    unmarked = answer is None or answer.source == "last line"
+    spoken = spoken_end(text).strip() if unmarked and not matched else ""
+    if spoken and len(spoken) <= _LONGEST_REPLY and equivalent(gold, spoken, policy):
+        return Answer(spoken, "last line", spoken, 0), True
+    return answer, matched
 
 
-def _right_answer(ground_truth: Any) -> str | None:
-    """The right answer that a ground truth holds: it is one, or a worked solution that ends in one, or such a turn."""
-    if isinstance(ground_truth, list | tuple):
-        ground_truth = _last_reply(ground_truth)
-    if not isinstance(ground_truth, str | int | float):
-        return None
-    text = str(ground_truth).strip()
-    stated = stated_answer(text)
-    if stated is not None and (stated.source != "last line" or "\n" in text):
-        return stated.text or None
-    return text or None
-
-
-def _last_reply(turns: list[Any] | tuple[Any, ...]) -> str | None:
+def _last_turn(turns: list[Any] | tuple[Any, ...]) -> str | None:
     turn = turns[-1] if turns else None
     message = Message.model_validate(turn) if isinstance(turn, dict) and "role" in turn else turn
     return message.text if isinstance(message, Message) and message.role == "assistant" else None
 
 
-def _hedge(gold: str, answer: Answer, text: str) -> str | None:
-    """The metric that names how the text offers more than one answer, if it does and they are not all asked for."""
-    if _ALTERNATIVES.search(answer.text) and _canonical(answer.text) != _canonical(gold):
-        return "strictness_penalty_unboxed_or" if answer.source == "phrase" else "strictness_penalty_ambiguity"
-    match marked_answers(text)[-2:]:
-        case [first, second] if _match(first.text, second.text, 0.0, 0.0) is not True:
-            between = after_thinking(text)[first.end : second.start]
-            return "strictness_penalty_conflicting_answers" if _ALTERNATIVES.search(between[:_NEAR]) else None
-    return None
-
-
-# ── reading and comparing ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _match(gold: str, answer: str, tolerance: float, absolute_tolerance: float) -> bool | None:
-    if _canonical(gold) == _canonical(answer):
-        return True
-    right, given = _quantity(gold), _quantity(answer)
-    if right is not None and given is not None:
-        return same_quantity(right, given, tolerance=tolerance, absolute_tolerance=absolute_tolerance)
-    if _is_words(gold) and _is_words(answer):
-        return _canonical(gold).casefold() == _canonical(answer).casefold()
-    return False if _is_words(gold) or _is_words(answer) else None
-
-
-def _quantity(text: str) -> Quantity | None:
-    """The number `text` is, or the only one it mentions; an unknown set equal to it does no harm."""
-    unknown = _VARIABLE.match(text)
-    bare = text[unknown.end() :] if unknown else text
-    whole = read_quantity(bare)
-    if whole is not None:
-        return whole
-    mentioned = list(find_quantities(bare))
-    if len(mentioned) != 1:
-        return None
-    rest = bare.replace(mentioned[0].text, "")
-    return mentioned[0] if _is_words(rest) and not _VARIABLE_ALONE.search(rest) else None
-
-
-def _is_words(text: str) -> bool:
-    """Whether `text` is prose: no digit and no sign of mathematics that might turn out equal to something."""
-    return not _MATHEMATICS.search(text)
-
-
-def _canonical(text: str) -> str:
-    return _SPACE.sub("", plain_markup(text)).strip("$*_`").rstrip(".,;:!?").strip("$*_`")
-
-
 def _same_unit(gold: str, answer: str) -> bool:
-    right, given = _quantity(gold), _quantity(answer)
-    wanted, named = (_singular(quantity.unit) if quantity else "" for quantity in (right, given))
-    return not wanted or wanted == named
-
-
-def _singular(unit: str) -> str:
-    return " ".join(word.removesuffix("s") for word in unit.split())
+    wanted = unit_of(gold)
+    return not wanted or wanted == unit_of(answer)
 
 
 # ── telling ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _found(gold: str, answer: Answer | None) -> dict[str, MetricResult]:
-    given = f"{answer.text!r} ({answer.source})" if answer else "none"
+    given = f"{quoted(answer.text)} ({answer.source})" if answer else "none"
     return {
-        "extracted_original_answers": _check(True, repr(gold)),
-        "extracted_generated_answers": _check(answer is not None, given),
+        "extracted_original_answers": check(True, quoted(gold)),
+        "extracted_generated_answers": check(answer is not None, given),
     }
 
 
-def _verdict(gold: str, answer: Answer, matched: bool | None, found: dict[str, MetricResult]) -> EvaluateResult:
-    if matched is None and _quantity(gold) is None:
-        return _no_verdict(f"Cannot tell whether {answer.text!r} equals {gold!r}: they are compared as written.", found)
-    if not matched:
-        unread = "" if matched is False else ", which cannot be read as a number"
-        return _wrong(f"Expected {gold!r}, the answer is {answer.text!r}{unread}.", found)
-    reason = f"The answer {answer.text!r} equals {gold!r}."
-    return EvaluateResult(score=1.0, reason=reason, metrics={**found, "answer_comparison": _check(True, reason)})
+def _accepted(gold: str, answer: Answer, found: dict[str, MetricResult]) -> EvaluateResult:
+    reason = f"The answer {quoted(answer.text)} equals {quoted(gold)}."
+    return EvaluateResult(score=1.0, reason=reason, metrics={**found, "answer_comparison": check(True, reason)})
 
 
-def _wrong(reason: str, found: dict[str, MetricResult], key: str = "answer_comparison") -> EvaluateResult:
-    metrics = {**found, "answer_comparison": _check(False, reason), key: _check(False, reason)}
-    return EvaluateResult(score=0.0, reason=reason, metrics=metrics)
+def _refused(gold: str, answer: Answer, matched: bool | None, found: dict[str, MetricResult]) -> EvaluateResult:
+    if matched is None and not readable(gold):
+        return no_verdict(f"Cannot tell whether {quoted(answer.text)} equals {quoted(gold)}.", found)
+    hedge = _hedge(answer)
+    if hedge is not None:
+        return _mistaken(f"The text leaves it open: {quoted(answer.whole)}.", found, hedge)
+    unread = "" if matched is False else ", which cannot be read"
+    return _mistaken(f"Expected {quoted(gold)}, the answer is {quoted(answer.text)}{unread}.", found)
 
 
-def _no_verdict(reason: str, found: dict[str, MetricResult]) -> EvaluateResult:
-    metrics = {**found, "error": _check(False, reason)}
-    return EvaluateResult(score=0.0, is_score_valid=False, reason=reason, metrics=metrics)
+def _hedge(answer: Answer) -> str | None:
+    """The metric that names how a wrong answer offers more than one, if it does."""
+    if " or " not in f" {answer.text.lower()} ":
+        return None
+    if answer.source == "phrase":
+        return "strictness_penalty_unboxed_or"
+    several = answer.source == "boxed" and answer.whole.count("\\boxed") > 1
+    return "strictness_penalty_conflicting_answers" if several else "strictness_penalty_ambiguity"
 
 
-def _check(passed: bool, reason: str) -> MetricResult:
-    return MetricResult(score=float(passed), reason=reason, is_score_valid=passed)
+def _mistaken(reason: str, found: dict[str, MetricResult], key: str = "answer_comparison") -> EvaluateResult:
+    return wrong(reason, {**found, "answer_comparison": check(False, reason), key: check(False, reason)})

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards.math import answers_match, compare_numbers, extract_numbers, math_reward
+from reward_kit.rewards._support.mathematics import equivalence
+from reward_kit.rewards.math import answers_match, compare_numbers, extract_numbers, final_answer, math_reward
 
 
 def judge(text: str, ground_truth: Any, **settings: Any) -> EvaluateResult:
@@ -20,6 +21,13 @@ def judge(text: str, ground_truth: Any, **settings: Any) -> EvaluateResult:
 
 
 RIGHT = [
+    (r"\boxed{\pi/2}", r"\frac{\pi}{2}"),
+    (r"So \boxed{3} and \boxed{-3}.", r"\pm 3"),
+    ("Therefore $x^2 + 2x + 1$ is the square.", "(x+1)^2"),
+    ("x = 5 or x = 6", "5, 6"),
+    (r"The interval is \((0, 1]\).", "0 < x <= 1"),
+    ("Final answer: 12.", "12"),
+    ("The capital is Paris", "The capital is Paris."),
     ("48/2 = 24, so the final answer is 72", "72"),
     ("48/2 = 24 clips in May.\n48 + 24 = 72 altogether.\n#### 72", "He sold 48/2 = <<48/2=24>>24.\n#### 72"),
     ("First 24, later <answer> 72 </answer> not 99", 72),
@@ -116,14 +124,15 @@ def test_without_a_right_answer_there_is_no_verdict(gold: Any) -> None:
     assert not result.is_score_valid and "error" in result.metrics
 
 
-def test_mathematics_that_cannot_be_compared_gives_no_verdict() -> None:
-    assert not judge(r"\boxed{\pi/2}", r"\frac{\pi}{2}").is_score_valid
-    assert answers_match(r"\frac{\pi}{2}", r"\pi/2") is None
-    # An unreadable answer to a readable question is no excuse.
-    assert (judge(r"\boxed{\int_0^1 x}", "0.5").score, judge(r"\boxed{\int_0^1 x}", "0.5").is_score_valid) == (
-        0.0,
-        True,
-    )
+def test_an_unreadable_answer_is_wrong_and_an_unreadable_ground_truth_gives_no_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(equivalence, "ask", lambda gold, answer: None)
+    unreadable = r"\begin{cases} 1 & x > 0 \\ 0 & x < 0 \end{cases}"
+    wrong = judge(rf"\boxed{{{unreadable}}}", "0.5")
+    assert (wrong.score, wrong.is_score_valid) == (0.0, True)
+    assert not judge(r"\boxed{1}", unreadable).is_score_valid
+    assert judge(rf"\boxed{{{unreadable}}}", unreadable).score == 1.0
 
 
 def test_a_worked_reply_can_be_the_ground_truth() -> None:
@@ -137,11 +146,19 @@ def test_the_last_message_must_be_the_assistants() -> None:
 
 
 def test_units_count_only_when_asked_for() -> None:
-    assert judge("The answer is 5 km", "5 m").score == 1.0
-    assert judge("The answer is 5 km", "5 m", require_units=True).score == 0.0
+    assert judge("The answer is 5 boxes", "5 crates").score == 1.0
+    assert judge("The answer is 5 boxes", "5 crates", require_units=True).score == 0.0
+    assert judge("The answer is 5", "5 m").score == 1.0
+    assert judge("The answer is 5", "5 m", require_units=True).score == 0.0
     assert judge("The answer is 5 Kilometers.", "5 kilometer", require_units=True).score == 1.0
     assert judge("The answer is $5", "5 dollars", require_units=True).score == 1.0
     assert judge("The answer is 5 apples", "5", require_units=True).score == 1.0
+
+
+def test_units_of_one_kind_are_converted() -> None:
+    assert judge("The answer is 5 km", "5 m").score == 0.0
+    assert judge("The answer is 5 km", "5000 m").score == 1.0
+    assert judge("The answer is 90 minutes", "1.5 hours").score == 1.0
 
 
 def test_tolerance_widens_rounding_and_nothing_else() -> None:
@@ -168,6 +185,14 @@ def test_a_fraction_equals_itself_in_every_notation(over: int, under: int, frame
     ):
         assert answers_match(f"{Fraction(over, under)}", answer) is True
         assert judge(frame.format(answer), f"{over}/{under}").score == 1.0
+
+
+def test_final_answer_is_what_majority_votes_count() -> None:
+    assert final_answer(r"<think>\boxed{1}</think> So \boxed{\frac{1}{2}}.") == r"\frac{1}{2}"
+    assert final_answer("The answer is $x = 3$, as shown.") == "x = 3"
+    assert final_answer("Hence it is 7") == "7"
+    assert final_answer("<think>It is 6") is None
+    assert final_answer("") is None
 
 
 @given(text=st.text(alphabet="0123456789.,/-+=$%\\{}<>#boxedanswrifct \n", max_size=80), gold=st.text(max_size=12))

@@ -2,32 +2,47 @@ r"""Find the answer that a text gives.
 
 What a text marks as its answer is its answer; without a mark, its last statement is. In this order:
 
-    <answer>…</answer>   \boxed{…}   #### …   "the answer is …"   the last line that has a number
+    <answer>…</answer>   \boxed{…}   #### …   "the answer is …"   a last line that says something
 
-What a model thought aloud (`<think>…</think>`) is not its answer. Each scan passes over the text once.
+What a model thought aloud is not its answer. Each scan passes over the text once.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from reward_kit.rewards._support.quantities import find_quantities, read_quantity
+from reward_kit.rewards._support.quantities import find_quantities
+from reward_kit.utils.reasoning import without_reasoning
 
-__all__ = ["Answer", "Source", "after_thinking", "marked_answers", "stated_answer"]
+__all__ = ["Answer", "Source", "last_match", "marked_answers", "spoken_end", "stated_answer", "unboxed"]
 
 Source = Literal["tag", "boxed", "hashes", "phrase", "last line"]
 
-_TAGS = re.compile(r"<(/?)answer>", re.IGNORECASE)
-_THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
-_BRACES = re.compile(r"\\[{}]|\\(?:boxed|fbox)\s{0,4}\{|[{}]")
-_HASHES = re.compile(r"####[ \t]*([^\s][^\n]*)")
-_PHRASE = re.compile(
-    r"\b(?:answer|result)\b[\s*_]{0,4}(?:is|was|equals|would be|will be|=|:)[\s*_]{0,4}(?:equal to|equals|:|=)?",
+_TAGS: Final = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_BRACES: Final = re.compile(r"\\[{}]|\\(?:boxed|fbox)\s{0,4}\{|[{}]")
+_HASHES: Final = re.compile(r"####[ \t]*([^\s][^\n]*)")
+_PHRASE: Final = re.compile(
+    r"\b(?:answer|result|solution)\b[\s*_]{0,4}(?:is|are|was|equals|would be|will be|=|:)[\s*_]{0,4}"
+    r"(?:equal to|equals|:|=)?",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
+_SENTENCE_END: Final = re.compile(r"[.!?](?=[\s*]|$)|\n")
+_MATH: Final = re.compile(
+    r"\$\$([^$]{1,2000})\$\$|\$([^$\n]{1,2000})\$|\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]", re.DOTALL
+)
+_BETWEEN: Final = re.compile(
+    r"(?:[\s$,;&]|\\[()\[\],; ]|\\q?quad|\\(?:text|mbox)\s?\{\s*(?:and|or|,)\s*\}|\band\b|\bor\b)*", re.IGNORECASE
+)
+_ASIDE: Final = re.compile(r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b")
+_FREE: Final = 80
+"""Characters of a line without a number that may be an answer in words."""
+_LONGEST_BETWEEN: Final = 60
+_LONGEST_LINE: Final = 2_000
+"""Of a longer line, the end is read."""
+LONGEST_TEXT: Final = 200_000
+"""Of a longer text, the end is searched: that is where answers are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,7 @@ class Answer:
     whole: str
     """The answer with its mark, as it stands in the text."""
     start: int
-    """Where `whole` begins in what follows the model's thoughts."""
+    """Where `whole` begins in `spoken_end(text)`."""
 
     @property
     def end(self) -> int:
@@ -51,32 +66,58 @@ class Answer:
 
 def marked_answers(text: str) -> list[Answer]:
     r"""The answers in the strongest kind of explicit mark that `text` uses: tags, `\boxed`, `####`; in order."""
-    spoken = after_thinking(text)
+    spoken = spoken_end(text)
     return _tagged(spoken) or _boxed(spoken) or _hashed(spoken)
 
 
 def stated_answer(text: str) -> Answer | None:
-    """The one answer that `text` gives in the end; `None` if it gives none."""
-    marked = marked_answers(text)
+    """The one answer that `text` gives in the end; `None` if it gives none. Boxes side by side are one answer."""
+    spoken = spoken_end(text)
+    marked = _tagged(spoken) or _boxed(spoken) or _hashed(spoken)
     if marked:
-        return marked[-1]
-    spoken = after_thinking(text)
+        return _together(marked, spoken) if marked[-1].source == "boxed" else marked[-1]
     return _after_phrase(spoken) or _in_last_line(spoken)
 
 
-def after_thinking(text: str) -> str:
-    """What follows the model's thoughts; nothing, if it never finished thinking."""
-    last = _last_match(_THINK, text)
-    if last is None:
+def spoken_end(text: str) -> str:
+    """What follows the model's thoughts; of very much, the end."""
+    return without_reasoning(text)[-LONGEST_TEXT:]
+
+
+def unboxed(text: str) -> str:
+    r"""The content of the last `\boxed` in `text`, with those beside it; `text` itself where there is none."""
+    if "\\boxed" not in text and "\\fbox" not in text:
         return text
-    return text[last.end() :] if last.group(1) else ""
+    boxes = _boxed(text)
+    return _together(boxes, text).text if boxes else text
 
 
-def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    last = None
+def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The last match of a pattern in a text."""
+    last: re.Match[str] | None = None
     for match in pattern.finditer(text):
         last = match
     return last
+
+
+def _together(boxes: list[Answer], text: str) -> Answer:
+    """The last box, joined with those before it that only commas, "and" or "or" divide from it."""
+    first = len(boxes) - 1
+    while first and _adjacent(boxes[first - 1], boxes[first], text):
+        first -= 1
+    if first == len(boxes) - 1:
+        return boxes[-1]
+    parts = [boxes[first].text]
+    for before, box in zip(boxes[first:], boxes[first + 1 :], strict=False):
+        either = re.search(r"\bor\b", text[before.end : box.start], re.IGNORECASE)
+        parts.append(f"{' or' if either else ','} {box.text}")
+    start = boxes[first].start
+    return Answer("".join(parts), "boxed", text[start : boxes[-1].end], start)
+
+
+def _adjacent(before: Answer, box: Answer, text: str) -> bool:
+    between = text[before.end : box.start]
+    return len(between) <= _LONGEST_BETWEEN and _BETWEEN.fullmatch(between) is not None
 
 
 def _answer(text: str, source: Source, outer: tuple[int, int], inner: tuple[int, int]) -> Answer:
@@ -97,6 +138,8 @@ def _tagged(text: str) -> list[Answer]:
 
 def _boxed(text: str) -> list[Answer]:
     """The contents of every closed `\\boxed{…}`, braces inside them paired; an inner box belongs to the outer one."""
+    if "\\boxed" not in text and "\\fbox" not in text:
+        return []
     closed: list[tuple[re.Match[str], re.Match[str]]] = []
     open_braces: list[re.Match[str]] = []
     for brace in _BRACES.finditer(text):
@@ -118,33 +161,66 @@ def _hashed(text: str) -> list[Answer]:
     return [_answer(text, "hashes", match.span(), match.span(1)) for match in _HASHES.finditer(text)]
 
 
+# ── statements ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def _after_phrase(text: str) -> Answer | None:
-    phrase = _last_match(_PHRASE, text)
+    phrase = last_match(_PHRASE, text)
     if phrase is None:
         return None
+    formula = _MATH.match(text, phrase.end())
+    if formula is not None:
+        return Answer(_inside(formula), "phrase", phrase.group() + formula.group(), phrase.start())
     end = _SENTENCE_END.search(text, phrase.end())
     span = text[phrase.end() : end.start() if end else len(text)]
-    said = span.rpartition("=")[2].strip(" \t*_")
+    said = _last_side(span).strip(" \t*_")
     return Answer(_pointed(said), "phrase", phrase.group() + span, phrase.start()) if said else None
 
 
-def _pointed(said: str) -> str:
-    """The number a remark begins with, where it goes on talking: "72 apples, since 48 + 24 is that" says 72."""
-    if read_quantity(said) is not None or " or " in said:
+def _last_side(said: str) -> str:
+    """What a computation ends in: `20 - 8 = 12 dollars` says 12 dollars. An equation in variables is kept whole."""
+    before, equals, after = said.rpartition("=")
+    if not equals or re.search(r"[<>\\]$", before.rstrip()) or not after.strip():
         return said
-    head = re.split(r",\s|\bbecause\b|\bsince\b|\bso\b", said, maxsplit=1)[0].strip()
-    return head or said
+    return said if re.search(r"[A-Za-z]", before) else after
+
+
+def _pointed(said: str) -> str:
+    """What a remark begins with, where it goes on talking: "72 apples, since 48 + 24 is that" says 72 apples."""
+    if " or " in said or not re.search(r"[A-Za-z]{3}", said):
+        return said
+    head = _ASIDE.split(said, maxsplit=1)[0].strip()
+    return head if head and next(find_quantities(head), None) is not None else said
 
 
 def _in_last_line(text: str) -> Answer | None:
     end = len(text)
     for line in reversed(text.splitlines(keepends=True)):
         end -= len(line)
-        after_equals = line.rpartition("=")[2].strip()
-        if read_quantity(after_equals) is not None:
-            return Answer(after_equals, "last line", line, end)
-        numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
-        if numbers:
-            pick = numbers[0] if "=" in line and after_equals else numbers[-1]
-            return Answer(pick.text, "last line", line, end)
+        said = line[-_LONGEST_LINE:].strip()
+        if not said:
+            continue
+        found = _in_line(said, alone=not text[:end].strip())
+        if found is not None:
+            return Answer(found, "last line", line, end)
     return None
+
+
+def _in_line(line: str, *, alone: bool) -> str | None:
+    """What a line says: a formula, what an equals sign leads to, all of a short line, or its last number."""
+    formula = last_match(_MATH, line)
+    if formula is not None:
+        after = list(find_quantities(line[formula.end() :]))
+        return after[-1].text if after else _inside(formula)
+    if not re.search(r"[A-Za-z]{3}", line) or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
+        return _last_side(line).strip()
+    after_equals = _last_side(line).strip()
+    numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
+    if not numbers:
+        return None
+    pick = numbers[0] if after_equals != line and after_equals else numbers[-1]
+    return pick.text
+
+
+def _inside(formula: re.Match[str]) -> str:
+    return next(group for group in formula.groups() if group is not None).strip()

@@ -1,0 +1,223 @@
+"""What an answer is once it has been read: numbers, expressions, and what is built of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = [
+    "Builder",
+    "Call",
+    "Constant",
+    "Degrees",
+    "InBase",
+    "Interval",
+    "Matrix",
+    "Measure",
+    "Negative",
+    "Node",
+    "Number",
+    "Opaque",
+    "Percent",
+    "PlusMinus",
+    "Power",
+    "Product",
+    "Quotient",
+    "Ratio",
+    "Relation",
+    "Sequence",
+    "SetOperation",
+    "Sum",
+    "Symbol",
+    "Words",
+]
+
+
+class Number(NamedTuple):
+    """A number as written."""
+
+    value: Fraction
+    decimals: int | None = None
+    """Digits after the point; `None` where there is no point, so that the number is exact."""
+    digits: int = 0
+    """Significant digits, for a number with a point."""
+    grouped: str = ""
+    """As written, where a comma in it was read as a thousands separator."""
+
+
+class Symbol(NamedTuple):
+    """A variable, with its subscript and primes."""
+
+    name: str
+
+
+class Constant(NamedTuple):
+    """π, e, i or infinity: `pi`, `e`, `i`, `inf`."""
+
+    name: str
+
+
+class Sum(NamedTuple):
+    """Terms added up."""
+
+    terms: tuple[Node, ...]
+
+
+class Product(NamedTuple):
+    """Factors multiplied."""
+
+    factors: tuple[Node, ...]
+
+
+class Quotient(NamedTuple):
+    """A fraction."""
+
+    over: Node
+    under: Node
+
+
+class Power(NamedTuple):
+    """A base to an exponent."""
+
+    base: Node
+    exponent: Node
+
+
+class Negative(NamedTuple):
+    """The opposite."""
+
+    value: Node
+
+
+class PlusMinus(NamedTuple):
+    """`left ± right`, or `∓` where `upper` is -1."""
+
+    left: Node | None
+    right: Node
+    upper: int = 1
+
+
+class Call(NamedTuple):
+    """A function of arguments: one of `functions.FUNCTIONS`, or a few that the evaluation knows, or an unknown one."""
+
+    name: str
+    arguments: tuple[Node, ...]
+
+
+class Percent(NamedTuple):
+    """Hundredths."""
+
+    value: Node
+
+
+class Degrees(NamedTuple):
+    """An angle in degrees."""
+
+    value: Node
+
+
+class Measure(NamedTuple):
+    """A value with its unit."""
+
+    value: Node
+    unit: str
+    product: Node | None = None
+    """What it is if the letters of the unit are variables."""
+
+
+class InBase(NamedTuple):
+    """Digits in a base, `204_5`."""
+
+    digits: str
+    base: int
+
+
+class Opaque(NamedTuple):
+    """Mathematics that is compared as written: sums, integrals, limits."""
+
+    text: str
+
+
+class Ratio(NamedTuple):
+    """`1 : 2 : 3`, or a time."""
+
+    parts: tuple[Node, ...]
+    clock: bool = False
+    """Whether it may be a time of day: two or three whole numbers, the later ones written with two digits."""
+
+
+class Sequence(NamedTuple):
+    """Items in brackets, or in none: `opening` is empty, and `closing` says "or" where they are alternatives."""
+
+    items: tuple[Node, ...]
+    opening: str = ""
+    closing: str = ""
+
+
+class Interval(NamedTuple):
+    """All real numbers between two; only made where no point can be meant."""
+
+    low: Node
+    high: Node
+    opening: str
+    closing: str
+
+
+class Relation(NamedTuple):
+    """A chain `a < b = c`; the operators are among = < ≤ > ≥ ≠ ≈ ∈."""
+
+    operands: tuple[Node, ...]
+    operators: tuple[str, ...]
+
+
+class Builder(NamedTuple):
+    """`{ what | condition }`."""
+
+    what: Node
+    condition: Node
+
+
+class SetOperation(NamedTuple):
+    """Sets joined by one of ∪ ∩ or minus signs of sets."""
+
+    operator: str
+    parts: tuple[Node, ...]
+
+
+class Matrix(NamedTuple):
+    """Rows of a matrix; a column vector has rows of one."""
+
+    rows: tuple[tuple[Node, ...], ...]
+
+
+class Words(NamedTuple):
+    """An answer in words."""
+
+    text: str
+
+
+Node = (
+    Number
+    | Symbol
+    | Constant
+    | Sum
+    | Product
+    | Quotient
+    | Power
+    | Negative
+    | PlusMinus
+    | Call
+    | Percent
+    | Degrees
+    | Measure
+    | InBase
+    | Opaque
+    | Ratio
+    | Sequence
+    | Interval
+    | Relation
+    | Builder
+    | SetOperation
+    | Matrix
+    | Words
+)

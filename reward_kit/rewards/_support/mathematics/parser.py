@@ -1,0 +1,332 @@
+r"""Parse a whole answer: lists, relations, units, tuples, sets, intervals, matrices, around `expressions`.
+
+    answer    item , item; item and item
+    item      label: relation, then a unit
+    relation  a < b = c, x ∈ S
+    joined    sets with ∪ ∩ \
+    ratio     a : b : c
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+from reward_kit.rewards._support.mathematics.expressions import ExpressionParser
+from reward_kit.rewards._support.mathematics.nodes import (
+    Builder,
+    Constant,
+    Interval,
+    Matrix,
+    Measure,
+    Negative,
+    Node,
+    Number,
+    Percent,
+    Product,
+    Ratio,
+    Relation,
+    Sequence,
+    SetOperation,
+    Symbol,
+)
+from reward_kit.rewards._support.mathematics.numerals import number
+from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
+from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS
+
+__all__ = ["CLOSING", "AnswerParser"]
+
+CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"}
+"""Brackets, and what closes them."""
+_SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
+_SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
+_MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
+_FACTORS: Final = {
+    "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
+}  # fmt: skip
+_NOT_UNITS: Final = frozenset(
+    "not or than least most more less about approximately cannot can is are was were if does do no only error none "
+    "null true false undefined infinite".split()
+)
+_MAX_UNIT_TOKENS: Final = 9
+_LONGEST_GLUED: Final = 12
+"""Letters of a unit that is written without a space before it."""
+_PERCENT_WORDS: Final = frozenset({"percent", "pct", "percentage", "per cent", "percents"})
+
+
+class AnswerParser(ExpressionParser):
+    """The levels above an expression."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__(tokens)
+        self._inside = ""
+        """The innermost bracket that is open."""
+
+    def answer(self) -> Node:
+        """The whole of the tokens."""
+        items, rows = self._items()
+        if self._peek() is not END:
+            raise Unreadable(f"{self._peek().text!r} is left over")
+        if len(rows) > 1 and any(count > 1 for count in rows):
+            return Sequence(tuple(Sequence(part) for part in _split(items, rows)))
+        either = any(token.text == "or" for token in self._tokens if token.kind == "conjunction")
+        return items[0] if len(items) == 1 else Sequence(tuple(items), "", "or" if either else "")
+
+    def _items(self) -> tuple[list[Node], list[int]]:
+        """Items up to the end of this bracket, and how many there are between semicolons."""
+        items = [self._item()]
+        rows = [1]
+        while self._separator():
+            semicolon = self._tokens[self._at - 1].text == ";"
+            if self._ended():
+                break
+            items.append(self._item())
+            if semicolon:
+                rows.append(1)
+            else:
+                rows[-1] += 1
+        return items, rows
+
+    def _separator(self) -> bool:
+        found = False
+        while True:
+            token = self._peek()
+            apart = token.kind == "conjunction" or (token.kind == "mark" and token.text in (",", ";", "\\\\"))
+            if (token.text == "\\\\" and self._inside == "begin") or not apart:
+                return found
+            found = True
+            self._at += 1
+            if token.kind == "mark" and self._is(";"):
+                continue
+
+    def _ended(self) -> bool:
+        return self._peek() is END or self._peek().text in (")", "]", "}", "\\}", "rangle")
+
+    # ── one item ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _item(self) -> Node:
+        self._skip_label()
+        node = self._relation()
+        if self._peek().kind == "word" or self._is("/") or self._is("{") or self._is("°"):
+            node = self._with_unit(node)
+        return node
+
+    def _skip_label(self) -> None:
+        """`Minimum:`, `Maximum =`, `Sequence 1:`, `lower_bound:`."""
+        ahead = 0
+        while self._peek(ahead).kind in ("word", "number") or (ahead and self._is("_", ahead)):
+            ahead += 1
+        words = any(self._peek(index).kind == "word" for index in range(ahead))
+        if words and (self._is(":", ahead) or self._peek(ahead) == Token("relation", "=", self._peek(ahead).spaced)):
+            self._at += ahead + 1
+
+    def _relation(self) -> Node:
+        operands = [self._operand()]
+        operators: list[str] = []
+        while self._peek().kind == "relation":
+            operators.append(self._next().text)
+            operands.append(self._operand())
+        return Relation(tuple(operands), tuple(operators)) if operators else operands[0]
+
+    def _operand(self) -> Node:
+        measure = self._measure()
+        return measure if measure is not None else self._joined()
+
+    def _measure(self) -> Node | None:
+        """A number with a unit of letters that might be variables: `5 m`, `9.8 m/s^2`."""
+        start, sign = self._at, self._peek().text == "-"
+        ahead = int(sign)
+        if self._peek(ahead).kind != "number" or self._peek(ahead + 1).text not in UNIT_LETTERS:
+            return None
+        ahead += 1
+        while self._unit_token(self._peek(ahead)) and self._peek(ahead).text not in ("{", "}", "-"):
+            ahead += 1
+        following = self._peek(ahead)
+        if following is not END and following.kind != "conjunction" and following.text not in (",", ";"):
+            return None
+        value: Node = number(self._peek(int(sign)).text)
+        unit = " ".join(token.text for token in self._tokens[start + sign + 1 : start + ahead])
+        try:
+            product: Node | None = self._joined()
+        except Unreadable:
+            product = None
+        if self._at != start + ahead:
+            product = None
+        self._at = start + ahead
+        return Measure(Negative(value) if sign else value, unit, product)
+
+    @staticmethod
+    def _unit_token(token: Token) -> bool:
+        if token.kind == "word":
+            return token.text.lower() not in _NOT_UNITS
+        if token.kind == "mark":
+            return token.text in "/^*{}-°"
+        if token.kind == "number":
+            return token.text in ("1", "2", "3")
+        return (token.kind == "symbol" and token.text in UNIT_LETTERS) or token.text in ("cdot", "times")
+
+    def _with_unit(self, node: Node) -> Node:
+        words: list[str] = []
+        while not self._ended() and self._peek().kind != "conjunction" and not self._is(",") and not self._is(";"):
+            token = self._next()
+            glued = not token.spaced and not words and len(token.text) > _LONGEST_GLUED
+            if not self._unit_token(token) or len(words) > _MAX_UNIT_TOKENS or glued:
+                raise Unreadable("words that are no unit")
+            words.append(token.text)
+            if words[-1] == "{":
+                while self._accept("/") or self._accept("}"):
+                    pass
+        return _measured(node, [word for word in words if word not in ("{", "}")])
+
+    def _joined(self) -> Node:
+        node = self._ratio()
+        while self._peek().kind == "command" and self._peek().text in _SET_OPERATORS:
+            operator = _SET_OPERATORS[self._next().text]
+            right = self._ratio()
+            if isinstance(node, SetOperation) and node.operator == operator:
+                node = SetOperation(operator, (*node.parts, right))
+            else:
+                node = SetOperation(operator, (node, right))
+        return node
+
+    def _ratio(self) -> Node:
+        start = self._at
+        parts = [self.sum()]
+        while self._inside != "\\{" and self._is(":"):
+            self._at += 1
+            if self._peek().kind == "relation":  # x := 5
+                self._at -= 1
+                break
+            parts.append(self.sum())
+        if len(parts) == 1:
+            return parts[0]
+        if self._inside == "{" and isinstance(parts[0], Symbol):  # {"alpha": 1}
+            return Relation((parts[0], parts[1]), ("=",))
+        return Ratio(tuple(parts), clock=_is_clock(self._tokens[start : self._at]))
+
+    # ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def bracketed(self) -> Node:
+        """A group, a tuple, a set, an interval, a vector or a matrix."""
+        self._deeper()
+        opening = self._next().text
+        before, self._inside = self._inside, opening
+        bars, self._bars = self._bars, int(opening == "\\{")
+        closing = CLOSING[opening]
+        if self._accept(closing):
+            node: Node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
+        else:
+            node = self._contents(opening, closing)
+        self._inside, self._bars = before, bars
+        self._depth -= 1
+        return node
+
+    def _contents(self, opening: str, closing: str) -> Node:
+        items, rows = self._items()
+        if opening != "{" or len(items) > 1:
+            items = _ungrouped(items)
+        if opening == "\\{" and len(items) == 1 and (self._is("|") or self._is("mid") or self._is(":")):
+            self._at += 1
+            self._bars = 0
+            conditions, _ = self._items()
+            self._expect(closing)
+            return Builder(items[0], conditions[0] if len(conditions) == 1 else Sequence(tuple(conditions)))
+        found = self._next()
+        if found.text != closing and (opening not in "([" or found.text not in (")", "]")):
+            raise Unreadable(f"{opening!r} is closed by {found.text!r}")
+        return _bracketed(items, rows, _SHAPE.get(opening, opening), _SHAPE.get(found.text, found.text))
+
+    def environment(self) -> Node:
+        r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`."""
+        self._at += 1
+        name = self._environment_name()
+        if name not in _MATRICES:
+            raise Unreadable(f"the environment {name!r}")
+        if name == "array" and self._accept("{"):
+            while not self._accept("}"):
+                if self._next() is END:
+                    raise Unreadable("an array without an end")
+        before, self._inside = self._inside, "begin"
+        rows: list[tuple[Node, ...]] = []
+        while not self._accept("end"):
+            rows.append(self._row())
+        self._environment_name()
+        self._inside = before
+        return Matrix(tuple(rows))
+
+    def _environment_name(self) -> str:
+        self._expect("{")
+        name = ""
+        while not self._accept("}"):
+            if self._peek() is END:
+                raise Unreadable("an environment without a name")
+            name += self._next().text
+        return name
+
+    def _row(self) -> tuple[Node, ...]:
+        cells = [self._relation()]
+        while self._accept("&"):
+            cells.append(self._relation())
+        if not self._accept("\\\\") and not self._is("end"):
+            raise Unreadable("a row of a matrix without an end")
+        return tuple(cells)
+
+
+def _measured(node: Node, words: list[str]) -> Node:
+    """`node` with the unit, which belongs to the last operand of a relation."""
+    if isinstance(node, Relation):
+        return Relation((*node.operands[:-1], _measured(node.operands[-1], words)), node.operators)
+    if words and words[0].lower().rstrip("s") in _FACTORS:
+        node = Product((node, Number(Fraction(_FACTORS[words[0].lower().rstrip("s")]))))
+        words = words[1:]
+    unit = " ".join(words)
+    if unit.lower() in _PERCENT_WORDS:
+        return Percent(node)
+    return Measure(node, unit) if unit else node
+
+
+def _bracketed(items: list[Node], rows: list[int], opening: str, closing: str) -> Node:
+    if len(items) == 1 and isinstance(items[0], Matrix):
+        return items[0]
+    if len(items) == 1 and opening in "({" and closing in ")}":
+        return Sequence((items[0],), opening, closing) if isinstance(items[0], Sequence) else _one(items[0], opening)
+    if opening == "[" and len(rows) > 1 and max(rows) > 1 and len(set(rows)) == 1:
+        return Matrix(tuple(_split(items, rows)))
+    two = len(items) == 2
+    if two and (opening + closing in ("(]", "[)") or any(_is_infinite(item) for item in items)):
+        return Interval(items[0], items[1], opening, closing)
+    return Sequence(tuple(items), opening, closing)
+
+
+def _one(item: Node, opening: str) -> Node:
+    return item if opening == "(" or not isinstance(item, Relation) else Sequence((item,), "{", "}")
+
+
+def _split(items: list[Node], rows: list[int]) -> list[tuple[Node, ...]]:
+    parts: list[tuple[Node, ...]] = []
+    start = 0
+    for count in rows:
+        parts.append(tuple(items[start : start + count]))
+        start += count
+    return parts
+
+
+def _ungrouped(items: list[Node]) -> list[Node]:
+    """Inside brackets a comma separates: (312,123,231) has three items."""
+    if not any(isinstance(item, Number) and item.grouped for item in items):
+        return items
+    parts: list[Node] = []
+    for item in items:
+        grouped = item.grouped if isinstance(item, Number) else ""
+        parts += [number(part) for part in grouped.split(",")] if grouped else [item]
+    return parts
+
+
+def _is_infinite(node: Node) -> bool:
+    return node == Constant("inf") or (isinstance(node, Negative) and node.value == Constant("inf"))
+
+
+def _is_clock(tokens: list[Token]) -> bool:
+    parts = [token.text for token in tokens if token.text != ":"]
+    later = parts[1:]
+    return all(part.isdigit() for part in parts) and bool(later) and all(len(part) == 2 for part in later)

@@ -1,0 +1,86 @@
+"""Read an answer: plain text, tokens, mathematics, and the conditions under which it holds."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from reward_kit.rewards._support.mathematics.nodes import Node
+from reward_kit.rewards._support.mathematics.parser import CLOSING, AnswerParser
+from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH, plain
+from reward_kit.rewards._support.mathematics.tokens import Token, Unreadable, tokenise
+
+__all__ = ["Reading", "read_answer"]
+
+_CONDITIONS: Final = frozenset(
+    "for where if when with whenever provided given such as since because assuming using unless while except".split()
+)
+_PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
+_WORD: Final = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3}")
+_LONGEST_AMBIGUOUS: Final = 200
+
+
+class Reading(NamedTuple):
+    """An answer as read."""
+
+    node: Node
+    condition: str = ""
+    """What follows "for", "where", "if" …, as written, without spaces."""
+
+
+def read_answer(text: str) -> Reading:
+    """What `text` says; `Unreadable` where it is not mathematics, or too much of it."""
+    if len(text) > MAX_LENGTH:
+        raise Unreadable("too long")
+    bare = plain(text)
+    try:
+        return _parse(tokenise(bare))
+    except Unreadable:
+        if len(bare) > _LONGEST_AMBIGUOUS or not _PAIR.search(bare) or _WORD.search(bare):
+            raise
+        return _parse(tokenise(bare, products=True))
+
+
+def _parse(tokens: list[Token]) -> Reading:
+    """What the tokens say."""
+    tokens = [token for token in tokens if token.text != '"']
+    start = _condition_at(tokens, 0)
+    if start == len(tokens):
+        return Reading(AnswerParser(tokens).answer())
+    try:
+        return _without_conditions(tokens)
+    except Unreadable:
+        return Reading(AnswerParser(tokens[:start]).answer(), _joined_text(tokens[start:]))
+
+
+def _without_conditions(tokens: list[Token]) -> Reading:
+    """The answer where each condition ends at the next "and" or "or"."""
+    kept: list[Token] = []
+    conditions = ""
+    at = 0
+    while at < len(tokens):
+        start = _condition_at(tokens, at)
+        kept += tokens[at:start]
+        at = start
+        while at < len(tokens) and tokens[at].kind != "conjunction":
+            at += 1
+        conditions += _joined_text(tokens[start:at])
+    return Reading(AnswerParser(kept).answer(), conditions)
+
+
+def _joined_text(tokens: list[Token]) -> str:
+    return "".join(token.text for token in tokens if token.text not in ("{", "}", ","))
+
+
+def _condition_at(tokens: list[Token], begin: int) -> int:
+    """Where the next condition of an answer begins: after some mathematics, and not inside brackets."""
+    depth = 0
+    for index in range(begin, len(tokens)):
+        token = tokens[index]
+        if token.kind == "mark":
+            depth += (token.text in CLOSING) - (token.text in CLOSING.values())
+        elif index and not depth and token.kind == "word" and token.text.lower() in _CONDITIONS:
+            return index if tokens[index - 1].text != "," else index - 1
+        elif index and not depth and token.text in ("forall", "iff", "implies"):
+            return index
+    return len(tokens)

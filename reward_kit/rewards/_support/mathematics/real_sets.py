@@ -1,0 +1,310 @@
+"""Sets of real numbers as lists of pieces: intervals and points, however they were written.
+
+Intervals, unions, inequalities, set builders and `x ≠ 3` all become pieces whose ends are expressions, so that
+`0 < x < 1`, `x \\in (0, 1)` and `{x | 0 < x < 1}` can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final
+
+from reward_kit.rewards._support.mathematics.big import Undecided, Value, as_big, close, is_real
+from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, symbols
+from reward_kit.rewards._support.mathematics.identity import constant
+from reward_kit.rewards._support.mathematics.nodes import (
+    Builder,
+    Call,
+    Constant,
+    Interval,
+    Measure,
+    Negative,
+    Node,
+    Number,
+    Quotient,
+    Relation,
+    Sequence,
+    SetOperation,
+    Sum,
+    Symbol,
+)
+
+__all__ = ["NotReal", "is_set", "pieces", "same_pieces"]
+
+_INFINITY: Final = Constant("inf")
+_MINUS_INFINITY: Final = Negative(_INFINITY)
+_UPWARD: Final = {"<": "(", "≤": "["}
+_FLIPPED: Final = {"<": ">", "≤": "≥", ">": "<", "≥": "≤", "=": "=", "≠": "≠"}
+_MAX_PIECES: Final = 60
+"""Pieces that are compared each with each."""
+_NUMBER_SETS: Final = frozenset("ℝℤℕℚℂ")
+_ALL: Final = Interval(_MINUS_INFINITY, _INFINITY, "(", ")")
+
+Piece = Interval
+"""An interval; a point is one that is closed and as long as nothing."""
+Same = Callable[[Node, Node], bool | None]
+
+
+class NotReal(Exception):
+    """What was read is not a set of real numbers."""
+
+
+def is_set(node: Node) -> bool:
+    """Whether `node` can only be a set of real numbers: not a point, a tuple or a number."""
+    if isinstance(node, Interval | Builder):
+        return True
+    if isinstance(node, SetOperation):
+        return True
+    if isinstance(node, Relation):
+        return any(operator in "<≤>≥≠∈" for operator in node.operators)
+    return isinstance(node, Sequence) and not node.opening and any(is_set(item) for item in node.items)
+
+
+def pieces(node: Node) -> list[Piece]:
+    """The pieces of the set that `node` is or describes."""
+    if isinstance(node, Interval):
+        return [node]
+    if isinstance(node, Builder):
+        return _described(node.condition)
+    if isinstance(node, SetOperation):
+        return _combined(node)
+    if isinstance(node, Relation):
+        return _solved(node)
+    if isinstance(node, Sequence):
+        return _of_sequence(node)
+    if node == Symbol("ℝ"):
+        return [_ALL]
+    return [_point(node)]
+
+
+def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | None:
+    """Whether two sets have the same pieces, in any order."""
+    if max(len(gold), len(answer)) > _MAX_PIECES:
+        return None
+    if len(gold) != len(answer):
+        gold, answer = _merged(gold), _merged(answer)
+    if len(gold) != len(answer):
+        return False
+    left, unknown = list(answer), False
+    for piece in gold:
+        for candidate in left:
+            verdict = _same_piece(piece, candidate, same)
+            if verdict:
+                left.remove(candidate)
+                break
+            unknown = unknown or verdict is None
+        else:
+            return None if unknown else False
+    return True
+
+
+def _same_piece(gold: Piece, answer: Piece, same: Same) -> bool | None:
+    if (gold.opening, gold.closing) != (answer.opening, answer.closing):
+        return False
+    low = same(gold.low, answer.low)
+    return low and same(gold.high, answer.high)
+
+
+def _point(node: Node) -> Piece:
+    if isinstance(node, Sequence | Relation | Symbol):
+        raise NotReal
+    return Interval(node, node, "[", "]")
+
+
+def _of_sequence(node: Sequence) -> list[Piece]:
+    if node.opening in ("(", "["):
+        if len(node.items) == 2:
+            return [Interval(node.items[0], node.items[1], node.opening, node.closing)]
+        raise NotReal
+    if node.opening == "{":
+        return [_point(item) for item in node.items]
+    found = [pieces(item) for item in node.items]
+    return _joined(found)
+
+
+def _described(node: Node) -> list[Piece]:
+    """The solutions of the condition of a set builder, whose parts all hold."""
+    conditions = node.items if isinstance(node, Sequence) and not node.opening else (node,)
+    found = [solved for condition in conditions if (solved := pieces(condition)) != [_ALL]]
+    return _joined(found) if found else [_ALL]
+
+
+def _joined(found: list[list[Piece]]) -> list[Piece]:
+    """Either holds, or both: two half-lines that overlap are meant as what they share."""
+    if len(found) == 2 and all(len(part) == 1 for part in found):
+        (first,), (second,) = found
+        for low, high in ((first, second), (second, first)):
+            half_lines = low.high == _INFINITY and high.low == _MINUS_INFINITY
+            if half_lines and _order(low.low, high.high) < 0:
+                return [Interval(low.low, high.high, low.opening, high.closing)]
+    return [piece for part in found for piece in part]
+
+
+def _combined(node: SetOperation) -> list[Piece]:
+    if node.operator == "∪":
+        return [piece for part in node.parts for piece in _member(part)]
+    first, *rest = node.parts
+    kept = _member(first)
+    if node.operator == "∖":
+        for part in rest:
+            for hole in _member(part):
+                kept = _without(kept, hole)
+        return kept
+    raise NotReal
+
+
+def _member(node: Node) -> list[Piece]:
+    return pieces(node)
+
+
+def _without(kept: list[Piece], hole: Piece) -> list[Piece]:
+    if hole.low != hole.high:
+        raise NotReal
+    left: list[Piece] = []
+    for piece in kept:
+        if _order(piece.low, hole.low) < 0 and _order(hole.low, piece.high) < 0:
+            left.append(Interval(piece.low, hole.low, piece.opening, ")"))
+            left.append(Interval(hole.low, piece.high, "(", piece.closing))
+        else:
+            left.append(piece)
+    return left
+
+
+# ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _solved(node: Relation) -> list[Piece]:
+    """What a chain of inequalities around one unknown says about it."""
+    if node.operators == ("∈",):
+        return [_ALL] if node.operands[1] in {Symbol(name) for name in _NUMBER_SETS} else pieces(node.operands[1])
+    unknown = [index for index, operand in enumerate(node.operands) if symbols(operand) or _is_call(operand)]
+    if not unknown or (
+        len(unknown) != 1 and not all(isinstance(node.operands[index], Symbol | Call) for index in unknown)
+    ):
+        raise NotReal
+    middle = unknown[0] if len(unknown) == 1 else _middle(node, unknown)
+    low, high, opening, closing = _MINUS_INFINITY, _INFINITY, "(", ")"
+    low_node: Node = low
+    high_node: Node = high
+    for index, operator in enumerate(node.operators):
+        if index + 1 < middle or index > middle:
+            raise NotReal
+        bound, says = (
+            (node.operands[index], _FLIPPED.get(operator)) if index < middle else (node.operands[index + 1], operator)
+        )
+        if says == "≠":
+            return _without([_ALL], _point(bound))
+        if says == "=":
+            return [_point(bound)]
+        if says in ("<", "≤"):
+            high_node, closing = bound, ")" if says == "<" else "]"
+        elif says in (">", "≥"):
+            low_node, opening = bound, "(" if says == ">" else "["
+        else:
+            raise NotReal
+    return _unwrapped(node.operands[middle], Interval(low_node, high_node, opening, closing))
+
+
+def _middle(node: Relation, unknown: list[int]) -> int:
+    """With letters as bounds, a < x < b is about the one in the middle, and x < a about the first."""
+    return unknown[1] if len(node.operands) == 3 else unknown[0]
+
+
+def _is_call(node: Node) -> bool:
+    return isinstance(node, Call) and constant(node) is None
+
+
+def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
+    """From what is said about `-2x + 1` or `|x|` to what that says about `x`."""
+    if isinstance(subject, Measure):
+        subject = subject.value
+    if isinstance(subject, Symbol) or (isinstance(subject, Call) and subject.name not in ("abs", "root")):
+        return [piece]
+    if isinstance(subject, Call) and subject.name == "abs" and isinstance(subject.arguments[0], Symbol):
+        return _mirrored(piece)
+    names = symbols(subject)
+    if len(names) != 1:
+        raise NotReal
+    (name,) = names
+    slope, offset = _linear(subject, name)
+    low, high = (_shifted(end, slope, offset) for end in (piece.low, piece.high))
+    if slope > 0:
+        return [Interval(low, high, piece.opening, piece.closing)]
+    opening = "[" if piece.closing == "]" else "("
+    return [Interval(high, low, opening, "]" if piece.opening == "[" else ")")]
+
+
+def _mirrored(piece: Piece) -> list[Piece]:
+    opening = "[" if piece.closing == "]" else "("
+    if piece.low == _MINUS_INFINITY:
+        return [Interval(Negative(piece.high), piece.high, opening, piece.closing)]
+    left_high = "]" if piece.opening == "[" else ")"
+    low = _MINUS_INFINITY if piece.high == _INFINITY else Negative(piece.high)
+    return [Interval(low, Negative(piece.low), opening, left_high), piece]
+
+
+def _linear(subject: Node, name: str) -> tuple[Fraction, Fraction]:
+    try:
+        zero, one, two = (evaluate(subject, Point(values={name: Fraction(at)})) for at in (0, 1, 2))
+    except Undecided as error:
+        raise NotReal from error
+    if not isinstance(zero, Fraction) or not isinstance(one, Fraction) or not isinstance(two, Fraction):
+        raise NotReal
+    if one == zero or two - one != one - zero:
+        raise NotReal
+    return one - zero, zero
+
+
+def _shifted(end: Node, slope: Fraction, offset: Fraction) -> Node:
+    if end in (_INFINITY, _MINUS_INFINITY):
+        return end if slope > 0 else _MINUS_INFINITY if end == _INFINITY else _INFINITY
+    return Quotient(Sum((end, Number(-offset))), Number(slope))
+
+
+# ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _order(left: Node, right: Node) -> int:
+    """-1, 0 or 1 as `left` is below, at or above `right`."""
+    if left in (_MINUS_INFINITY, _INFINITY) or right in (_MINUS_INFINITY, _INFINITY):
+        return _rank(left) - _rank(right)
+    values = constant(left), constant(right)
+    if values[0] is None or values[1] is None or not is_real(values[0]) or not is_real(values[1]):
+        raise NotReal
+    return _compared(values[0], values[1])
+
+
+def _rank(end: Node) -> int:
+    return -1 if end == _MINUS_INFINITY else int(end == _INFINITY)
+
+
+def _compared(left: Value, right: Value) -> int:
+    try:
+        if close(left, right):
+            return 0
+    except Undecided as error:
+        raise NotReal from error
+    return -1 if as_big(left).re < as_big(right).re else 1
+
+
+def _merged(found: list[Piece]) -> list[Piece]:
+    """Pieces in order, those that touch made one; as they are where their ends cannot be ordered."""
+    try:
+        ordered: list[Piece] = []
+        for piece in found:
+            at = sum(_order(other.low, piece.low) < 0 for other in ordered)
+            ordered.insert(at, piece)
+        merged = ordered[:1]
+        for piece in ordered[1:]:
+            last = merged[-1]
+            gap = _order(last.high, piece.low)
+            touching = gap == 0 and (last.closing == "]" or piece.opening == "[")
+            if gap > 0 or touching:
+                if _order(last.high, piece.high) < 0:
+                    merged[-1] = Interval(last.low, piece.high, last.opening, piece.closing)
+            else:
+                merged.append(piece)
+    except NotReal:
+        return found
+    return merged

@@ -1,0 +1,109 @@
+"""Answers in words: yes and no, names, choices, and a number that a sentence states."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reward_kit.rewards._support.answers import last_match
+from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
+from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
+from reward_kit.rewards._support.mathematics.vocabulary import NUMBER_WORDS
+
+__all__ = ["choice", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
+
+_CHOICE: Final = re.compile(
+    r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)\s*(?:is|:)?\s*)?"
+    r"(?:\(\s*([A-Za-z])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+_NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
+_NOT_LETTERS: Final = re.compile(r"[\W_]+")
+_ARTICLES: Final = frozenset({"the", "a", "an", "is", "are", "it", "its", "so", "to", "of"})
+_NUMBER: Final = re.compile(
+    r"(?<![A-Za-z\d.])-?(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:/\d++)?+(?:%|(?![A-Za-z]))"
+    r"|(?<!\d)-?\.\d++(?![A-Za-z])"
+)
+_SIGNS: Final = re.compile(r"[\\^=<>{}\[\]()_|*/+]|\d\s*[a-zA-Z](?![a-zA-Z])|(?<![a-zA-Z'])[b-hj-zB-HJ-Z](?![a-zA-Z'])")
+_DOUBT: Final = re.compile(
+    r"\b(?:not|cannot|can't|isn't|no|never|unable|impossible|error|incorrect|wrong|unknown|undefined|least|most|more|"
+    r"less|than|between|or|either|neither|about|over|under|almost|nearly|up to|exceed\w*|greater|larger|smaller|fewer|"
+    r"mod)\b|Traceback|Error|\?",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[A-Za-z]{3,}")
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+|\b(?:sqrt|sin|cos|tan|log|exp)\b")
+_TALK: Final = 3
+_LONGEST_FORMULA: Final = 1_000
+_LONGEST_SENTENCE: Final = 200
+_LONGEST_REMARK: Final = 600
+_LONGEST_CONCLUSION: Final = 12
+_SAYS: Final = re.compile(
+    r"\b(?:is|are|equals|be|was)(?:\s+equal\s+to)?\s*:?\s+|=\s*(?![^=]*\b(?:is|are)\b)", re.IGNORECASE
+)
+
+
+def written(text: str) -> str:
+    """`text` for a comparison of writing: its tokens, without braces and multiplication signs."""
+    bare = plain(text)
+    try:
+        tokens = [token.text for token in tokenise(bare)]
+    except Unreadable:
+        return re.sub(r"[\s{}]", "", bare)
+    return " ".join(token for token in tokens if token not in _NOT_WRITTEN)
+
+
+def is_prose(text: str) -> bool:
+    """Whether `text` is words, without a digit or a sign of mathematics."""
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ").strip("(){}[] ")
+    letters = sum(map(str.isalpha, bare))
+    return letters > 1 and not re.search(r"[\d\\^=<>_+*/|]", bare)
+
+
+def wordy(text: str) -> bool:
+    """Whether `text` is mostly talk, code or an error message rather than a formula."""
+    return len(text) > _LONGEST_FORMULA or len(_WORD.findall(_COMMAND.sub(" ", text))) >= _TALK
+
+
+def same_words(gold: str, answer: str) -> bool:
+    """Whether two answers in words are the same, but for case, punctuation and articles."""
+    right, given = _bag(gold), _bag(answer)
+    return bool(right) and right == given
+
+
+def _bag(text: str) -> list[str]:
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ").casefold()
+    words = [word for word in _NOT_LETTERS.split(bare) if word]
+    return [word for word in words if word not in _ARTICLES] or words
+
+
+def choice(text: str) -> tuple[str, str] | None:
+    """The letter of a choice and the text beside it: `(B) 3x` is ("B", "3x")."""
+    bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
+    match = _CHOICE.fullmatch(bare)
+    if match is None:
+        return None
+    return (match[1] or match[2]).upper(), match[3].strip()
+
+
+def stated_number(text: str) -> str | None:
+    """The only number in a sentence, where the sentence states it and nothing else: "The angle is 90 degrees."."""
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")
+    if len(bare) > _LONGEST_SENTENCE:
+        return None
+    found = _NUMBER.findall(bare)
+    if not found and (word := NUMBER_WORDS.get(bare.strip().lower())) is not None:
+        return str(word)
+    rest = _NUMBER.sub("", bare, count=1)
+    if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
+        return None
+    return str(found[0])
+
+
+def conclusion(text: str) -> str | None:
+    """What the last sentence of a text says something *is*: "… is `y = -5x - 3`."."""
+    if len(text) > _LONGEST_REMARK or _DOUBT.search(text):
+        return None
+    last = last_match(_SAYS, text)
+    said = text[last.end() :].strip().rstrip(".").strip() if last is not None else ""
+    return said if said and len(said.split()) <= _LONGEST_CONCLUSION else None

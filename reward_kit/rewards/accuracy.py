@@ -1,0 +1,71 @@
+"""Judge whether an answer is right, with ways to find and to compare it that can be replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards._support.quoting import quoted
+from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, wrong
+from reward_kit.rewards.math import answers_match, final_answer, right_answer
+from reward_kit.typed_interface import reward_function
+
+__all__ = ["accuracy_reward"]
+
+
+@reward_function
+def accuracy_reward(
+    messages: list[Message],
+    ground_truth: Any = None,
+    extract_fn: Callable[[str], str] | None = None,
+    compare_fn: Callable[[str, str], float] | None = None,
+    **kwargs: Any,
+) -> EvaluateResult:
+    r"""How right the last message's answer is: 1.0 or 0.0, or what `compare_fn(answer, gold)` gives in [0, 1].
+
+    By default the final answer is found and compared as in `math_reward`, exactly: numbers, formulas and words.
+    `extract_fn` takes the answer out of the text instead, and is applied to the reply only. A ground truth that is
+    missing gives no verdict, and so does one that cannot be compared with the answer.
+
+    Metrics: `accuracy`, `answer_extraction`, `answer_accuracy`; `error`.
+    Cost: as `answers_match`, plus one pass over the reply.
+    Does not detect: an answer in words that means the same in other words. A reply that names several answers is wrong.
+
+    >>> reply = [{"role": "assistant", "content": "The capital of France is Paris. The answer is Paris."}]
+    >>> accuracy_reward(reply, ground_truth="Paris").score
+    1.0
+    >>> accuracy_reward(reply, ground_truth="London").score
+    0.0
+    """
+    reply = last_reply(messages)
+    if reply is None:
+        reason = "The last message is not the assistant's, so there is no answer to judge."
+        return wrong(reason, {"accuracy": check(False, reason), "error": check(False, reason)})
+    gold = right_answer(ground_truth)
+    if gold is None:
+        return no_verdict(f"The ground truth {quoted(ground_truth)} holds no answer. Give the right one as text.")
+    answer = (extract_fn or _answer)(reply.text)
+    found = {"answer_extraction": check(bool(answer), quoted(answer))}
+    if not answer:
+        reason = "The text states no answer."
+        return wrong(reason, {**found, "answer_accuracy": check(False, reason), "accuracy": check(False, reason)})
+    score = _score(gold, answer, compare_fn)
+    if score is None:
+        return no_verdict(f"Cannot tell whether {quoted(answer)} equals {quoted(gold)}.", found)
+    reason = f"The answer {quoted(answer)} scores {score:g} against {quoted(gold)}."
+    accuracy = check(score > 0.0, reason).model_copy(update={"score": min(1.0, max(0.0, score))})
+    return EvaluateResult(
+        score=score, reason=reason, metrics={**found, "answer_accuracy": accuracy, "accuracy": accuracy}
+    )
+
+
+def _answer(text: str) -> str:
+    return final_answer(text) or ""
+
+
+def _score(gold: str, answer: str, compare: Callable[[str, str], float] | None) -> float | None:
+    if compare is not None:
+        return float(compare(answer, gold))
+    matched = answers_match(gold, answer)
+    return None if matched is None else float(matched)
