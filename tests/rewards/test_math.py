@@ -59,6 +59,10 @@ RIGHT = [
     ("It takes 5h", "5"),
     ("The answer is 5 of them", "5"),
     ("The answer is 12 cm^2.", "12"),
+    ("It is 7.", "7"),
+    ("So it is 7", 7),
+    ("They drank 9 + 6 = 15 liters of the 24 liters.", "15"),
+    ("That is 3 + 2 = 5 apples, which twice over makes 10.", "10"),
 ]
 
 WRONG = [

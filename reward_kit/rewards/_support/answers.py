@@ -43,6 +43,12 @@ _LONGEST_LINE: Final = 2_000
 """Of a longer line, the end is read."""
 LONGEST_TEXT: Final = 200_000
 """Of a longer text, the end is searched: that is where answers are."""
+_COMPUTED: Final = re.compile(r"[\d)%]\s?=\s?(?=[$\d.-])")
+"""What comes after it is the outcome of a computation: "a total of 9 + 6 = 15 liters of the 24"."""
+_GOES_ON: Final = re.compile(
+    r"[,;:?!]\s|\.\s\S|\b(?:and|so|then|thus|hence|which|giving|making|or|but)\b", re.IGNORECASE
+)
+"""A line that goes on after a computation may come to another outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +224,8 @@ def _in_line(line: str, *, alone: bool) -> str | None:
     numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
     if not numbers:
         return None
+    if after_equals == line and (computed := last_match(_COMPUTED, line)) and not _GOES_ON.search(line, computed.end()):
+        return next((quantity.text for quantity in find_quantities(line[computed.end() :])), numbers[-1].text)
     pick = numbers[0] if after_equals != line and after_equals else numbers[-1]
     return pick.text
 

@@ -16,7 +16,8 @@ _CONDITIONS: Final = frozenset(
     "for where if when with whenever provided given such as since because assuming using unless while except".split()
 )
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
-_WORD: Final = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3}")
+_WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of)(?![A-Za-z]))")
+"""A word: three letters, or one of those that nobody would write for a product of variables."""
 _LONGEST_AMBIGUOUS: Final = 200
 
 

@@ -161,7 +161,7 @@ def test_hostile_answers_are_judged_within_a_second_of_processor_time_and_flat_m
         "from reward_kit.rewards._support.mathematics.equivalence import equivalent\n"
         "resource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))\n"
         "for line in sys.stdin:\n"
-        "    used = int(resource.getrusage(resource.RUSAGE_SELF).ru_utime)\n"
+        "    used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))\n"
         "    resource.setrlimit(resource.RLIMIT_CPU, (used + 3, used + 3))\n"
         "    equivalent('1', line[:-1])\n"
         "assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 400 << 10\n"
