@@ -6,11 +6,13 @@ called in a plain loop, on one core, with nothing timed or isolated.
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from benchmarks.report import Report, Row
 from reward_kit.integrations.trl import TRLAdapter, create_trl_adapter
@@ -24,7 +26,15 @@ GOAL_MICROSECONDS = 15.0
 GOAL_RATIO = 0.6
 GROUP = 64
 WORKERS = 2
-WORK = "She has {a} apples and buys {b} more, so {a} + {b} = {c}. Half of them are red, which makes {c} / 2 of them. "
+WORK = "We complete the square: x^2 + {b}x = (x + {a})^2 - {a}^2, so the roots lie {a} to the left of the others. "
+PAIRS = (
+    (r"(x+{a})^2", r"x^2 + {b}x + {c}"),
+    (r"\frac{{{a}\sqrt{{2}}}}{{{b}}}", r"\frac{{1}}{{\sqrt{{2}}}}"),
+    (r"\{{{a}, {b}\}}", r"x = {b} \text{{ or }} x = {a}"),
+    (r"({a}, \infty)", r"x > {a}"),
+    (r"y = {b}x - {c}", r"{b}x - y - {c} = 0"),
+)
+"""Right answers, and the same written otherwise."""
 
 
 @reward_function
@@ -40,18 +50,27 @@ def main(*, quick: bool = False) -> Report:
     return Report("adapters", f"a trainer's step of {GROUP} completions, {WORKERS} worker processes", found)
 
 
-def _step(answer: Callable[[int], str]) -> tuple[list[Any], list[Any], list[str]]:
-    prompts = [[{"role": "user", "content": f"{number} + {number}?"}] for number in range(GROUP)]
-    completions = [[{"role": "assistant", "content": answer(number)}] for number in range(GROUP)]
-    return prompts, completions, [str(2 * number) for number in range(GROUP)]
+class Step(NamedTuple):
+    """What a trainer hands over: the completions of one step, and what they are judged by."""
+
+    prompts: list[Any]
+    completions: list[Any]
+    truths: list[str]
+
+    @classmethod
+    def of(cls, answers: Sequence[tuple[str, str]]) -> Step:
+        """Of pairs of a completion and the right answer."""
+        prompts = [[{"role": "user", "content": f"Problem {number}?"}] for number in range(len(answers))]
+        completions = [[{"role": "assistant", "content": completion}] for completion, _ in answers]
+        return cls(prompts, completions, [truth for _, truth in answers])
 
 
 def _overhead(rounds: int) -> list[Row]:
-    prompts, completions, truths = _step(lambda number: str(2 * number))
+    step = Step.of([(str(2 * number), str(2 * number)) for number in range(GROUP)])
     ways = {
         workers: create_trl_adapter(trivial, {"answer": "ground_truth"}, workers=workers) for workers in (WORKERS, 0)
     }
-    bare, *adapted = _compare(trivial, list(ways.values()), prompts, completions, truths, rounds)
+    bare, *adapted = _compare(trivial, list(ways.values()), [step] * rounds)
     return [
         Row(
             f"trivial, a completion over the bare call, {where}",
@@ -65,40 +84,43 @@ def _overhead(rounds: int) -> list[Row]:
 
 
 def _speed_up(rounds: int) -> list[Row]:
-    def answer(number: int) -> str:
-        return WORK.format(a=number, b=number, c=2 * number) * 6 + f"The answer is \\boxed{{{2 * number}}}."
-
+    """Every step has other answers, as in a training: verdicts that were kept are of no use."""
     adapter = create_trl_adapter(math_reward, {"answer": "ground_truth"}, workers=WORKERS)
-    bare, seconds = _compare(math_reward, [adapter], *_step(answer), rounds)
-    context = f"{seconds * 1e3:.2f} ms beside {bare * 1e3:.2f} ms"
+    bare, seconds = _compare(math_reward, [adapter], [_mathematics(number) for number in range(rounds)])
+    context = f"{seconds * 1e3:.1f} ms beside {bare * 1e3:.1f} ms"
     return [Row("a group of math answers, of a plain loop", seconds / bare, context, at_most=GOAL_RATIO)]
 
 
-def _compare(
-    reward: Callable[..., Any],
-    adapters: Sequence[TRLAdapter],
-    prompts: Sequence[Any],
-    completions: Sequence[Any],
-    truths: Sequence[str],
-    rounds: int,
-) -> list[float]:
-    """Seconds for the step: in a plain loop, then by each adapter. Rounds take turns; the best counts."""
-    triples = list(zip(prompts, completions, truths, strict=True))
+def _mathematics(step: int) -> Step:
+    answers = []
+    for number in range(GROUP):
+        a = step * GROUP + number + 1
+        values = {"a": a, "b": 2 * a, "c": a * a}
+        truth, answer = (text.format(**values) for text in PAIRS[number % len(PAIRS)])
+        answers.append((f"{WORK.format(**values) * 12}The answer is \\boxed{{{answer}}}.", truth))
+    return Step.of(answers)
 
-    def loop() -> None:
-        for prompt, completion, truth in triples:
+
+def _compare(reward: Callable[..., Any], adapters: Sequence[TRLAdapter], steps: Sequence[Step]) -> list[float]:
+    """Median seconds for a step: in a plain loop, then by each adapter, in turns."""
+
+    def loop(step: Step) -> None:
+        for prompt, completion, truth in zip(*step, strict=True):
             reward(messages=[*prompt, *completion], ground_truth=truth)
 
-    ways: list[Callable[[], object]] = [loop]
+    ways: list[Callable[[Step], object]] = [loop]
     for adapter in adapters:
-        ways.append(lambda adapter=adapter: adapter(prompts=prompts, completions=completions, answer=truths))  # type: ignore[misc]
+        ways.append(partial(_judge, adapter))
     for way in ways:
-        way()
-    times = [[_seconds(way) for way in ways] for _ in range(rounds)]
-    best = [min(column) for column in zip(*times, strict=True)]
+        way(steps[0])
+    times = [[_seconds(partial(way, step)) for way in ways] for step in steps]
     for adapter in adapters:
         adapter.close()
-    return best
+    return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
+def _judge(adapter: TRLAdapter, step: Step) -> object:
+    return adapter(prompts=step.prompts, completions=step.completions, answer=step.truths)
 
 
 def _seconds(way: Callable[[], object]) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from benchmarks import rewards
+from benchmarks import own_rewards
 from benchmarks.report import Report, Row
 from benchmarks.scene import Timed, interleaved, timed_run, workshop
 from reward_kit.config_models import PipelineConfig
@@ -24,7 +24,7 @@ def main(*, quick: bool = False) -> Report:
     records, rounds = (200, 1) if quick else (50_000, ROUNDS)
     with workshop() as shop:
         generation = {"model_name": "mock", "cache": {"enabled": False}}
-        config = shop.config(records, generation, reward="benchmarks.rewards:stamped")
+        config = shop.config(records, generation, reward="benchmarks.own_rewards:stamped")
         timed_run(config, records)
         whole: list[float] = []
         times = interleaved(
@@ -62,10 +62,10 @@ def read_files(directory: Path) -> float:
 def _until_the_owed_record(config: PipelineConfig, records: int, whole: list[float]) -> float:
     """Take the last result away and enter the run: the reward is called once everything before was looked at."""
     _cut_last_line(Path(config.output.output_dir) / "results.jsonl")
-    rewards.calls.clear()
+    own_rewards.calls.clear()
     start = time.perf_counter()
     whole.append(timed_run(config, records))
-    (called,) = rewards.calls
+    (called,) = own_rewards.calls
     return called - start
 
 

@@ -1,44 +1,39 @@
-"""The rewards that the benchmarks run; loaded by path, as a user's are."""
+"""The reward library: how right its verdicts are and how fast they come, a table a subject.
+
+    python -m benchmarks.rewards                      pairs and programs written for the benchmarks
+    python -m benchmarks.rewards --pairs PAIRS.jsonl  mathematics on labelled pairs: gold, answer, label, sources
+
+Mathematics is measured beside math-verify where that is installed; tool calls beside BFCL's verdicts where
+REWARD_KIT_BFCL names a directory of them.
+"""
 
 from __future__ import annotations
 
-import time
-from typing import Any
+import argparse
+from collections.abc import Iterator
 
-from reward_kit import Message, reward_function
+from benchmarks import rewards_code, rewards_math, rewards_text, rewards_tools
+from benchmarks.report import Report, as_text
 
-__all__ = ["busy", "calls", "contains_answer", "contains_answer_sync", "spin", "stamped"]
-
-calls: list[float] = []
-"""When `stamped` was called, by `time.perf_counter`."""
+__all__ = ["main"]
 
 
-@reward_function
-async def contains_answer(messages: list[Message], ground_truth: str, **kwargs: Any) -> float:
-    """A trivial asynchronous reward."""
-    return 1.0 if ground_truth in messages[-1].text else 0.0
+def main(arguments: list[str] | None = None) -> None:
+    """Print each table as soon as it is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--pairs", metavar="FILE", help="labelled pairs of answers, JSON lines")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that they work")
+    options = parser.parse_args(arguments)
+    for report in _reports(options.pairs, options.quick):
+        print(as_text(report), flush=True)
 
 
-@reward_function
-async def stamped(messages: list[Message], ground_truth: str, **kwargs: Any) -> float:
-    """The same, which notes when it is called."""
-    calls.append(time.perf_counter())
-    return 1.0 if ground_truth in messages[-1].text else 0.0
+def _reports(pairs: str | None, quick: bool) -> Iterator[Report]:
+    yield rewards_math.main(quick=quick, path=pairs)
+    yield rewards_code.main(quick=quick)
+    yield rewards_tools.main(quick=quick)
+    yield rewards_text.main(quick=quick)
 
 
-def contains_answer_sync(messages: list[Message], ground_truth: str) -> float:
-    """A trivial synchronous reward; undecorated, so that it can be called bare."""
-    return 1.0 if ground_truth in messages[-1].text else 0.0
-
-
-def busy(messages: list[Message], steps: int) -> float:
-    """A synchronous reward that computes for as long as `steps` take."""
-    return float(spin(steps) >= 0)
-
-
-def spin(steps: int) -> int:
-    """Keep one core busy."""
-    total = 0
-    for step in range(steps):
-        total += step
-    return total
+if __name__ == "__main__":
+    main()

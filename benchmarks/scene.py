@@ -39,7 +39,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parent.parent
 """The repository: where a process must start to find the benchmarks."""
 
-REWARD = "benchmarks.rewards:contains_answer"
+REWARD = "benchmarks.own_rewards:contains_answer"
 """A trivial asynchronous reward."""
 
 

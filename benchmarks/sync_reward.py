@@ -10,8 +10,8 @@ from typing import Any
 
 import uvloop
 
+from benchmarks.own_rewards import busy, contains_answer_sync, spin
 from benchmarks.report import Report, Row
-from benchmarks.rewards import busy, contains_answer_sync, spin
 from benchmarks.scene import Workshop, interleaved, rows, timed_run, workshop
 from reward_kit.config_models import PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
@@ -68,7 +68,7 @@ class Judge:
 
     @staticmethod
     def _reward(function: Callable[..., float], params: dict[str, Any]) -> RewardConfig:
-        return RewardConfig(function_path=f"benchmarks.rewards:{function.__name__}", params=params, workers=WORKERS)
+        return RewardConfig(function_path=f"benchmarks.own_rewards:{function.__name__}", params=params, workers=WORKERS)
 
     async def _score_all(self, config: RewardConfig) -> float:
         async with open_scorer(Reward(config), config, self._shop.directory, SandboxConfig()) as scorer:

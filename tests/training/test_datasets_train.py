@@ -1,7 +1,10 @@
-"""Rows in the shapes that training data is exported in: each of TRL's trainers takes a step on its own."""
+"""What `reward-kit export` writes: each of TRL's trainers takes a step on its own."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +21,11 @@ from trl import (
     SFTTrainer,
 )
 
+from reward_kit.evaluation import evaluate
 from tests.training.conftest import ON_A_CPU, make_tokenizer
 
-QUESTION = {"role": "user", "content": "2 + 2?"}
-RIGHT = {"role": "assistant", "content": "4"}
-WRONG = {"role": "assistant", "content": "5"}
-
-ROWS: dict[str, list[dict[str, Any]]] = {
-    "sft": [{"messages": [QUESTION, RIGHT]}] * 4,
-    "sft-prompt-completion": [{"prompt": [QUESTION], "completion": [RIGHT]}] * 4,
-    "dpo": [{"prompt": [QUESTION], "chosen": [RIGHT], "rejected": [WRONG]}] * 4,
-    "kto": [
-        {"prompt": [QUESTION], "completion": [RIGHT], "label": True},
-        {"prompt": [QUESTION], "completion": [WRONG], "label": False},
-    ] * 2,
-    "reward": [{"prompt": [QUESTION], "chosen": [RIGHT], "rejected": [WRONG], "margin": 1.0}] * 4,
-}  # fmt: skip
-"""What an export writes, by its kind."""
+KINDS = {"sft": "sft", "dpo": "preference", "kto": "kto", "reward": "rm"}
+"""A trainer, and what `reward-kit export --to` calls its data."""
 
 TRAINERS: dict[str, tuple[Any, Any]] = {
     "sft": (SFTTrainer, SFTConfig),
@@ -55,9 +46,29 @@ def train(kind: str, rows: list[dict[str, Any]], model: Path, out: Path) -> Any:
     return trainer
 
 
-@pytest.mark.parametrize("kind", ROWS)
-def test_each_kind_trains(kind: str, tiny_model: Path, tmp_path: Path) -> None:
-    trainer = train(kind.split("-", maxsplit=1)[0], ROWS[kind], tiny_model, tmp_path)
-    assert trainer.state.global_step == 1
-    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of four questions with a right and a wrong answer each, judged."""
+    questions = [{"user_query": f"Say {number}", "ground_truth": str(number)} for number in range(1, 5)]
+    model = {"rules": [{"pattern": r"Say (\d+)", "response": [r"\1", r"9\1"]}]}
+    path = tmp_path_factory.mktemp("judged") / "run"
+    evaluate(questions, "math_reward", model="mock", n=2, output_dir=path, generation={"mock": model})
+    return path
+
+
+def exported(kind: str, run: Path, out: Path) -> list[dict[str, Any]]:
+    """What the command writes for a trainer."""
+    file = out / "rows.jsonl"
+    command = [sys.executable, "-m", "reward_kit", "export", str(run), "--to", kind, "-o", str(file)]
+    subprocess.run(command, check=True, capture_output=True)
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("trainer", KINDS)
+def test_what_is_exported_trains(trainer: str, judged: Path, tiny_model: Path, tmp_path: Path) -> None:
+    rows = exported(KINDS[trainer], judged, tmp_path)
+    assert len(rows) >= 4
+    trained = train(trainer, rows, tiny_model, tmp_path)
+    assert trained.state.global_step == 1
+    losses = [entry["loss"] for entry in trained.state.log_history if "loss" in entry]
     assert len(losses) == 1 and losses[0] > 0
