@@ -95,6 +95,8 @@ def _draw_gains(axes: Any, report: Report, colour: str) -> None:
     above = [100 * (point.gain.high - point.gain.value) * share for point, share in zip(points, per, strict=True)]
     ks = [point.k for point in points]
     axes.errorbar(ks, values, yerr=[below, above], color=colour, marker="o", markersize=4, capsize=2, linewidth=1.2)
+    if len(ks) == 1:  # alone, it would be given an axis of hundredths
+        axes.set_xlim(ks[0] - 0.5, ks[0] + 0.5)
     if report.optimal is not None:
         axes.axhline(100 * report.optimal.bar, color=colour, linewidth=1, linestyle=":")
 
