@@ -3,8 +3,9 @@
     payloads ─▶ worker processes ─▶ verdicts                a synchronous reward: each payload has its own deadline
     payloads ─▶ tasks on the background loop ─▶ verdicts    an asynchronous one
 
-A completion that hangs or takes its worker down costs itself only. The pool sends short calls in chunks, so that a
-trivial reward pays little for its protection.
+A completion that hangs or takes its worker down costs itself only. Where a reward has been seen to be quick, several
+payloads travel as one call, so that it pays little for its protection; when such a parcel is lost, each of its payloads
+is judged again by itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
+import time
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -32,6 +34,10 @@ DEFAULT_STEP_TIMEOUT = 600.0
 _DEFAULT_CONCURRENCY = 256
 _MOST_WORKERS = 8
 _CLOSE_SECONDS = 10.0
+_SLOW = 0.002
+"""Seconds a payload from which on each travels alone: the message no longer matters, and the deadline does."""
+_PARCELS_A_WORKER = 4
+_LARGEST_PARCEL = 16
 
 
 class Verdict(NamedTuple):
@@ -108,15 +114,19 @@ class _Refused(NamedTuple):
     message: str
 
 
-class _PayloadScorer:
-    """Judges one payload; the verdicts are plain tuples, which travel at half the cost."""
+class _ParcelScorer:
+    """Judges a parcel of payloads; the verdicts are plain tuples, which travel at half the cost."""
 
     def __init__(self, call: RewardCall) -> None:
         self._call = call
 
-    def __call__(self, payload: Payload) -> list[tuple[Any, ...]] | _Refused:
+    def __call__(self, parcel: Sequence[Payload]) -> list[list[tuple[Any, ...]]] | _Refused:
+        alone = len(parcel) == 1  # what was pickled together may share its parts
         try:
-            return [tuple(verdict) for verdict in _judged(self._call, payload)]
+            return [
+                [tuple(verdict) for verdict in _judged(self._call, payload if alone else _own(payload))]
+                for payload in parcel
+            ]
         except RewardKitError as error:
             return _Refused(f"{type(error).__name__}: {error}")
 
@@ -148,6 +158,8 @@ class Scoring:
         self._seconds = min(timeout or call.timeout or DEFAULT_TIMEOUT, step_timeout)
         self._size = _default_workers() if workers is None else workers
         self._pool: _Pool | None = None
+        self._pace = _SLOW
+        """Seconds that a payload took a worker in the last step."""
         if self._size < 0 or not self._seconds > 0 or not step_timeout > 0:
             raise ConfigError(
                 f"{workers!r} workers, a timeout of {timeout!r} s and a step_timeout of {step_timeout!r} s: "
@@ -183,31 +195,43 @@ class Scoring:
     # -- on the background loop
 
     async def _score(self, payloads: Sequence[Payload]) -> list[list[Verdict]]:
-        calls: Sequence[asyncio.Future[list[Verdict]] | asyncio.Future[Outcome]]
-        if self._call.is_async:
-            slots = asyncio.Semaphore(self._call.concurrency or _DEFAULT_CONCURRENCY)
-            calls = [asyncio.ensure_future(self._on_the_loop(payload, slots)) for payload in payloads]
-        else:
-            pool = await self._open_pool()
-            calls = [pool.submit((payload,), {}) for payload in payloads]
-        await self._finish(calls)
-        if errors := [error for call in calls if _is_settled(call) and (error := call.exception()) is not None]:
-            raise errors[0]
+        ends = time.monotonic() + self._step_timeout
+        if not self._call.is_async:
+            return await self._by_workers(payloads, ends)
+        slots = asyncio.Semaphore(self._call.concurrency or _DEFAULT_CONCURRENCY)
+        calls = [asyncio.ensure_future(self._on_the_loop(payload, slots)) for payload in payloads]
+        await _finish(calls, ends)
         return [
-            self._verdicts(call.result(), payload) if _is_settled(call) else self._late(payload)
+            call.result() if _is_settled(call) else self._late(payload)
             for call, payload in zip(calls, payloads, strict=True)
         ]
 
-    async def _finish(self, calls: Sequence[asyncio.Future[Any]]) -> None:
-        """Wait until all are done or the step's time is up; what is not done then is cancelled."""
-        try:
-            async with asyncio.timeout(self._step_timeout):
-                for call in calls:
-                    if not call.done():
-                        await asyncio.wait([call])
-        except TimeoutError:
-            for call in calls:
-                call.cancel()
+    async def _by_workers(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
+        pool = await self._open_pool()
+        began = time.monotonic()
+        size = 1
+        if self._pace < _SLOW:
+            size = max(1, min(_LARGEST_PARCEL, len(payloads) // (_PARCELS_A_WORKER * self._size)))
+        parcels = [payloads[at : at + size] for at in range(0, len(payloads), size)]
+        judged = [verdicts for parcel in await self._judge(pool, parcels, ends) for verdicts in parcel]
+        self._pace = (time.monotonic() - began) * self._size / max(1, len(payloads))
+        return judged
+
+    async def _judge(
+        self, pool: WorkerPool, parcels: Sequence[Sequence[Payload]], ends: float
+    ) -> list[list[list[Verdict]]]:
+        """The verdicts on each payload of each parcel. Those of a parcel that was lost are judged one by one."""
+        calls = [pool.submit((parcel,), {}) for parcel in parcels]
+        await _finish(calls, ends)
+        judged = []
+        for call, parcel in zip(calls, parcels, strict=True):
+            outcome = call.result() if _is_settled(call) else None
+            if len(parcel) > 1 and not isinstance(outcome, Done | None):
+                alone = await self._judge(pool, [[payload] for payload in parcel], ends)
+                judged.append([verdicts for (verdicts,) in alone])
+            else:
+                judged.append(self._verdicts(outcome, parcel))
+        return judged
 
     def _late(self, payload: Payload) -> list[Verdict]:
         told = f"{self._call.name!r} was not done when the step had taken {self._step_timeout:g} s. Raise step_timeout."
@@ -221,15 +245,15 @@ class Scoring:
             except TimeoutError:
                 return [Verdict.failed(self._too_slow())] * _size(payload)
 
-    def _verdicts(self, outcome: list[Verdict] | Outcome, payload: Payload) -> list[Verdict]:
+    def _verdicts(self, outcome: Outcome | None, parcel: Sequence[Payload]) -> list[list[Verdict]]:
         match outcome:
-            case list():
-                return outcome
+            case None:
+                return [self._late(payload) for payload in parcel]
             case Done(_Refused(message=message)):
                 raise RewardKitError(message)
             case Done(judged):
-                return [Verdict(*each) for each in judged]
-        return [Verdict.failed(self._error(outcome))] * _size(payload)
+                return [[Verdict(*each) for each in verdicts] for verdicts in judged]
+        return [[Verdict.failed(self._error(outcome))] * _size(payload) for payload in parcel]
 
     def _error(self, outcome: Outcome) -> RewardError:
         match outcome:
@@ -252,6 +276,18 @@ class Scoring:
         return self._pool.workers
 
 
+async def _finish(calls: Sequence[asyncio.Future[Any]], ends: float) -> None:
+    """Wait until all are done or the step's time is up; what is not done then is cancelled."""
+    try:
+        async with asyncio.timeout(max(0.0, ends - time.monotonic())):
+            for call in calls:
+                if not call.done():
+                    await asyncio.wait([call])
+    except TimeoutError:
+        for call in calls:
+            call.cancel()
+
+
 def _is_settled(call: asyncio.Future[Any]) -> bool:
     return call.done() and not call.cancelled()
 
@@ -261,7 +297,7 @@ class _Pool:
 
     def __init__(self, owner: object, call: RewardCall, size: int, seconds: float) -> None:
         self.process = os.getpid()
-        self.workers = WorkerPool(partial(_PayloadScorer, call), size=size, timeout=seconds, name=call.name)
+        self.workers = WorkerPool(partial(_ParcelScorer, call), size=size, timeout=seconds, name=call.name)
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.create_task(self.workers.start())
         self._finalizer = weakref.finalize(owner, _close, self.workers, self._loop, os.getpid())

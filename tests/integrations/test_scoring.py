@@ -45,6 +45,26 @@ def test_a_step_ends_in_time_whatever_hangs_and_the_next_one_is_not_held_up() ->
     scoring.close()
 
 
+def test_a_quick_rewards_payloads_travel_together_and_fail_alone() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.perilous), workers=2, timeout=1)
+    quick = ["fine"] * 64
+    for _ in range(3):  # until it is known to be quick
+        assert scores(scoring, *quick) == [1.0] * 64
+    bad = {5: "hang", 6: "exit", 40: "raise"}
+    judged = scores(scoring, *(bad.get(number, "fine") for number in range(64)))
+    assert [number for number, score in enumerate(judged) if score is None] == list(bad)
+    scoring.close()
+
+
+def test_payloads_that_travel_together_share_nothing() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.counts_up), workers=1)
+    shared: dict[str, list[int]] = {"seen": []}
+    for _ in range(3):
+        step = [Payload(**{**payload, "columns": shared}) for payload in payloads(*["a"] * 64)]
+        assert [verdict.score for (verdict,) in scoring.score(step)] == [1.0] * 64
+    scoring.close()
+
+
 def test_an_asynchronous_reward_has_a_deadline_too() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.slow_async), timeout=0.2)
     (verdict,) = scoring.score(payloads("a"))[0]

@@ -97,3 +97,9 @@ async def slow_async(messages: list[Message], **kwargs: Any) -> float:
 
     await asyncio.sleep(600)
     return 1.0
+
+
+def counts_up(seen: list[int]) -> float:
+    """Changes what it is handed, as it should not: 1.0 the first time."""
+    seen.append(1)
+    return float(len(seen))
