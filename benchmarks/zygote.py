@@ -37,7 +37,8 @@ def bubblewrap(python: str) -> list[str]:
     system = [part for name in ("bin", "lib", "lib64") for part in ("--symlink", f"usr/{name}", f"/{name}")]
     fresh = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/box", "--chdir", "/box"]
     apart = ["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--uid", "65534", "--gid", "65534"]
-    return ["bwrap", "--ro-bind", "/usr", "/usr", *system, *shown, *fresh, *apart, python, "-I", "-c", PROGRAM]
+    # What is fresh comes first: the interpreter may be somewhere below it.
+    return ["bwrap", "--ro-bind", "/usr", "/usr", *system, *fresh, *shown, *apart, python, "-I", "-c", PROGRAM]
 
 
 async def by_zygote(runs: int) -> None:

@@ -65,6 +65,14 @@ def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest
             run_shell(block.text, tmp_path)
         else:
             pytest.fail(f"{page}:{block.line} shows {block.language!r}: name a file for it, or mark it as not run")
+    forget_modules(tmp_path)
+
+
+def forget_modules(directory: Path) -> None:
+    """A page's own modules end with it: the next may have others of the same names."""
+    for name, module in list(sys.modules.items()):
+        if str(directory) in str(vars(module).get("__file__")):
+            del sys.modules[name]
 
 
 def test_the_generated_pages_are_up_to_date() -> None:

@@ -32,7 +32,16 @@ async def working_zygotes(size: int = 1, python: str | None = None) -> AsyncIter
         await zygotes.close()
 
 
+BEFORE: set[int] = set()
+"""Processes below this one that were there before the test: other tests' workers, which stay for the next."""
+
+
 def descendants() -> dict[int, str]:
+    """Every living process below this one that the test has brought about, with its command."""
+    return {process: name for process, name in family().items() if process not in BEFORE}
+
+
+def family() -> dict[int, str]:
     """Every living process below this one, with its command."""
     parents: dict[int, tuple[int, str]] = {}
     for place in Path("/proc").glob("[0-9]*"):
@@ -41,11 +50,11 @@ def descendants() -> dict[int, str]:
         except OSError:
             continue
         parents[int(place.name)] = (int(rest.split()[1]), name)
-    family = {os.getpid(): "self"}
-    while more := {pid: name for pid, (parent, name) in parents.items() if parent in family and pid not in family}:
-        family |= more
-    del family[os.getpid()]
-    return family
+    found = {os.getpid(): "self"}
+    while more := {pid: name for pid, (parent, name) in parents.items() if parent in found and pid not in found}:
+        found |= more
+    del found[os.getpid()]
+    return found
 
 
 def control_groups() -> set[str]:

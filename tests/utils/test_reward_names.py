@@ -72,15 +72,18 @@ def test_an_unknown_name_is_an_import_error_that_offers_the_nearest() -> None:
 
 
 def test_packages_name_rewards_by_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, "their_rewards", "their_reward", "their-other")
+    install(tmp_path, "rewards_by_entry_point", "their_reward", "their-other")
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugin_rewards() == {"their_reward": "their_rewards:judge", "their-other": "their_rewards:judge"}
-    assert reward_path("their") == reward_path("their-other") == "their_rewards:judge"
+    assert plugin_rewards() == {
+        "their_reward": "rewards_by_entry_point:judge",
+        "their-other": "rewards_by_entry_point:judge",
+    }
+    assert reward_path("their") == reward_path("their-other") == "rewards_by_entry_point:judge"
     assert RewardCall("their").judge({"messages": []}).score == 0.25
 
 
 def test_the_library_comes_before_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, "their_rewards", "math_reward")
+    install(tmp_path, "rewards_by_entry_point", "math_reward")
     monkeypatch.syspath_prepend(tmp_path)
     assert reward_path("math_reward") == "reward_kit.rewards.math:math_reward"
 

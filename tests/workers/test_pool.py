@@ -129,14 +129,14 @@ def test_classes_and_functions_of_a_script_travel_both_ways(tmp_path: Path) -> N
 
 
 async def test_a_worker_has_this_process_s_path_and_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_rewards.py").write_text(
+    (tmp_path / "rewards_of_a_pool.py").write_text(
         "import os\ndef load(extra):\n    return lambda x: (x + extra, os.getcwd())\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    import my_rewards  # type: ignore[import-not-found]
+    import rewards_of_a_pool  # type: ignore[import-not-found]
 
-    async with WorkerPool(functools.partial(my_rewards.load, 5), size=1, timeout=20) as pool:
+    async with WorkerPool(functools.partial(rewards_of_a_pool.load, 5), size=1, timeout=20) as pool:
         assert await pool.call(1) == Done((6, str(tmp_path)))
 
 
