@@ -30,7 +30,7 @@ GOAL_TASKS = 15.0
 ANCESTOR_SECONDS = 0.89
 """What one container a task took, one after the other, in the runs this shape of work comes from."""
 TASK = SandboxSpec(
-    setup=("mkdir -p /root/work/logs && cd /root/work", "for i in 1 2 3 4 5; do echo line $i > logs/$i.log; done"),
+    setup=("mkdir -p /root/task/logs && cd /root/task", "for i in 1 2 3 4 5; do echo line $i > logs/$i.log; done"),
     setup_join=";",
 )
 COMMAND = "cat logs/*.log | sort -r > all.log"
