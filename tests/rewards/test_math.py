@@ -62,6 +62,8 @@ RIGHT = [
     ("It is 7.", "7"),
     ("So it is 7", 7),
     ("They drank 9 + 6 = 15 liters of the 24 liters.", "15"),
+    ("Ben reads 10 * 5 = 50 pages in 5 days. So Ben reads a total", "50"),
+    ("He sold 3 * 4 = 12 of them. That leaves 4.", "4"),
     ("That is 3 + 2 = 5 apples, which twice over makes 10.", "10"),
 ]
 

@@ -45,10 +45,9 @@ LONGEST_TEXT: Final = 200_000
 """Of a longer text, the end is searched: that is where answers are."""
 _COMPUTED: Final = re.compile(r"[\d)%]\s?=\s?(?=[$\d.-])")
 """What comes after it is the outcome of a computation: "a total of 9 + 6 = 15 liters of the 24"."""
-_GOES_ON: Final = re.compile(
-    r"[,;:?!]\s|\.\s\S|\b(?:and|so|then|thus|hence|which|giving|making|or|but)\b", re.IGNORECASE
-)
-"""A line that goes on after a computation may come to another outcome."""
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+_GOES_ON: Final = re.compile(r"[,;:]\s|\b(?:and|so|then|thus|hence|which|giving|making|or|but)\b", re.IGNORECASE)
+"""A sentence that goes on after a computation may come to another outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +223,19 @@ def _in_line(line: str, *, alone: bool) -> str | None:
     numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
     if not numbers:
         return None
-    if after_equals == line and (computed := last_match(_COMPUTED, line)) and not _GOES_ON.search(line, computed.end()):
-        return next((quantity.text for quantity in find_quantities(line[computed.end() :])), numbers[-1].text)
+    if after_equals == line and (outcome := _outcome(line)) is not None:
+        return outcome
     pick = numbers[0] if after_equals != line and after_equals else numbers[-1]
     return pick.text
+
+
+def _outcome(line: str) -> str | None:
+    """What the computation in the last sentence with a number comes to, unless the sentence goes on from there."""
+    sentence = next((one for one in reversed(_SENTENCES.split(line)) if any(map(str.isdigit, one))), "")
+    computed = last_match(_COMPUTED, sentence)
+    if computed is None or _GOES_ON.search(sentence, computed.end()):
+        return None
+    return next((quantity.text for quantity in find_quantities(sentence[computed.end() :])), None)
 
 
 def _inside(formula: re.Match[str]) -> str:
