@@ -504,6 +504,13 @@ async def test_rights_are_those_of_a_container_and_none_can_be_gained(sandbox: S
         assert rights and all(int(held, 16) & ~allowed == 0 for held in rights.values()), rights
 
 
+async def test_no_namespace_is_the_hosts(sandbox: Sandbox) -> None:
+    for run in (sandbox.run, sandbox.run_standalone):
+        for name in ("ipc", "mnt", "net", "pid", "uts"):
+            inside = (await run(f"readlink /proc/self/ns/{name}")).output.strip()
+            assert inside.startswith(f"{name}:") and inside != os.readlink(f"/proc/self/ns/{name}")
+
+
 # ── links ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
