@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -246,7 +247,7 @@ class Journal:
         replacement = self.path.with_name(self.path.name + ".compacting")
         try:
             with replacement.open("wb") as file:
-                file.writelines(self._placed(order))
+                file.writelines(self._rewritten(order))
                 file.flush()
                 os.fsync(file.fileno())
             replacement.replace(self.path)
@@ -318,6 +319,15 @@ class Journal:
         if isinstance(order, WrittenOrder):
             return map(self.line_at, order.offsets())
         return (_moved_to(position, self.line_at(offset)) for position, offset in order.places())
+
+    def _rewritten(self, order: WrittenOrder | ScannedOrder) -> Iterator[bytes]:
+        """The same, as pieces of any length: lines that stay neighbours are copied together."""
+        if not isinstance(order, WrittenOrder):
+            yield from self._placed(order)
+            return
+        with mmap.mmap(self._descriptor, self._end, access=mmap.ACCESS_READ) as file:
+            for begin, end in order.spans():
+                yield file[begin:end]
 
     def lines(self) -> Iterator[bytes]:
         """Every whole line as it stands in the file: one a key, in dataset order, where a finished run left it."""
