@@ -68,10 +68,14 @@ class Handover:
             self._wake_one()
         return item
 
+    @property
+    def is_full(self) -> bool:
+        """Whether makers are asked to wait."""
+        return not self._room.is_set()
+
     async def room(self) -> None:
         """Come back when there is room for more."""
-        if not self._room.is_set():
-            await self._room.wait()
+        await self._room.wait()
 
     async def _wait(self) -> None:
         taker = asyncio.get_running_loop().create_future()

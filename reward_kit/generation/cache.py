@@ -251,9 +251,10 @@ class CachedClient:
                     mine,
                     answers,
                 )
-            if asked:
-                await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
-                answers.update(_shared(asked))
+            if not asked:
+                break
+            await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
+            answers.update(_shared(asked))
         return [answers[draw] for draw in draws]
 
     def _keys_for(self, sampling: Sampling) -> RequestKeys:

@@ -11,8 +11,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from aiohttp import ClientRequest, ClientTimeout, ConnectionTimeoutError, ServerDisconnectedError, TCPConnector
+from aiohttp import (
+    ClientError,
+    ClientRequest,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    ServerDisconnectedError,
+    TCPConnector,
+)
 from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 __all__ = ["Exchange", "Reply"]
@@ -32,6 +40,9 @@ class Reply(NamedTuple):
 class Exchange:
     """Posts to one address, with the same headers each time. Belongs to the event loop it was made in."""
 
+    faults: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
+    """What `post` raises when the other side, or the way to it, is at fault."""
+
     def __init__(
         self, url: str, *, headers: Mapping[str, str], proxy: str | None = None, connect_timeout: float | None = None
     ) -> None:
@@ -48,7 +59,7 @@ class Exchange:
         self._head: bytes | None = None
 
     async def post(self, data: bytes) -> Reply:
-        """The answer to one body, whole. Raises what aiohttp raises; a connection in doubt is not used again."""
+        """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
         try:
             connection = await self._connector.connect(self._request, [], self._timeout)
         except TimeoutError as error:

@@ -45,7 +45,7 @@ class SingleTurn:
         return [self._rollout(sample, draw, outcome) for draw, outcome in zip(draws, outcomes, strict=True)]
 
     def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure) -> Rollout:
-        if isinstance(outcome, Failure):
+        if not isinstance(outcome, Completion):
             return Rollout(
                 sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
                 generated_at=_now(), failure=outcome,

@@ -43,17 +43,17 @@ class Transport:
 
     async def post(self, data: bytes) -> Reply:
         """Send one body; a connection that fails or an answer that does not come in time is a `ProviderError`."""
-        import aiohttp
-        from aiohttp.http import HttpProcessingError
-
         exchange = self._open()
         task = asyncio.current_task()
         if task is None:
             raise AssertionError("requests are made in a task")
+        # What this turn's answers brought is put on disk at its end; only then is more asked for. So a crash costs the
+        # requests in flight, and never the answers before them as well.
+        await asyncio.sleep(0)
         self._deadlines.begin(task)
         try:
             reply = await exchange.post(data)
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+        except exchange.faults as error:
             raise self._typed(error) from None
         except asyncio.CancelledError:
             if self._deadlines.was_missed_by(task):
