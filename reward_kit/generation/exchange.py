@@ -60,10 +60,7 @@ class Exchange:
 
     async def post(self, data: bytes) -> Reply:
         """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
-        try:
-            connection = await self._connector.connect(self._request, [], self._timeout)
-        except TimeoutError as error:
-            raise ConnectionTimeoutError(f"no connection within {self._timeout.sock_connect:g} s") from error
+        connection = await self._connect()
         try:
             reply = await self._converse(connection, data)
         except BaseException:
@@ -75,6 +72,16 @@ class Exchange:
     async def close(self) -> None:
         """Close the connections."""
         await self._connector.close()
+
+    async def _connect(self) -> Connection:
+        try:
+            while True:
+                connection = await self._connector.connect(self._request, [], self._timeout)
+                if connection.protocol is None or not connection.protocol.should_close:
+                    return connection
+                connection.close()  # something came while nobody had asked: it must not pass for an answer
+        except TimeoutError as error:
+            raise ConnectionTimeoutError(f"no connection within {self._timeout.sock_connect:g} s") from error
 
     async def _converse(self, connection: Connection, data: bytes) -> Reply:
         protocol = connection.protocol

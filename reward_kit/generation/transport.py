@@ -30,7 +30,7 @@ class Transport:
         self.url = _completions_url(api_base)
         self._timeout = timeout
         self._deadlines = Deadlines(timeout)  # a fraction of what aiohttp's own timer for each request costs
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_checked(headers)}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
         self._exchange: Exchange | None = None
@@ -126,6 +126,13 @@ def _port_is_valid(parts: SplitResult) -> bool:
         return parts.port != 0
     except ValueError:
         return False
+
+
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not {"\r", "\n", "\0"}.isdisjoint(f"{name}{value}"):
+            raise ConfigError(f"The header {name!r} holds a line break. A header is one line: take it out.")
+    return headers
 
 
 def _sendable(api_key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import orjson
@@ -103,9 +104,31 @@ def test_phases_are_noted_with_how_they_ended(tmp_path: Path) -> None:
 
 def test_the_manifest_says_who_made_the_run(tmp_path: Path) -> None:
     with RunDirectory(tmp_path) as directory:
-        directory.write_manifest()
-        first = (tmp_path / "manifest.json").read_bytes()
+        directory.end_phase(directory.begin_phase("both", {}), "finished", {})
+        first = directory.made_by
     with RunDirectory(tmp_path) as directory:
         directory.write_manifest()
-    assert (tmp_path / "manifest.json").read_bytes() == first
-    assert {"reward_kit", "python", "platform", "git", "created"} <= orjson.loads(first)["made_by"].keys()
+    made_by = orjson.loads((tmp_path / "manifest.json").read_bytes())["made_by"]
+    assert made_by == first
+    assert {"reward_kit", "python", "platform", "git", "created"} <= made_by.keys()
+
+
+def test_the_manifest_names_the_revision_even_where_a_run_died_before_git_had_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *arguments], check=True)
+    revision = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    run = tmp_path / "run"
+    with RunDirectory(run) as directory:
+        directory.begin_phase("both", {})
+    manifest = orjson.loads((run / "manifest.json").read_bytes())
+    manifest["made_by"]["git"] = None
+    (run / "manifest.json").write_bytes(orjson.dumps(manifest))
+    with RunDirectory(run) as directory:
+        directory.end_phase(directory.begin_phase("both", {}), "finished", {})
+    assert orjson.loads((run / "manifest.json").read_bytes())["made_by"]["git"] == revision
