@@ -85,8 +85,8 @@ class _Stream(ABC, Generic[Item]):
         """About how many samples there are, at most; None where that is not cheap to know."""
         return self._feed.size_hint(self._limit)
 
-    def fingerprint(self) -> str:
-        """A cheap identity of the source's current content: it changes when a local file does."""
+    def fingerprint(self) -> str | None:
+        """A cheap identity of the source's current content: it changes when a local file does. None: there is none."""
         return self._feed.source.fingerprint()
 
     def __iter__(self) -> Iterator[Item]:
