@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.config_models import PipelineConfig
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
@@ -81,7 +81,7 @@ class LocalEngine:
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
             around.enter_context(_interrupts(stop))
-            await around.enter_async_context(_background(self._keep_on_disk(journals)))
+            await around.enter_async_context(_background(self._keep_on_disk(journals, stop)))
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
@@ -136,11 +136,14 @@ class LocalEngine:
             _settle(verdicts.settle, stop)
 
     @staticmethod
-    async def _keep_on_disk(journals: list[Journal]) -> None:
-        while True:
+    async def _keep_on_disk(journals: list[Journal], stop: Stop) -> None:
+        while not stop.requested.is_set():
             await asyncio.sleep(_SYNC_SECONDS)
-            for journal in journals:
-                await asyncio.to_thread(journal.sync)
+            try:
+                for journal in journals:
+                    await asyncio.to_thread(journal.sync)
+            except StorageError as error:  # a later attempt would succeed and mean nothing: the pages are gone
+                stop.request("error", error)
 
 
 def _settle(settle: Callable[[], None], stop: Stop) -> None:

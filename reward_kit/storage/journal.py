@@ -213,7 +213,15 @@ class Journal:
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
-        os.fsync(self._descriptor)
+        if self.read_only:
+            return
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StorageError(
+                f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). "
+                "See to the disk, then run the same command again."
+            ) from error
 
     def index(self) -> JournalIndex:
         """Read the heads of all lines."""
@@ -264,10 +272,11 @@ class Journal:
     def close(self) -> None:
         """Put everything on the disk and let go of the file."""
         if self._descriptor >= 0:
-            if not self.read_only:
-                os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            try:
+                self.sync()
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = -1
 
     def _reopen(self) -> None:
         os.close(self._descriptor)

@@ -233,6 +233,11 @@ class RunDirectory:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
             self._lock = None
+            if not isinstance(error, BlockingIOError):
+                raise StorageError(
+                    f"{str(self.path)!r} cannot be locked ({error.strerror}), so two runs could spoil each other's "
+                    "files. Choose an output.output_dir on a local disk, or mount this filesystem with locks."
+                ) from error
             raise StorageError(
                 f"Another run (process {holder}) is working in {str(self.path)!r}. "
                 "Wait for it, or choose another output.output_dir."

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from reward_kit.sandbox.zygote import JudgeOutcome, PythonZygote
-from tests.sandbox.zygote_parts import descendants, working_zygotes
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -44,22 +41,6 @@ def countdown(n):
 def pair(x): return x, {x: [x]}
 def find(text): import re; return re.search('b', text)
 '''
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def only_zygotes() -> AsyncIterator[PythonZygote]:
-    async with working_zygotes() as pool:
-        yield pool
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def zygotes(only_zygotes: PythonZygote) -> AsyncIterator[PythonZygote]:
-    """After each test the same zygote works, and nothing of the last run is left."""
-    assert (await only_zygotes.run("pass")).ok
-    before = descendants()
-    yield only_zygotes
-    assert (await only_zygotes.judge("def f(): return 1", ["assert f() == 1"])).ok
-    assert descendants() == before
 
 
 HOLDS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -30,6 +32,17 @@ def test_a_second_entry_is_refused_while_the_first_is_there(tmp_path: Path) -> N
         pytest.fail("entered")
     with RunDirectory(tmp_path / "run"):
         pass
+
+
+def test_a_filesystem_without_locks_is_not_taken_for_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StorageError, match=r"cannot be locked \(Function not implemented\)"), RunDirectory(tmp_path):
+        pytest.fail("entered")
 
 
 def test_other_settings_are_refused_and_what_changed_is_named(tmp_path: Path) -> None:
