@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
 
 if TYPE_CHECKING:
@@ -114,7 +115,10 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
         options = {name: flags[name] for name in ("overwrite", "rescore", "retry_failed")}
         result = experiment.run(display.reporter(), **options)
     display.show(result)
-    sys.exit(_exit_code(result))
+    code = _exit_code(result)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("verified", result.run.summary)
+    sys.exit(code)
 
 
 def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:

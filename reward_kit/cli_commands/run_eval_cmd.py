@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.failure_display import tell_that_nothing
+
 if TYPE_CHECKING:
     from reward_kit.cli_commands.run_display import Display
     from reward_kit.config_models import PipelineConfig
@@ -78,7 +80,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
             display.show_results(results)
     if results[-1][1].status != "finished":
         display.show_resume(_resume_command())
-    sys.exit(max(_exit_code(result) for _, result in results))
+    code = max(_exit_code(result) for _, result in results)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("judged", next(result for _, result in results if _exit_code(result) == code).summary)
+    sys.exit(code)
 
 
 def _configs(

@@ -140,8 +140,21 @@ def test_nothing_judged_is_a_failure(tmp_path: Path, call: Call) -> None:
         file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
         said = call("run", file)
         assert said.code == 1
-        assert "4 generate: BadRequestError" in said.err
+        assert "4 × generate: BadRequestError" in said.err
         assert call("run", file, "--phase", "inference", f"output.output_dir={tmp_path}/only").code == 1
+
+
+@pytest.mark.parametrize("phase", ["both", "inference"])
+def test_a_failure_says_why_also_to_those_who_asked_for_quiet(tmp_path: Path, call: Call, phase: str) -> None:
+    with serving(lambda body, number: complains(400, "the hamster is out")) as endpoint:
+        file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
+        said = call("run", file, "--phase", phase)
+        assert said.err.count("the hamster is out") == 2, "beside the count, and in the sentence at the end"
+        assert "Nothing could be judged" in said.sentence
+        quiet = call("run", file, "--phase", phase, "-q", f"output.output_dir={tmp_path}/other")
+        assert "the hamster is out" in quiet.sentence
+    told = orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["failure_examples"]
+    assert "the hamster is out" in told["generate: BadRequestError"]
 
 
 def test_some_judged_is_no_failure(tmp_path: Path, call: Call) -> None:
