@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reward_kit.cli_commands.failure_display import tell_that_nothing
+from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.run_display import Display
@@ -65,13 +66,16 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
     if dry_run:
-        display.show_plans([(label, _pipeline(config, **options).plan()) for label, config in configs])
+        with prints_on_stderr(when=as_json):
+            plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]
+        display.show_plans(plans)
         return
     results: list[tuple[str, RunResult]] = []
     try:
         for label, config in configs:
             display.announce(label, config)
-            result = _pipeline(config, **options, reporter=display.reporter()).run()
+            with prints_on_stderr(when=as_json):
+                result = _pipeline(config, **options, reporter=display.reporter()).run()
             results.append((label, result))
             if result.status == "interrupted":
                 break

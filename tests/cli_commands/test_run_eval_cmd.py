@@ -14,7 +14,7 @@ import yaml
 from tests.cli_commands.conftest import Call, start, write_config
 from tests.generation.loopback import Reaction, complains
 from tests.loopback.endpoint import honest, serving
-from tests.loopback.runs import config, lines, questions, results, write_rows
+from tests.loopback.runs import REWARDS, config, lines, questions, results, write_rows
 
 SECRET = "sk-do-not-tell-anyone-0123456789"
 
@@ -40,6 +40,14 @@ def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, call
     again = call("run", file, "--json")
     assert orjson.loads(again.out)["judged"] == 4
     assert "judged" in again.err
+
+
+def test_what_a_reward_prints_is_no_part_of_the_json(tmp_path: Path, call: Call) -> None:
+    said = call("run", write_config(tmp_path, config(tmp_path, reward="talkative")), "--json", "-q")
+    assert orjson.loads(said.out)["judged"] == 4
+    assert {said.err.count(f"talk by {way}") for way in ("print", "descriptor", "program")} == {4}
+    tried = call("rewards", "try", f"{REWARDS}:talkative", "--answer", "4", "--json")
+    assert orjson.loads(tried.out)["score"] > 0
 
 
 def test_quiet_says_nothing_but_errors(tmp_path: Path, call: Call) -> None:
