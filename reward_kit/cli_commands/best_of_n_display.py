@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from reward_kit.cli_commands.failure_display import failure_lines
 from reward_kit.cli_commands.output import print_json, same_command
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.best_of_n import ExperimentResult
@@ -70,9 +71,8 @@ class ExperimentDisplay:
             print_json({"status": run.status, "output": str(result.parquet or ""), **run.summary})
         if "splits" in run.summary:
             self._console.print(_figures(run.summary))
-            if kinds := run.summary["failures_by_kind"]:
-                told = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-                self._console.print(f"  not verified: {escape(told)}", soft_wrap=True)
+            for line in failure_lines(run.summary):
+                self._console.print(f"  not verified: {line}", soft_wrap=True, markup=False)
             if run.summary.get("skipped_rows"):
                 self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr, same_command
+from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.run_display import Display
@@ -59,13 +61,16 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
     if dry_run:
-        display.show_plans([(label, _pipeline(config, **options).plan()) for label, config in configs])
+        with prints_on_stderr(when=as_json):
+            plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]
+        display.show_plans(plans)
         return
     results: list[tuple[str, RunResult]] = []
     try:
         for label, config in configs:
             display.announce(label, config)
-            result = _pipeline(config, **options, reporter=display.reporter()).run()
+            with prints_on_stderr(when=as_json):
+                result = _pipeline(config, **options, reporter=display.reporter()).run()
             results.append((label, result))
             if result.status == "interrupted":
                 break
@@ -74,7 +79,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
             display.show_results(results)
     if results[-1][1].status != "finished":
         display.show_resume(same_command())
-    sys.exit(max(_exit_code(result) for _, result in results))
+    code = max(_exit_code(result) for _, result in results)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("judged", next(result for _, result in results if _exit_code(result) == code).summary)
+    sys.exit(code)
 
 
 def _configs(

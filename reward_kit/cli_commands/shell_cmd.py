@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
 from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, log_to_stderr
 
@@ -128,7 +129,10 @@ def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
             break
     assert result is not None
     display.show(result)
-    return _exit_code(result)
+    code = _exit_code(result)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("run", result.summary)
+    return code
 
 
 def _commands(result: RunResult) -> int:

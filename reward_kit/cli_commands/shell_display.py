@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from reward_kit.cli_commands.failure_display import failure_lines
 from reward_kit.cli_commands.output import print_json, same_command
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.local_engine import Reporter
@@ -44,6 +45,8 @@ class ShellDisplay:
             print_json({"status": result.status, **result.summary})
         if result.status == "finished":
             self._console.print(_table(result.summary))
+            for line in failure_lines(result.summary):
+                self._console.print(f"  {line}", soft_wrap=True, markup=False)
             names = (COMMANDS, "results.jsonl", "summary.json")
             files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
             self._console.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
@@ -69,8 +72,6 @@ def _table(summary: dict[str, Any]) -> Table:
                     f"pass@{k}", f"{found['value']:.3f}  [dim]95 % {found['low']:.3f} … {found['high']:.3f}[/]"
                 )
         table.add_row("infrastructure errors", f"{summary['infrastructure_errors']:,}")
-    if kinds := summary["failures_by_kind"]:
-        table.add_row("failures", ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
     if summary.get("completion_tokens"):
         table.add_row("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out")
     if summary.get("cost"):

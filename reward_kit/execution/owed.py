@@ -12,11 +12,11 @@ from itertools import groupby
 from reward_kit.datasets import content_digest
 from reward_kit.errors import StorageError
 from reward_kit.models import Rollout, Sample
-from reward_kit.storage.journal import Head, Journal, JournalIndex, Status
+from reward_kit.storage.journal import Entry, Head, Journal, JournalIndex, Status
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Ledger", "Work"]
+__all__ = ["Ledger", "Work", "owe_failures_again"]
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Ledger:
     whole_groups: bool = False
     """The reward judges all rollouts of a sample together: when one is owed, all are."""
     retry_failed: bool = False
-    """Owe failures that are not expected to mend, too."""
+    """Owe failures that are not expected to mend, too; a run that is entered notes that in its journals instead."""
     scoring: bool = True
     """False when only rollouts are wanted."""
     _positions: DigestMap = field(default_factory=DigestMap)
@@ -142,3 +142,18 @@ class Ledger:
                 f"Sample {sample.id!r} is not what it was when this run was begun: "
                 "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
             )
+
+
+def owe_failures_again(journal: Journal) -> None:
+    """Note in the journal that its failures are to be tried again, so that this holds however the run ends.
+
+    What was tried again before a crash is not tried a third time, and what was not needs no word from anybody.
+    """
+    index = journal.index()
+    failed: dict[tuple[str, int], Entry] = {}
+    for entry in journal.entries():
+        key = entry.head.id, entry.head.response_index
+        if entry.head.status == "failed" and index.status(*key) == "failed":
+            failed[key] = Entry(entry.head._replace(status="retry"), entry.body)
+    if failed:
+        journal.append(list(failed.values()))

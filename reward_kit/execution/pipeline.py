@@ -14,7 +14,7 @@ from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.identity import reading_of, rollouts_settings
 from reward_kit.execution.local_engine import LocalEngine, Reporter
-from reward_kit.execution.owed import Ledger
+from reward_kit.execution.owed import Ledger, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.sources import Source, open_source
@@ -119,6 +119,10 @@ class EvaluationPipeline:
         async with contextlib.AsyncExitStack() as open_things:
             rollouts = open_things.enter_context(self._open_rollouts(directory))
             results = open_things.enter_context(directory.results()) if reward is not None else None
+            if self._retry_failed:
+                for journal in (rollouts if source.needs_model else None, results):
+                    if journal is not None:
+                        owe_failures_again(journal)
             ledger = self._ledger(rollouts, results, reward)
             counters = RunCounters(self.phase, source.expected(ledger), len(ledger.rollouts), len(ledger.results))
             models = ModelStack()
@@ -151,7 +155,6 @@ class EvaluationPipeline:
             rollouts.index(),
             results.index() if results is not None else JournalIndex(),
             whole_groups=reward is not None and reward.judges_groups,
-            retry_failed=self._retry_failed,
             scoring=reward is not None,
         )
 

@@ -161,12 +161,24 @@ def json_text(value: Any) -> str:
     try:
         return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
-        return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+        return _forgiving_text(value)
 
 
 def _forgiving(row: dict[str, Any]) -> bytes:
+    """The same text as bytes; what is not valid Unicode becomes a question mark."""
+    return _forgiving_text(row).encode("utf-8", "replace")
+
+
+def _forgiving_text(value: Any) -> str:
     """JSON from the standard library, for what the fast writers refuse: slower, exact in numbers, lenient in text."""
-    return json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    text = _stdlib_json(value)
+    if "NaN" in text or "Infinity" in text:  # words the library writes bare, and nobody may read: null, as elsewhere
+        return _stdlib_json(json.loads(text, parse_constant=lambda _: None))
+    return text
+
+
+def _stdlib_json(value: Any) -> str:
+    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(value: object) -> object:

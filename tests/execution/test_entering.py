@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from reward_kit.errors import EndpointError, StorageError
+from reward_kit.errors import AuthError, EndpointError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from tests.generation.loopback import Reaction, complains
@@ -210,3 +210,32 @@ def test_the_manifest_tells_the_story_of_the_directory(tmp_path: Path) -> None:
         ("execution", "finished"),
     ]
     assert set(manifest["digests"]) == {"rollouts", "results"}
+
+
+def test_what_was_to_be_tried_again_is_so_however_the_run_ended(tmp_path: Path) -> None:
+    """A run with --retry-failed breaks down half way: the rest is still owed, and what was tried again is not."""
+
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        if number <= 6:
+            return complains(400, "not today")
+        return (
+            complains(401, "no more")
+            if number == 10
+            else honest(body, number)
+            if number != 7
+            else complains(400, "not yet")
+        )
+
+    with serving(react) as endpoint:
+        told = config(
+            tmp_path, endpoint.api_base, rows=questions(6), generation__api_params={"max_concurrent_requests": 1}
+        )
+        assert run(told).failed == 6
+        with pytest.raises(AuthError):
+            run(told, retry_failed=True)
+        assert len(endpoint.requests) == 10, "a failure, two answers, and the end"
+        assert run(told).failed == 1
+        assert len(endpoint.requests) == 13, "the three that were not tried again yet"
+        assert run(told).counters.generated == 0
+        assert run(told, retry_failed=True).failed == 0
+    assert len(results(tmp_path)) == 6
