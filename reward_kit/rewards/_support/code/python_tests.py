@@ -15,22 +15,27 @@ from typing import Any, TypeAlias
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._support.code.asserts import Check, UndecidedError, take_apart
-from reward_kit.rewards._support.code.blocks import parses
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._support.code.compare import DEFAULT, Comparison, same_output, same_value
 from reward_kit.rewards._support.code.results import CaseResult, of_call, of_run, shown
+from reward_kit.rewards._support.code.test_sources import modules_in
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.zygote import CallOutcome, JudgeOutcome, PythonZygote
 
-__all__ = ["Judge", "Options", "judge_python", "run_python"]
+__all__ = ["NOT_RUN", "Judge", "Options", "hopeless", "judge_python", "run_python"]
 
 Judge: TypeAlias = Callable[[str, str, str], bool]
 """A special judge: whether an output is right, from input, expected output and output."""
 _STARRED = ("collections", "itertools", "functools", "heapq", "bisect", "math", "builtins", "typing")
 _IMPORTED = ("collections", "itertools", "functools", "heapq", "bisect", "math", "random", "re", "string", "sys")
 _USUAL_IMPORTS = "".join([*(f"from {name} import *; " for name in _STARRED), f"import {', '.join(_IMPORTED)}\n"])
+_LOST_SECONDS, _SHORTEST = 150.0, 0.1
 _LOOK_AFTER = 0.25
 """Seconds after which results are looked at before more calls are made, where the first failure decides."""
+
+
+NOT_RUN = CaseResult("timed_out", "was not run: too many others ran out of time")
+"""The result of a test that comes after too many that ran out of time."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,12 @@ class Options:
     comparison: Comparison = DEFAULT
     judge: Judge | None = None
     """Decides about outputs instead of a comparison."""
+
+    @property
+    def most_timeouts(self) -> int:
+        """How many tests may run out of time before the others count as if they had: else code that never ends takes
+        its time for each of a hundred tests, and nobody waits for that verdict."""
+        return max(1, int(_LOST_SECONDS / max(self.timeout, _SHORTEST)))
 
     @property
     def limits(self) -> Limits:
@@ -75,6 +86,11 @@ async def run_python(zygotes: PythonZygote, code: str, stdin: str, options: Opti
     return await zygotes.run(code, stdin=stdin.encode(errors="surrogatepass"), timeout=options.timeout, limits=limits)
 
 
+def hopeless(found: Sequence[CaseResult], options: Options) -> bool:
+    """Whether so many tests ran out of time that the others count as if they had."""
+    return sum(result.status == "timed_out" for result in found) >= options.most_timeouts
+
+
 # ── standard input and output ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -84,16 +100,18 @@ async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: O
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
         outcomes = await _run_each(zygotes, code, waiting, options)
-        for place, (outcome, (given, expected)) in enumerate(zip(outcomes, waiting, strict=True)):
+        for outcome, (given, expected) in zip(outcomes, waiting, strict=True):
             if outcome.kind == "skipped":
                 break
             result = _of_output(outcome, outcome.ok and options.right(given, expected, outcome.value))
-            if not result.passed and (place or outcome.kind == "died") and outcome.kind != "timed_out":
+            if not result.passed and (not outcome.fresh or outcome.kind == "died"):
                 done = await run_python(zygotes, code, given, options, room=len(expected))
                 result = of_run(done, done.ok and options.right(given, expected, done.stdout))
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
+            if hopeless(found, options):
+                return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
 
@@ -105,6 +123,7 @@ async def _run_each(
         code,
         [given.encode(errors="surrogatepass") for given, _ in cases],
         stop_early=options.stop_early,
+        most_timeouts=options.most_timeouts,
         look_after=_LOOK_AFTER if options.stop_early else 1e9,
         timeout=options.timeout,
         limits=replace(options.limits, output_bytes=room),
@@ -126,15 +145,17 @@ async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Op
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
         outcomes = await _call(zygotes, code, function, [arguments for arguments, _ in waiting], options)
-        for place, (outcome, (arguments, expected)) in enumerate(zip(outcomes, waiting, strict=True)):
+        for outcome, (arguments, expected) in zip(outcomes, waiting, strict=True):
             if outcome.kind == "skipped":
                 break
             result = of_call(outcome, outcome.ok and same_value(expected, outcome.value, options.comparison.tolerance))
-            if not result.passed and place and outcome.kind != "timed_out":
+            if not result.passed and not outcome.fresh:
                 result = await _alone(zygotes, code, function, (arguments, expected), options)
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
+            if hopeless(found, options):
+                return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
 
@@ -156,6 +177,7 @@ async def _call(
             arguments,
             isolated=False,
             stop_early=options.stop_early,
+            most_timeouts=options.most_timeouts,
             look_after=_LOOK_AFTER if options.stop_early else 1e9,
             loose=True,
             timeout=options.timeout,
@@ -171,16 +193,24 @@ def _reachable(code: str, function: str) -> tuple[str, str]:
     Tests name a method of the class `Solution` by itself. Such code is written for a place where the usual modules are
     there already, so they are.
     """
+    try:
+        ast.parse(function, mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise GroundTruthError(f"The function to be tested is {function!r}. Give its name in the code.") from error
     inside = "class Solution" in code and not any(line.startswith(f"def {function}") for line in code.splitlines())
-    if not inside or not function.isidentifier():
+    if not inside or not (function.isidentifier() or function.startswith("Solution(")):
         return code, function
-    return code if "from __future__" in code else _USUAL_IMPORTS + code, f"Solution().{function}"
+    code = code if "from __future__" in code else _USUAL_IMPORTS + code
+    return code, f"Solution().{function}" if function.isidentifier() else function
 
 
 # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, options: Options) -> list[CaseResult]:
+    if tests.entry_point:
+        code, entry_point = _reachable(code, tests.entry_point)
+        tests = replace(tests, entry_point=entry_point)
     taken = take_apart(tests.tests, tests.entry_point)
     if taken is not None:
         results = await _checks(zygotes, code, *taken, options)
@@ -191,7 +221,7 @@ async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, optio
         tests.tests,
         entry_point=tests.entry_point,
         setup=tests.setup,
-        modules=_modules(tests.tests),
+        modules=modules_in((tests.setup, *tests.tests)),
         stop_early=options.stop_early,
         timeout=options.timeout,
         limits=options.limits,
@@ -254,11 +284,3 @@ def _judged(outcome: JudgeOutcome, tests: int) -> list[CaseResult]:
     ]
     loading = any(name == "loading" for name, _ in outcome.verdicts)
     return results * tests if loading else results
-
-
-def _modules(tests: Sequence[str]) -> list[str]:
-    """Every module that tests import. Those that are not there when they run are the code."""
-    trees = [ast.parse(test) for test in tests if parses(test)]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
-    return sorted(named | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names})
