@@ -13,7 +13,7 @@ Standard library only.
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from decimal import Decimal
 from fractions import Fraction
@@ -143,7 +143,7 @@ def _read_dict(pairs: Any) -> dict[Any, Any]:
 
 def _spread(values: list[Any]) -> list[Any]:
     """The values, unless so many share a hash that building a set of them would take for ever."""
-    if len(values) > _CROWD and len({hash(value) for value in values}) < len(values) // 2:
+    if len(values) > _CROWD and max(Counter(map(hash, values)).values()) > _CROWD:
         raise ValueError("too many of a set's members have the same hash")
     return values
 

@@ -52,12 +52,6 @@ class Options:
     """Decides about outputs instead of a comparison."""
 
     @property
-    def most_timeouts(self) -> int:
-        """How many tests may run out of time before the others count as if they had: else code that never ends takes
-        its time for each of a hundred tests, and nobody waits for that verdict."""
-        return max(1, int(_LOST_SECONDS / max(self.timeout, _SHORTEST)))
-
-    @property
     def limits(self) -> Limits:
         """The same as a sandbox's limits."""
         return Limits(memory_mb=self.memory_mb, timeout=self.timeout, cpu_seconds=self.timeout)
@@ -86,9 +80,14 @@ async def run_python(zygotes: PythonZygote, code: str, stdin: str, options: Opti
     return await zygotes.run(code, stdin=stdin.encode(errors="surrogatepass"), timeout=options.timeout, limits=limits)
 
 
-def hopeless(found: Sequence[CaseResult], options: Options) -> bool:
-    """Whether so many tests ran out of time that the others count as if they had."""
-    return sum(result.status == "timed_out" for result in found) >= options.most_timeouts
+def hopeless(found: Sequence[CaseResult], seconds: float) -> bool:
+    """Whether so many tests ran out of their `seconds` that the others count as if they had."""
+    return sum(result.status == "timed_out" for result in found) >= _most_timeouts(seconds)
+
+
+def _most_timeouts(seconds: float) -> int:
+    """Else code that never ends would take its time for each of a hundred tests, and nobody waits for that verdict."""
+    return max(1, int(_LOST_SECONDS / max(seconds, _SHORTEST)))
 
 
 # ── standard input and output ────────────────────────────────────────────────────────────────────────────────────────
@@ -110,7 +109,7 @@ async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: O
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
-            if hopeless(found, options):
+            if hopeless(found, options.timeout):
                 return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
@@ -123,7 +122,7 @@ async def _run_each(
         code,
         [given.encode(errors="surrogatepass") for given, _ in cases],
         stop_early=options.stop_early,
-        most_timeouts=options.most_timeouts,
+        most_timeouts=_most_timeouts(options.timeout),
         look_after=_LOOK_AFTER if options.stop_early else 1e9,
         timeout=options.timeout,
         limits=replace(options.limits, output_bytes=room),
@@ -154,7 +153,7 @@ async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Op
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
-            if hopeless(found, options):
+            if hopeless(found, options.timeout):
                 return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
@@ -177,7 +176,7 @@ async def _call(
             arguments,
             isolated=False,
             stop_early=options.stop_early,
-            most_timeouts=options.most_timeouts,
+            most_timeouts=_most_timeouts(options.timeout),
             look_after=_LOOK_AFTER if options.stop_early else 1e9,
             loose=True,
             timeout=options.timeout,
