@@ -172,7 +172,7 @@ class PythonZygote:
         *,
         isolated: bool = True,
         stop_early: bool = False,
-        most_timeouts: int | None = None,
+        most_lost: float = 1e9,
         look_after: float = 1e9,
         loose: bool = False,
         files: Mapping[str, bytes] = _NO_FILES,
@@ -185,16 +185,16 @@ class PythonZygote:
         each call on its own, and for loading. `isolated`: each call runs in a copy of the process as it was when the
         code had been loaded, and nothing of a call lasts until the next; without it they run in one process, as in an
         ordinary test file, which is cheaper, and where state that a wrong program keeps makes a later call fail.
-        `stop_early`: the first call that does not return is the last to be made. `most_timeouts`: so is the last of so
-        many that run out of time. `look_after`: so is one that is made when so many seconds have passed, so that the
-        caller can look at results before more are made. `loose`: a returned iterator, range or view is the list of what
-        it gives, and a decimal or fraction a number; else these are not plain data.
+        `stop_early`: the first call that does not return is the last to be made. `most_lost`: so is one that runs out
+        of time when so many seconds have been lost in that way. `look_after`: so is one that is made when so many
+        seconds have passed, so that the caller can look at results before more are made. `loose`: a returned iterator,
+        range or view is the list of what it gives, and a decimal or fraction a number; else these are not plain data.
 
         What the results should be stays here: the sandbox is never given it.
         """
         header, seconds = self._header("call", files, timeout, limits)
         header |= {"source": SOLUTION, "function": function, "isolated": isolated, "stop_early": stop_early}
-        header |= {"loose": loose, "look_after": look_after, "most_timeouts": most_timeouts}
+        header |= {"loose": loose, "look_after": look_after, "most_lost": most_lost}
         calls = [encode(list(given)).encode() for given in arguments]
         return await self._calls(header, [_source(code, SOLUTION, files), *files.values()], calls, seconds)
 
@@ -204,7 +204,7 @@ class PythonZygote:
         inputs: Sequence[bytes],
         *,
         stop_early: bool = False,
-        most_timeouts: int | None = None,
+        most_lost: float = 1e9,
         look_after: float = 1e9,
         timeout: float | None = None,
         limits: Limits | None = None,
@@ -217,7 +217,7 @@ class PythonZygote:
         """
         header, seconds = self._header("call", _NO_FILES, timeout, limits)
         header |= {"source": MAIN, "function": None, "isolated": False, "stop_early": stop_early}
-        header |= {"look_after": look_after, "most_timeouts": most_timeouts}
+        header |= {"look_after": look_after, "most_lost": most_lost}
         return await self._calls(header, [_source(code, MAIN, _NO_FILES)], inputs, seconds)
 
     async def _calls(

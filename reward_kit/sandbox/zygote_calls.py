@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from reward_kit.sandbox.zygote_cell import Cell, Forker, Part
 from reward_kit.sandbox.zygote_conversation import Conversation, Outcome
-from reward_kit.sandbox.zygote_wire import Message, pack
+from reward_kit.sandbox.zygote_wire import Message, lost, pack
 
 __all__ = ["call"]
 
@@ -44,7 +44,7 @@ def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Out
     """One outcome a call; fewer when it was asked to stop at failures, or after some time."""
     solution: Conversation | None = None
     isolated: bool = task.header["isolated"]
-    patience = task.header["most_timeouts"] or len(calls)
+    to_lose: float = task.header["most_lost"]
     began = time.monotonic()
     try:
         for number, arguments in enumerate(calls):
@@ -58,8 +58,9 @@ def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Out
             outcome = solution.call(arguments, isolated=isolated)
             yield outcome._replace(fresh=fresh or isolated)
             failed = outcome.kind != "returned" and task.header["stop_early"]
-            patience -= outcome.kind == "timed_out"
-            if failed or not patience or time.monotonic() - began > task.header["look_after"]:
+            if outcome.kind == "timed_out":
+                to_lose -= lost(task.header["timeout"], outcome.wall_seconds)
+            if failed or to_lose <= 0 or time.monotonic() - began > task.header["look_after"]:
                 return
     finally:
         if solution:

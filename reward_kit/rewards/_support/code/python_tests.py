@@ -21,19 +21,22 @@ from reward_kit.rewards._support.code.results import CaseResult, of_call, of_run
 from reward_kit.rewards._support.code.test_sources import modules_in
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.zygote import CallOutcome, JudgeOutcome, PythonZygote
+from reward_kit.sandbox.zygote_wire import lost
 
-__all__ = ["NOT_RUN", "Judge", "Options", "hopeless", "judge_python", "run_python"]
+__all__ = ["MOST_LOST", "NOT_RUN", "Judge", "Options", "judge_python", "run_python"]
 
 Judge: TypeAlias = Callable[[str, str, str], bool]
 """A special judge: whether an output is right, from input, expected output and output."""
 _STARRED = ("collections", "itertools", "functools", "heapq", "bisect", "math", "builtins", "typing")
 _IMPORTED = ("collections", "itertools", "functools", "heapq", "bisect", "math", "random", "re", "string", "sys")
 _USUAL_IMPORTS = "".join([*(f"from {name} import *; " for name in _STARRED), f"import {', '.join(_IMPORTED)}\n"])
-_LOST_SECONDS, _SHORTEST = 150.0, 0.1
 _LOOK_AFTER = 0.25
 """Seconds after which results are looked at before more calls are made, where the first failure decides."""
 
 
+MOST_LOST = 150.0
+"""Seconds that tests may lose by running out of time, before the others count as if they had: else code that never ends
+would take its time for each of a hundred tests, and nobody waits for that verdict."""
 NOT_RUN = CaseResult("timed_out", "was not run: too many others ran out of time")
 """The result of a test that comes after too many that ran out of time."""
 
@@ -80,22 +83,13 @@ async def run_python(zygotes: PythonZygote, code: str, stdin: str, options: Opti
     return await zygotes.run(code, stdin=stdin.encode(errors="surrogatepass"), timeout=options.timeout, limits=limits)
 
 
-def hopeless(found: Sequence[CaseResult], seconds: float) -> bool:
-    """Whether so many tests ran out of their `seconds` that the others count as if they had."""
-    return sum(result.status == "timed_out" for result in found) >= _most_timeouts(seconds)
-
-
-def _most_timeouts(seconds: float) -> int:
-    """Else code that never ends would take its time for each of a hundred tests, and nobody waits for that verdict."""
-    return max(1, int(_LOST_SECONDS / max(seconds, _SHORTEST)))
-
-
 # ── standard input and output ────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: Options) -> list[CaseResult]:
     """All in one process, and in one of its own whatever fails there for a reason that may not be the program's."""
     found: list[CaseResult] = []
+    lost_time = 0.0
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
         outcomes = await _run_each(zygotes, code, waiting, options)
@@ -109,7 +103,9 @@ async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: O
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
-            if hopeless(found, options.timeout):
+            if result.status == "timed_out":
+                lost_time += lost(options.timeout, outcome.wall_seconds)
+            if lost_time >= MOST_LOST:
                 return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
@@ -122,7 +118,7 @@ async def _run_each(
         code,
         [given.encode(errors="surrogatepass") for given, _ in cases],
         stop_early=options.stop_early,
-        most_timeouts=_most_timeouts(options.timeout),
+        most_lost=MOST_LOST,
         look_after=_LOOK_AFTER if options.stop_early else 1e9,
         timeout=options.timeout,
         limits=replace(options.limits, output_bytes=room),
@@ -141,6 +137,7 @@ def _of_output(outcome: CallOutcome, right: bool) -> CaseResult:
 async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Options) -> list[CaseResult]:
     code, function = _reachable(code, tests.function)
     found: list[CaseResult] = []
+    lost_time = 0.0
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
         outcomes = await _call(zygotes, code, function, [arguments for arguments, _ in waiting], options)
@@ -153,7 +150,9 @@ async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Op
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
-            if hopeless(found, options.timeout):
+            if result.status == "timed_out":
+                lost_time += lost(options.timeout, outcome.wall_seconds)
+            if lost_time >= MOST_LOST:
                 return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
@@ -176,7 +175,7 @@ async def _call(
             arguments,
             isolated=False,
             stop_early=options.stop_early,
-            most_timeouts=_most_timeouts(options.timeout),
+            most_lost=MOST_LOST,
             look_after=_LOOK_AFTER if options.stop_early else 1e9,
             loose=True,
             timeout=options.timeout,

@@ -25,7 +25,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, StdinTests, Tests
 from reward_kit.rewards._support.code.compare import same_value
-from reward_kit.rewards._support.code.python_tests import NOT_RUN, Options, hopeless
+from reward_kit.rewards._support.code.python_tests import MOST_LOST, NOT_RUN, Options
 from reward_kit.rewards._support.code.results import CaseResult, of_run, shown
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.zygote_plain import decode, encode
@@ -148,7 +148,7 @@ async def _each(
         found.append(await judge(case))
         if options.stop_early and not found[-1].passed:
             break
-        if hopeless(found, _most_seconds(options)):
+        if sum(result.status == "timed_out" for result in found) * _most_seconds(options) >= MOST_LOST:
             return found + [NOT_RUN] * (len(cases) - len(found))
     return found
 
