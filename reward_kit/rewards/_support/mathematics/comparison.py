@@ -11,6 +11,7 @@ same(gold, answer)
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
 
@@ -197,8 +198,11 @@ class Comparison:
         return self.same(right, renamed(given, changes))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool | None:
-        if len(gold.operands) != len(answer.operands):
+        if len(gold.operands) != len(answer.operands) or not symbols(gold) | symbols(answer):
+            # Without variables nothing is to be solved, and any two differences are multiples of each other.
             values = said(gold), said(answer)
+            if bare(gold) is not None and bare(answer) is not None:
+                return False  # T(3) = 5 and T(3) = 7, which _labelled found to differ
             return None if values[0] is None or values[1] is None else self.same(values[0], values[1])
         if len(gold.operands) > 2:
             return self._in_order(gold.operands, answer.operands) or None
@@ -261,7 +265,7 @@ class Comparison:
         ordered = bool(labels or other_labels) or ours.opening in ("(", "[") or theirs.opening in ("(", "[")
         if ordered:
             return self._in_order(ours.items, theirs.items)
-        return self._any_order(ours.items, theirs.items)
+        return self._any_order(ours.items, theirs.items, repeats=_counts_repeats(ours, theirs))
 
     def _tuples(self, ours: Sequence, theirs: Sequence) -> bool | None:
         """Item by item; the only parameter of a family may have another name."""
@@ -286,23 +290,29 @@ class Comparison:
             return False
         return _all(self.same(right, given) for right, given in zip(gold, answer, strict=True))
 
-    def _any_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...]) -> bool | None:
+    def _any_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...], *, repeats: bool) -> bool | None:
+        """Whether two lists hold the same; how often counts only where `repeats` says so."""
+        if repeats and len(gold) != len(answer):
+            return False
         keys, other_keys = [_key(item) for item in gold], [_key(item) for item in answer]
         if None not in keys and None not in other_keys:
-            return set(keys) == set(other_keys)
+            return Counter(keys) == Counter(other_keys) if repeats else set(keys) == set(other_keys)
         if max(len(gold), len(answer)) > _MAX_UNORDERED:
             return None
-        forth = self._covered(gold, answer)
-        return forth and self._covered(answer, gold)
+        forth = self._covered(gold, answer, once=repeats)
+        return forth if repeats else forth and self._covered(answer, gold, once=False)
 
-    def _covered(self, items: tuple[Node, ...], by: tuple[Node, ...]) -> bool | None:
-        """Whether each item is one of the others."""
-        known = True
+    def _covered(self, items: tuple[Node, ...], by: tuple[Node, ...], *, once: bool) -> bool | None:
+        """Whether each item is one of the others, each of which counts `once` or any number of times."""
+        known, left = True, list(by)
         for item in items:
-            verdicts = [self.same(item, other) for other in by]
-            if True not in verdicts:
-                if None not in verdicts:
-                    return False
+            verdicts = [self.same(item, other) for other in left]
+            if True in verdicts:
+                if once:
+                    del left[verdicts.index(True)]
+            elif None not in verdicts:
+                return False
+            else:
                 known = False
         return True if known else None
 
@@ -321,6 +331,11 @@ class Comparison:
             return False
         cells = tuple(cell for row in left for cell in row)
         return self._in_order(cells, tuple(cell for row in right for cell in row))
+
+
+def _counts_repeats(ours: Sequence, theirs: Sequence) -> bool:
+    """A list says how often, as in 2, 3, 3 for prime factors; a set and alternatives do not."""
+    return "{" not in (ours.opening, theirs.opening) and "or" not in (ours.closing, theirs.closing)
 
 
 def _all(verdicts: Any) -> bool | None:

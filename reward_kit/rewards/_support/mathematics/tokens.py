@@ -117,7 +117,7 @@ def _mark(piece: str, spaced: bool, tokens: list[Token]) -> None:
 
 
 def _command(name: str, spaced: bool, tokens: list[Token]) -> None:
-    if name in FUNCTION_NAMES:
+    if name in FUNCTION_NAMES and name != "choose":
         tokens.append(Token("function", FUNCTION_NAMES[name], spaced))
     elif name in CONSTANTS:
         tokens.append(Token("constant", CONSTANTS[name], spaced))
@@ -136,6 +136,8 @@ def _command(name: str, spaced: bool, tokens: list[Token]) -> None:
 def _letters(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
     if run in CONJUNCTIONS:
         tokens.append(Token("conjunction", run.lower(), spaced))
+    elif run == "choose" and not in_text:
+        tokens.append(Token("command", run, spaced))
     elif len(run) == 1 and not in_text:
         tokens.append(Token("constant" if run in CONSTANTS else "symbol", run, spaced))
     elif run in FUNCTION_NAMES and run not in ("min", "sh", "ch", "th", "sign", "root", "choose"):
