@@ -24,6 +24,7 @@ from reward_kit.rewards._support.mathematics.nodes import Relation
 from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number
 from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
+from reward_kit.rewards._support.mathematics.times import read_time, same_time
 from reward_kit.rewards._support.mathematics.tokens import Unreadable
 from reward_kit.rewards._support.mathematics.words import (
     choice,
@@ -114,6 +115,10 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         return chosen
     if (day := read_date(gold)) is not None and (other_day := read_date(answer)) is not None:
         return day == other_day
+    if (time := read_time(gold)) is not None and (other_time := read_time(answer)) is not None:
+        same = same_time(time, other_time)
+        if same is not None:
+            return same
     verdict = _understood(gold, answer, tolerance)
     if verdict is not None:
         return verdict
@@ -126,12 +131,12 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     right, given = _read(gold), _read(answer)
     if right is not None and given is not None:
         return _compared(right, given, tolerance)
-    if is_prose(gold) and (right := _read(stated_number(gold) or "")) is None:
-        return same_words(gold, answer)
-    if right is not None and given is not None:
-        return _compared(right, given, tolerance)
-    if right is None and (told := conclusion(gold)) is not None:
-        right = _read(told)
+    if right is None:
+        right = _read(stated_number(gold) or "")
+        if right is None and is_prose(gold):
+            return same_words(gold, answer)
+        if right is None and (told := conclusion(gold)) is not None:
+            right = _read(told)
         if right is not None and given is not None:
             return _compared(right, given, tolerance)
     return None if right is None else _from_words(right, answer, tolerance)

@@ -9,21 +9,17 @@ r"""Parse a whole answer: lists, relations, units, tuples, sets, intervals, matr
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Final
 
-from reward_kit.rewards._support.mathematics.expressions import ExpressionParser
+from reward_kit.rewards._support.mathematics.measures import MeasureParser
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
     Constant,
     Interval,
     Matrix,
-    Measure,
     Negative,
     Node,
     Number,
-    Percent,
-    Product,
     Ratio,
     Relation,
     Sequence,
@@ -32,7 +28,6 @@ from reward_kit.rewards._support.mathematics.nodes import (
 )
 from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
-from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS
 
 __all__ = ["CLOSING", "AnswerParser"]
 
@@ -41,20 +36,9 @@ CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"
 _SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
 _SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
 _MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
-_FACTORS: Final = {
-    "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
-}  # fmt: skip
-_NOT_UNITS: Final = frozenset(
-    "not or than least most more less about approximately cannot can is are was were if does do no only error none "
-    "null true false undefined infinite".split()
-)
-_MAX_UNIT_TOKENS: Final = 9
-_LONGEST_GLUED: Final = 12
-"""Letters of a unit that is written without a space before it."""
-_PERCENT_WORDS: Final = frozenset({"percent", "pct", "percentage", "per cent", "percents"})
 
 
-class AnswerParser(ExpressionParser):
+class AnswerParser(MeasureParser):
     """The levels above an expression."""
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -74,13 +58,13 @@ class AnswerParser(ExpressionParser):
 
     def _items(self) -> tuple[list[Node], list[int]]:
         """Items up to the end of this bracket, and how many there are between semicolons."""
-        items = [self._item()]
+        items = [self.item()]
         rows = [1]
         while self._separator():
             semicolon = self._tokens[self._at - 1].text == ";"
             if self._ended():
                 break
-            items.append(self._item())
+            items.append(self.item())
             if semicolon:
                 rows.append(1)
             else:
@@ -104,11 +88,12 @@ class AnswerParser(ExpressionParser):
 
     # ── one item ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _item(self) -> Node:
+    def item(self) -> Node:
+        """One item of a list: a label, a relation, a unit."""
         self._skip_label()
         node = self._relation()
         if self._peek().kind == "word" or self._is("/") or self._is("{") or self._is("°"):
-            node = self._with_unit(node)
+            node = self.with_unit(node)
         return node
 
     def _skip_label(self) -> None:
@@ -129,54 +114,8 @@ class AnswerParser(ExpressionParser):
         return Relation(tuple(operands), tuple(operators)) if operators else operands[0]
 
     def _operand(self) -> Node:
-        measure = self._measure()
+        measure = self.measure()
         return measure if measure is not None else self._joined()
-
-    def _measure(self) -> Node | None:
-        """A number with a unit of letters that might be variables: `5 m`, `9.8 m/s^2`."""
-        start, sign = self._at, self._peek().text == "-"
-        ahead = int(sign)
-        if self._peek(ahead).kind != "number" or self._peek(ahead + 1).text not in UNIT_LETTERS:
-            return None
-        ahead += 1
-        while self._unit_token(self._peek(ahead)) and self._peek(ahead).text not in ("{", "}", "-"):
-            ahead += 1
-        following = self._peek(ahead)
-        if following is not END and following.kind != "conjunction" and following.text not in (",", ";"):
-            return None
-        value: Node = number(self._peek(int(sign)).text)
-        unit = " ".join(token.text for token in self._tokens[start + sign + 1 : start + ahead])
-        try:
-            product: Node | None = self._joined()
-        except Unreadable:
-            product = None
-        if self._at != start + ahead:
-            product = None
-        self._at = start + ahead
-        return Measure(Negative(value) if sign else value, unit, product)
-
-    @staticmethod
-    def _unit_token(token: Token) -> bool:
-        if token.kind == "word":
-            return token.text.lower() not in _NOT_UNITS
-        if token.kind == "mark":
-            return token.text in "/^*{}-°"
-        if token.kind == "number":
-            return token.text in ("1", "2", "3")
-        return (token.kind == "symbol" and token.text in UNIT_LETTERS) or token.text in ("cdot", "times")
-
-    def _with_unit(self, node: Node) -> Node:
-        words: list[str] = []
-        while not self._ended() and self._peek().kind != "conjunction" and not self._is(",") and not self._is(";"):
-            token = self._next()
-            glued = not token.spaced and not words and len(token.text) > _LONGEST_GLUED
-            if not self._unit_token(token) or len(words) > _MAX_UNIT_TOKENS or glued:
-                raise Unreadable("words that are no unit")
-            words.append(token.text)
-            if words[-1] == "{":
-                while self._accept("/") or self._accept("}"):
-                    pass
-        return _measured(node, [word for word in words if word not in ("{", "}")])
 
     def _joined(self) -> Node:
         node = self._ratio()
@@ -270,19 +209,6 @@ class AnswerParser(ExpressionParser):
         if not self._accept("\\\\") and not self._is("end"):
             raise Unreadable("a row of a matrix without an end")
         return tuple(cells)
-
-
-def _measured(node: Node, words: list[str]) -> Node:
-    """`node` with the unit, which belongs to the last operand of a relation."""
-    if isinstance(node, Relation):
-        return Relation((*node.operands[:-1], _measured(node.operands[-1], words)), node.operators)
-    if words and words[0].lower().rstrip("s") in _FACTORS:
-        node = Product((node, Number(Fraction(_FACTORS[words[0].lower().rstrip("s")]))))
-        words = words[1:]
-    unit = " ".join(words)
-    if unit.lower() in _PERCENT_WORDS:
-        return Percent(node)
-    return Measure(node, unit) if unit else node
 
 
 def _bracketed(items: list[Node], rows: list[int], opening: str, closing: str) -> Node:

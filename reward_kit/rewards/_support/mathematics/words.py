@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from reward_kit.rewards._support.answers import last_match
+from reward_kit.rewards._support.mathematics.number_words import spelled_number
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
-from reward_kit.rewards._support.mathematics.vocabulary import NUMBER_WORDS
 
 __all__ = ["choice", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
 
@@ -17,6 +17,8 @@ _CHOICE: Final = re.compile(
     r"(?:\(\s*([A-Za-z])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
     re.DOTALL | re.IGNORECASE,
 )
+_OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))", re.IGNORECASE)
+"""What goes on like this offers more than one choice."""
 _NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 _ARTICLES: Final = frozenset({"the", "a", "an", "is", "are", "it", "its", "so", "to", "of"})
@@ -81,7 +83,7 @@ def choice(text: str) -> tuple[str, str] | None:
     """The letter of a choice and the text beside it: `(B) 3x` is ("B", "3x")."""
     bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
     match = _CHOICE.fullmatch(bare)
-    if match is None:
+    if match is None or _OTHER_CHOICE.match(match[3]):
         return None
     return (match[1] or match[2]).upper(), match[3].strip()
 
@@ -92,8 +94,8 @@ def stated_number(text: str) -> str | None:
     if len(bare) > _LONGEST_SENTENCE:
         return None
     found = _NUMBER.findall(bare)
-    if not found and (word := NUMBER_WORDS.get(bare.strip().lower())) is not None:
-        return str(word)
+    if len(found) < 2 and (spelled := spelled_number(bare.strip())) is not None:
+        return str(spelled)
     rest = _NUMBER.sub("", bare, count=1)
     if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
         return None
