@@ -57,6 +57,8 @@ class AtomParser(TokenStream, ABC):
 
     def __init__(self, tokens: list[Token]) -> None:
         super().__init__(tokens)
+        self._seen: dict[int, tuple[Node, int]] = {}
+        """Brackets that were read once, by where they begin, and where they end."""
         self._bars = 0
         """How many `|` are open: the next one closes."""
 
@@ -116,9 +118,16 @@ class AtomParser(TokenStream, ABC):
             name += "'"
         if token.kind == "constant" and name == token.text:
             return Constant(name)
+        if name[0] in "fgh" and self._is_inverse():
+            self._at += 5
+            name += "⁻¹"
         if self._is("(") and (arguments := self._arguments(name)) is not None:
             return Call("binom" if name == "C" and len(arguments) > 1 else name, arguments)
         return Symbol(name)
+
+    def _is_inverse(self) -> bool:
+        """Whether `^{-1}(` comes next."""
+        return [self._peek(ahead).text for ahead in range(6)] == ["^", "{", "-", "1", "}", "("]
 
     def _arguments(self, name: str) -> tuple[Node, ...] | None:
         """The arguments in brackets after a letter that is a function; `None` where it is a factor."""

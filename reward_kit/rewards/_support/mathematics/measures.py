@@ -2,7 +2,7 @@ r"""Read values with units: `5 m`, `9.8\,\mathrm{m/s^2}`, `1.6 \times 10^{-19} C
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from fractions import Fraction
 from typing import Final
 
@@ -16,6 +16,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Relation,
     Sum,
 )
+from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
 from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS, size_of
 
@@ -23,7 +24,7 @@ __all__ = ["MeasureParser"]
 
 _FACTORS: Final = {
     "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
-    "lakh": 10**5, "crore": 10**7, "k": 1000, "K": 1000,
+    "lakh": 10**5, "crore": 10**7,
 }  # fmt: skip
 _NOT_UNITS: Final = frozenset(
     "not or than least most about approximately cannot can is are was were if does do no error none "
@@ -51,7 +52,7 @@ class MeasureParser(ExpressionParser, ABC):
         following = self._tokens[stop] if stop < len(self._tokens) else END
         if following is not END and following.kind != "conjunction" and following.text not in (",", ";"):
             return None
-        unit = " ".join(token.text for token in self._tokens[end:stop] if token.text not in ("{", "}"))
+        unit = self._joined_text(end, stop)
         try:
             product: Node | None = self.sum()
         except Unreadable:
@@ -61,6 +62,8 @@ class MeasureParser(ExpressionParser, ABC):
         self._depth = depth
         value = type(self)(self._tokens[start:end]).sum()
         self._at = stop
+        if unit == "k":  # 70k
+            return Measure(Product((value, Number(Fraction(1000)))), "", product)
         return Measure(value, unit, product)
 
     def _value_end(self, at: int) -> int:
@@ -78,9 +81,11 @@ class MeasureParser(ExpressionParser, ABC):
     def _may_be_unit(self, at: int, *, negative: bool) -> bool:
         """Whether a unit of letters may begin here; a letter glued to a negative number is a variable: -48g."""
         token = self._tokens[at] if at < len(self._tokens) else END
-        if token.text == "frac":
+        if token.text in ("frac", "{"):
             return self._unit_end(at) > at
         lone = at + 1 >= len(self._tokens) or self._tokens[at + 1].kind == "conjunction"
+        if token.text == "k":
+            return lone and not token.spaced
         return token.text in UNIT_LETTERS and not (negative and lone and not token.spaced)
 
     def _kind(self, at: int) -> str:
@@ -100,13 +105,15 @@ class MeasureParser(ExpressionParser, ABC):
                 at = end
             elif self._text(at) in _BETWEEN_UNITS and self._names_unit(at + 1):
                 at += 1
+            elif self._text(at) == "{" and self._names_unit(at + 1) and self._text(end := self._unit_end(at + 1)) == "}":
+                at = self._exponent_end(end + 1)
             else:
                 return at
 
     def _names_unit(self, at: int) -> bool:
         if self._kind(at) == "word":
             return self._text(at).lower() not in _NOT_UNITS
-        return self._kind(at) == "symbol" and self._text(at) in UNIT_LETTERS
+        return self._kind(at) == "symbol" and (self._text(at) in UNIT_LETTERS or self._text(at) == "k")
 
     def _fraction_end(self, at: int) -> int:
         r"""Where a `\frac{m}{s^2}` ends that begins here; 0 where none does."""
@@ -166,24 +173,20 @@ class MeasureParser(ExpressionParser, ABC):
 
     def _with_smaller(self, larger: Node) -> Node:
         """`2 hours 30 minutes`, `5 feet and 6 inches`: what follows counts in a smaller unit of the same kind."""
-        size = size_of(larger.unit) if isinstance(larger, Measure) else None
-        if size is None or not isinstance(larger, Measure):
-            return larger
-        start = self._at
-        if self._peek().text in ("and", ","):
-            self._at += 1
-        if self._peek().kind == "number":
-            part = self.item()
-            smaller = size_of(part.unit) if isinstance(part, Measure) else None
-            if isinstance(part, Measure) and smaller and smaller[0] == size[0] and smaller[1] < size[1]:
-                ratio = Number(size[1] / smaller[1])
-                return Measure(Sum((Product((larger.value, ratio)), part.value)), part.unit)
-        self._at = start
+        while isinstance(larger, Measure) and (size := size_of(larger.unit)) is not None:
+            begin = self._at + (self._peek().text in ("and", ","))
+            stop = self._unit_end(begin + 1)
+            smaller = size_of(self._joined_text(begin + 1, stop)) if self._kind(begin) == "number" else None
+            if smaller is None or smaller[0] != size[0] or smaller[1] >= size[1]:
+                break
+            ratio = Number(size[1] / smaller[1])
+            total = Sum((Product((larger.value, ratio)), number(self._text(begin))))
+            larger = Measure(total, self._joined_text(begin + 1, stop))
+            self._at = stop
         return larger
 
-    @abstractmethod
-    def item(self) -> Node:
-        """One item of a list."""
+    def _joined_text(self, begin: int, end: int) -> str:
+        return " ".join(token.text for token in self._tokens[begin:end] if token.text not in ("{", "}"))
 
 
 def _measured(node: Node, words: list[str]) -> Node:

@@ -147,17 +147,22 @@ class AnswerParser(MeasureParser):
 
     def bracketed(self) -> Node:
         """A group, a tuple, a set, an interval, a vector or a matrix."""
+        start = self._at
+        if start in self._seen:  # a letter before them was tried as a function; twice at each level would be forever
+            node, self._at = self._seen[start]
+            return node
         self._deeper()
         opening = self._next().text
         before, self._inside = self._inside, opening
         bars, self._bars = self._bars, int(opening == "\\{")
         closing = CLOSING[opening]
         if self._accept(closing):
-            node: Node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
+            node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
         else:
             node = self._contents(opening, closing)
         self._inside, self._bars = before, bars
         self._depth -= 1
+        self._seen[start] = node, self._at
         return node
 
     def _contents(self, opening: str, closing: str) -> Node:
