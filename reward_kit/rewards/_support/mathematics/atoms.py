@@ -13,6 +13,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Call,
     Constant,
     InBase,
+    Interval,
     Negative,
     Node,
     Number,
@@ -50,6 +51,18 @@ STARTING_COMMANDS: Final = frozenset(
     }
 )
 _MAX_SPELLED_BASE: Final = 36
+_ZERO: Final = Number(Fraction(0))
+_INFINITY: Final = Constant("inf")
+_SIGNED_SETS: Final[dict[str, Interval]] = {
+    "+": Interval(_ZERO, _INFINITY, "(", ")"),
+    ">0": Interval(_ZERO, _INFINITY, "(", ")"),
+    "≥0": Interval(_ZERO, _INFINITY, "[", ")"),
+    "-": Interval(Negative(_INFINITY), _ZERO, "(", ")"),
+    "<0": Interval(Negative(_INFINITY), _ZERO, "(", ")"),
+    "≤0": Interval(Negative(_INFINITY), _ZERO, "(", "]"),
+}
+"""What a sign at the set of real numbers leaves of it."""
+_SPELLED_BASES: Final = {word: str(base) for base, word in enumerate("two three four five six seven eight".split(), 2)}
 
 
 class AtomParser(TokenStream, ABC):
@@ -104,6 +117,7 @@ class AtomParser(TokenStream, ABC):
 
     def _in_base(self, digits: str) -> Node:
         base = self._subscript()
+        base = _SPELLED_BASES.get(base, base)
         if not digits.isdigit() or not base.isdigit() or not 2 <= int(base[:3]) <= _MAX_SPELLED_BASE:
             raise Unreadable("a subscript of a number")
         return InBase(digits, int(base))
@@ -144,6 +158,9 @@ class AtomParser(TokenStream, ABC):
 
     def _subscript(self) -> str:
         self._expect("_")
+        return self._subscript_text()
+
+    def _subscript_text(self) -> str:
         if not self._accept("{"):
             return self._next().text
         parts: list[str] = []
@@ -235,13 +252,27 @@ class AtomParser(TokenStream, ABC):
             return Call(function, (inside,))
         if name == "mathbb":
             self._at += 1
-            return Symbol("ℝℤℕℚℂ"["RZNQC".find(self._blackboard())])
+            return self._number_set()
         if name in ("emptyset", "varnothing"):
             self._at += 1
             return Sequence((), "{", "}")
         if name in _OPAQUE:
             return self._opaque()
         raise Unreadable(f"the command {name!r}")
+
+    def _number_set(self) -> Node:
+        r"""`\\mathbb{R}`, `\\mathbb{R}^+`, `\\mathbb{Z}_{>0}`."""
+        letter = "ℝℤℕℚℂ"["RZNQC".find(self._blackboard())]
+        sign = ""
+        if (self._is("^") or self._is("_")) and self._peek(1).text in ("+", "-", "*", "{"):
+            self._at += 1
+            sign = self._subscript_text()
+        bounds = _SIGNED_SETS.get(sign)
+        if letter == "ℝ" and bounds is not None:
+            return bounds
+        if sign and sign not in ("+", ">0", "*"):
+            raise Unreadable("a set that is not known")
+        return Symbol(letter + ("+" if sign in ("+", ">0") else sign))
 
     def _blackboard(self) -> str:
         braced = self._accept("{")

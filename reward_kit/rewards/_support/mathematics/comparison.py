@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from reward_kit.rewards._support.mathematics.big import as_big, is_real
-from reward_kit.rewards._support.mathematics.evaluation import symbols
+from reward_kit.rewards._support.mathematics.evaluation import spend, symbols
 from reward_kit.rewards._support.mathematics.identity import (
     constant,
     same_direction,
@@ -33,6 +33,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
+from reward_kit.rewards._support.mathematics.parameters import same_parameters, unconditional
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
@@ -48,8 +49,11 @@ class Comparison(ScalarComparison):
 
     def same(self, gold: Node, answer: Node) -> bool | None:
         """Whether the two mean the same; `None` where that cannot be told."""
+        spend(1)
         if gold == answer:
             return True
+        if isinstance(gold, Sequence) or isinstance(answer, Sequence):
+            gold, answer = same_parameters(unconditional(gold), unconditional(answer))
         gold, answer = expanded(gold), expanded(answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._with_relations(gold, answer)
@@ -86,6 +90,8 @@ class Comparison(ScalarComparison):
         if all(operator == "=" for operator in (*gold.operators, *answer.operators)):
             return self._equations(gold, answer)
         if is_set(gold) and is_set(answer):
+            if _about_others(gold, answer):
+                return False
             try:
                 return same_pieces(pieces(gold), pieces(answer), self.same)
             except NotReal:
@@ -236,6 +242,12 @@ class Comparison(ScalarComparison):
             return False
         cells = tuple(cell for row in left for cell in row)
         return self.in_order(cells, tuple(cell for row in right for cell in row))
+
+
+def _about_others(gold: Relation, answer: Relation) -> bool:
+    """Whether two inequalities are each about one variable, and not the same one: x > 0 and y > 0."""
+    (ours, theirs) = symbols(gold), symbols(answer)
+    return len(ours) == len(theirs) == 1 and {name.lower() for name in ours} != {name.lower() for name in theirs}
 
 
 def _counts_repeats(ours: Sequence, theirs: Sequence) -> bool:

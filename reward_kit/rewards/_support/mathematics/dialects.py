@@ -101,6 +101,9 @@ _RULES: Final = (
     _Rule(("'",), re.compile(r"(?<=\d)'(?=\d{3}(?!\d))"), ""),
     # Matrix([[1, 2], [3, 4]])
     _Rule(("Matrix(", "array("), re.compile(r"(?:Matrix|array)(?=\(\s?\[)"), ""),
+    # US$18, \\surd 2
+    _Rule(("US",), re.compile(r"^\s*(?:US|A|C|HK)(?=\s?\d)"), ""),
+    _Rule(("\\surd",), re.compile(r"\\surd(?![A-Za-z])"), r"\\sqrt "),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
     # ≈ 5

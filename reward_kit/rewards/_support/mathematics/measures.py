@@ -105,7 +105,9 @@ class MeasureParser(ExpressionParser, ABC):
                 at = end
             elif self._text(at) in _BETWEEN_UNITS and self._names_unit(at + 1):
                 at += 1
-            elif self._text(at) == "{" and self._names_unit(at + 1) and self._text(end := self._unit_end(at + 1)) == "}":
+            elif (
+                self._text(at) == "{" and self._names_unit(at + 1) and self._text(end := self._unit_end(at + 1)) == "}"
+            ):
                 at = self._exponent_end(end + 1)
             else:
                 return at

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from reward_kit.rewards._support.mathematics.matrices import determinant
 from reward_kit.rewards._support.mathematics.measures import MeasureParser
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
@@ -20,6 +21,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Negative,
     Node,
     Number,
+    Product,
     Ratio,
     Relation,
     Sequence,
@@ -35,6 +37,7 @@ CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"
 """Brackets, and what closes them."""
 _SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
 _SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
+_SYSTEMS: Final = frozenset({"cases", "aligned", "align", "array*", "gathered", "dcases"})
 _MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
 
 
@@ -94,7 +97,7 @@ class AnswerParser(MeasureParser):
         node = self._relation()
         if self._peek().kind == "word" or self._is("/") or self._is("{") or self._is("°"):
             node = self.with_unit(node)
-        return node
+        return _named_point(node)
 
     def _skip_label(self) -> None:
         """`Minimum:`, `Maximum =`, `Sequence 1:`, `lower_bound:`."""
@@ -110,7 +113,8 @@ class AnswerParser(MeasureParser):
         operators: list[str] = []
         while self._peek().kind == "relation":
             operators.append(self._next().text)
-            operands.append(self._operand())
+            operand = self._operand()
+            operands.append(_number_set(operand) if operators[-1] == "∈" else operand)
         return Relation(tuple(operands), tuple(operators)) if operators else operands[0]
 
     def _operand(self) -> Node:
@@ -184,6 +188,8 @@ class AnswerParser(MeasureParser):
         r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`."""
         self._at += 1
         name = self._environment_name()
+        if name in _SYSTEMS:
+            return self._system()
         if name not in _MATRICES:
             raise Unreadable(f"the environment {name!r}")
         if name == "array" and self._accept("{"):
@@ -196,7 +202,23 @@ class AnswerParser(MeasureParser):
             rows.append(self._row())
         self._environment_name()
         self._inside = before
-        return Matrix(tuple(rows))
+        return determinant(tuple(rows)) if name == "vmatrix" else Matrix(tuple(rows))
+
+    def _system(self) -> Node:
+        r"""Equations one below the other: `\\begin{cases} x = 1 \\\\ y = 2 \\end{cases}`; no function by pieces."""
+        before, self._inside = self._inside, "begin"
+        equations: list[Node] = []
+        while not self._accept("end"):
+            equations.append(self.item())
+            while self._accept(","):
+                pass
+            if not self._accept("\\\\") and not self._is("end"):
+                raise Unreadable("a system without an end")
+        self._environment_name()
+        self._inside = before
+        if not all(isinstance(equation, Relation) for equation in equations):
+            raise Unreadable("a function by pieces")
+        return Sequence(tuple(equations))
 
     def _environment_name(self) -> str:
         self._expect("{")
@@ -214,6 +236,21 @@ class AnswerParser(MeasureParser):
         if not self._accept("\\\\") and not self._is("end"):
             raise Unreadable("a row of a matrix without an end")
         return tuple(cells)
+
+
+def _number_set(node: Node) -> Node:
+    """R, Z, N and Q after ∈ are the sets."""
+    at = "RZNQ".find(node.name) if isinstance(node, Symbol) else -1
+    return Symbol("ℝℤℕℚ"[at]) if at >= 0 else node
+
+
+def _named_point(node: Node) -> Node:
+    """`A(2, 5)` says that A is (2, 5)."""
+    if isinstance(node, Product) and len(node.factors) == 2:
+        name, point = node.factors
+        if isinstance(name, Symbol) and name.name[0].isupper() and isinstance(point, Sequence) and len(point.items) > 1:
+            return Relation((name, point), ("=",))
+    return node
 
 
 def _bracketed(items: list[Node], rows: list[int], opening: str, closing: str) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any, Final
 
 from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
 from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, same_expression
@@ -20,10 +21,13 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Percent,
     Product,
     Ratio,
+    Symbol,
 )
 from reward_kit.rewards._support.mathematics.vocabulary import size_of
 
 __all__ = ["ScalarComparison", "all_same"]
+
+_IMAGINARY: Final = Constant("i")
 
 
 class ScalarComparison(ABC):
@@ -56,8 +60,12 @@ class ScalarComparison(ABC):
                 return self._marked_once(gold, answer, kind)
             if isinstance(gold, kind) and isinstance(answer, kind):
                 return self.scalars(gold.value, answer.value)
+        if isinstance(gold, Ratio) != isinstance(answer, Ratio):
+            right, given = _told(gold), _told(answer)
+            if right is not gold or given is not answer:
+                return self.same(right, given)
         verdict = same_expression(gold, answer, self._tolerance)
-        return verdict if verdict is not False else self._as_groups(gold, answer) or self._in_other_case(gold, answer)
+        return verdict if verdict is not False else self._as_groups(gold, answer) or self._renamed(gold, answer)
 
     def _marked_once(self, gold: Node, answer: Node, kind: type[Percent] | type[Degrees]) -> bool | None:
         """50%, 50 and 0.5 are the same answer, and so are 30°, 30 and π/6."""
@@ -74,6 +82,8 @@ class ScalarComparison(ABC):
             if size and other_size and size != other_size and size[0] == other_size[0]:
                 factors = (Number(size[1]), Number(other_size[1]))
                 return self.scalars(Product((gold.value, factors[0])), Product((answer.value, factors[1])))
+            if size and other_size and size[0] != other_size[0] and min(len(gold.unit), len(answer.unit)) > 1:
+                return False  # 5 kg is not 5 km; but a single letter may be anything
             return self.same(gold.value, answer.value)
         measure, other = (gold, answer) if isinstance(gold, Measure) else (answer, gold)
         assert isinstance(measure, Measure)
@@ -111,9 +121,14 @@ class ScalarComparison(ABC):
             for node, other in (pair, pair[::-1])
         )  # fmt: skip
 
-    def _in_other_case(self, gold: Node, answer: Node) -> bool:
-        """A parameter may be called C or c."""
+    def _renamed(self, gold: Node, answer: Node) -> bool:
+        """A parameter may be called C or c, and the imaginary unit I or j."""
         ours, theirs = symbols(gold), symbols(answer)
+        for name in ("I", "j"):
+            if (name in ours) != (name in theirs):
+                left, right = (_imaginary(node, name) for node in (gold, answer))
+                if any(part == _IMAGINARY for part in parts(gold if name in theirs else answer)):
+                    return same_expression(left, right, self._tolerance) is True
         if ours == theirs or len(ours) != len(theirs):
             return False
         lower = {name.lower(): name for name in ours}
@@ -121,6 +136,22 @@ class ScalarComparison(ABC):
         if len(lower) != len(ours) or len(changes) != len(theirs):
             return False
         return same_expression(gold, renamed(answer, changes), self._tolerance) is True
+
+
+def _told(node: Node) -> Node:
+    """`x: 5` says 5."""
+    named = isinstance(node, Ratio) and len(node.parts) == 2 and isinstance(node.parts[0], Symbol)
+    return node.parts[1] if named and isinstance(node, Ratio) else node
+
+
+def _imaginary(node: Any, name: str) -> Any:
+    """`node` with the variable `name` read as the imaginary unit."""
+    if node == Symbol(name):
+        return _IMAGINARY
+    if isinstance(node, tuple):
+        changed = [_imaginary(part, name) for part in node]
+        return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
+    return node
 
 
 def all_same(verdicts: Iterable[bool | None]) -> bool | None:
