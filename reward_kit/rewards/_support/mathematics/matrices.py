@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import permutations
+from itertools import islice, permutations
 from typing import Final
 
 from reward_kit.rewards._support.mathematics.evaluation import parts
@@ -28,6 +28,8 @@ _TRANSPOSED: Final = Symbol("T")
 _MINUS_ONE: Final = Fraction(-1)
 _MAX_PRODUCTS: Final = 1_000
 _LARGEST_DETERMINANT: Final = 4
+_MAX_PARTS: Final = 4_000
+"""Nodes in all cells of a matrix that was worked out."""
 
 Rows = tuple[tuple[Node, ...], ...]
 
@@ -45,7 +47,7 @@ def _is_transposed(node: Node) -> bool:
 def determinant(rows: Rows) -> Node:
     """The determinant as an expression, by permutations; a matrix that has none, or a large one, is not one."""
     size = len(rows)
-    if size > _LARGEST_DETERMINANT or any(len(row) != size for row in rows):
+    if size > _LARGEST_DETERMINANT or any(len(row) != size for row in rows) or _is_large(rows):
         raise Unreadable("a determinant of no small square")
     terms: list[Node] = []
     for order in permutations(range(size)):
@@ -116,6 +118,13 @@ def _multiplied(left: Rows, right: Rows) -> Rows | None:
     if any(len(row) != len(right) for row in left) or len(left) * len(right) * len(right[0]) > _MAX_PRODUCTS:
         return None
     columns = tuple(zip(*right, strict=True))
-    return tuple(
+    product = tuple(
         tuple(Sum(tuple(Product(pair) for pair in zip(row, column, strict=True))) for column in columns) for row in left
     )
+    return None if _is_large(product) else product
+
+
+def _is_large(rows: Rows) -> bool:
+    """Whether the cells have grown beyond what is worth comparing: a product of n matrices has cells of 2^n terms."""
+    cells = (part for row in rows for cell in row for part in parts(cell))
+    return next(islice(cells, _MAX_PARTS, None), None) is not None

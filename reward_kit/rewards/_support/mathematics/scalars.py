@@ -28,6 +28,7 @@ from reward_kit.rewards._support.mathematics.vocabulary import size_of
 __all__ = ["ScalarComparison", "all_same"]
 
 _IMAGINARY: Final = Constant("i")
+_IMAGINARIES: Final = (_IMAGINARY, Symbol("I"), Symbol("j"))
 
 
 class ScalarComparison(ABC):
@@ -124,11 +125,9 @@ class ScalarComparison(ABC):
     def _renamed(self, gold: Node, answer: Node) -> bool:
         """A parameter may be called C or c, and the imaginary unit I or j."""
         ours, theirs = symbols(gold), symbols(answer)
-        for name in ("I", "j"):
-            if (name in ours) != (name in theirs):
-                left, right = (_imaginary(node, name) for node in (gold, answer))
-                if any(part == _IMAGINARY for part in parts(gold if name in theirs else answer)):
-                    return same_expression(left, right, self._tolerance) is True
+        units = _imaginary_units(gold), _imaginary_units(answer)
+        if units[0] != units[1] and units[0] and units[1]:
+            return same_expression(_imaginary(gold), _imaginary(answer), self._tolerance) is True
         if ours == theirs or len(ours) != len(theirs):
             return False
         lower = {name.lower(): name for name in ours}
@@ -144,12 +143,17 @@ def _told(node: Node) -> Node:
     return node.parts[1] if named and isinstance(node, Ratio) else node
 
 
-def _imaginary(node: Any, name: str) -> Any:
-    """`node` with the variable `name` read as the imaginary unit."""
-    if node == Symbol(name):
+def _imaginary_units(node: Node) -> set[Node]:
+    """What in `node` may stand for the imaginary unit."""
+    return {part for part in parts(node) if part in _IMAGINARIES}
+
+
+def _imaginary(node: Any) -> Any:
+    """`node` with each name of the imaginary unit read as that."""
+    if isinstance(node, Symbol) and node in _IMAGINARIES:
         return _IMAGINARY
     if isinstance(node, tuple):
-        changed = [_imaginary(part, name) for part in node]
+        changed = [_imaginary(part) for part in node]
         return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
     return node
 

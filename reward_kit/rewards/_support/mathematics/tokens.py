@@ -38,6 +38,8 @@ _TOKEN: Final = re.compile(
 )
 _FUNCTION_PREFIX: Final = re.compile(r"(arcsin|arccos|arctan|sqrt|sin|cos|tan|cot|sec|csc|ln|log|exp|pi)([xyzrABC])")
 _SKIPPED: Final = frozenset("?#@\\.`")
+_OPENING: Final = frozenset({"(", "[", "\\{"})
+_CLOSING: Final = frozenset({")", "]", "\\}"})
 _PLAIN_MARK: Final = {
     "\\": "\\\\",
     "\\%": "%",
@@ -74,6 +76,7 @@ def tokenise(text: str, *, products: bool = False) -> list[Token]:
     """
     tokens: list[Token] = []
     spaced = in_text = False
+    brackets = 0
     letters = _letters_apart if products else _letters
     for match in _TOKEN.finditer(text):
         group = match.lastgroup
@@ -87,11 +90,12 @@ def tokenise(text: str, *, products: bool = False) -> list[Token]:
         if group == "letters":
             letters(piece, spaced, in_text, tokens)
         elif group == "mark":
+            brackets = max(0, brackets + (piece in _OPENING) - (piece in _CLOSING))
             _mark(piece, spaced, tokens)
         elif group == "command":
             _command(match["command"], spaced, tokens)
         elif group != "other":
-            tokens.append(_number(piece, spaced))
+            _number(piece, spaced, tokens, brackets)
         elif piece not in _SKIPPED:
             tokens.append(Token("word", piece, spaced))
         spaced = False
@@ -100,10 +104,17 @@ def tokenise(text: str, *, products: bool = False) -> list[Token]:
     return tokens
 
 
-def _number(piece: str, spaced: bool) -> Token:
+def _number(piece: str, spaced: bool, tokens: list[Token], brackets: int) -> None:
+    """A number; inside brackets a comma separates: (312,123,231) has three of them."""
     if len(piece) > _MAX_DIGITS:
         raise Unreadable("too many digits")
-    return Token("number", piece, spaced)
+    if not brackets or "," not in piece:
+        tokens.append(Token("number", piece, spaced))
+        return
+    for part in piece.split(","):
+        tokens += [Token("number", part, spaced), Token("mark", ",")]
+        spaced = False
+    tokens.pop()
 
 
 def _mark(piece: str, spaced: bool, tokens: list[Token]) -> None:
