@@ -45,6 +45,11 @@ def _combinations(match: re.Match[str]) -> str:
     return rf"\binom{{{lower}}}{{{upper}}}" if lower > 2 and lower >= upper else match[0]
 
 
+def _grouped_by_spaces(match: re.Match[str]) -> str:
+    """`1 234 567`, where that is all there is."""
+    return match[0].replace(" ", "") if not match.start() else match[0]
+
+
 def _decimal_comma(match: re.Match[str]) -> str:
     thousands = len(match[2]) == 3 and match[1] != "0"
     return f"{match[1]},{match[2]}" if thousands else f"{match[1]}.{match[2]}"
@@ -100,11 +105,11 @@ _RULES: Final = (
     _Rule(("{,}",), re.compile(r"(?<!\d)(\d{1,12})\s?\{,\s?\}\s?(\d{1,12})(?!\d|\{,)"), _decimal_comma),
     _Rule(
         (" ",),
-        re.compile(
-            r"^\s*([+-]?\s?\d{1,3}) (?=\d{3}(?: \d{3}){0,9}(?:\.\d{1,12})?\W*$)|(?<=\d{3}) (?=\d{3}(?: \d{3}){0,9}\W*$)"
-        ),
-        r"\1",
+        re.compile(r"([+-]?\s?\d{1,3}(?: \d{3}){1,9}(?:\.\d{1,12})?)[^\w(]{0,3}\Z"),
+        _grouped_by_spaces,
     ),
+    # 3 and a half
+    _Rule((" half",), re.compile(r"^(\d{1,9})\s+and\s+(?:a|one)\s+half(?![a-z])"), r"\1\\frac{1}{2}"),
     _Rule(("'",), re.compile(r"(?<=\d)'(?=\d{3}(?!\d))"), ""),
     # Matrix([[1, 2], [3, 4]])
     _Rule(("Matrix(", "array("), re.compile(r"(?:Matrix|array)(?=\(\s?\[)"), ""),

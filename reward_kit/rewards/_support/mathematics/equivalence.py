@@ -125,7 +125,7 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         verdict = _understood(*elsewhere, tolerance) or verdict
     if verdict is not None:
         return verdict
-    if written(gold) == written(answer):
+    if (text := written(gold)) and text == written(answer):
         return True
     return ask(gold, answer) if worth_asking(gold, answer) else None
 

@@ -27,7 +27,6 @@ _PARTS: Final = {
 }  # fmt: skip
 _LONGEST: Final = 90
 _WORDS: Final = re.compile(r"[a-z]+(?:[ -]+[a-z]+)*")
-_WITH_HALF: Final = re.compile(r"(\d{1,9})\s+and\s+(?:a|one)\s+(half|third|quarter)")
 
 
 def spelled_number(text: str) -> Fraction | None:
@@ -35,11 +34,9 @@ def spelled_number(text: str) -> Fraction | None:
     bare = text[: _LONGEST + 1].strip(" .$").lower()
     if len(text) > _LONGEST:
         return None
-    if mixed := _WITH_HALF.fullmatch(bare):
-        return int(mixed[1]) + Fraction(1, _PARTS[mixed[2]])
     if not _WORDS.fullmatch(bare):
         return None
-    words = [word for word in re.split(r"[ -]+", bare)]
+    words = re.split(r"[ -]+", bare)
     sign = -1 if words[0] in ("minus", "negative") else 1
     found = _number(words[sign < 0 :])
     return None if found is None else sign * found
@@ -63,7 +60,7 @@ def _whole(words: list[str]) -> int | None:
     total = group = 0
     last = 10**15
     room = 1000
-    if not words:
+    if not words or words[-1] == "and":
         return None
     for word in words:
         if word in _SCALES and group and _SCALES[word] < last:

@@ -123,6 +123,8 @@ _PHRASES: Final = (
         "\\emptyset",
     ),
 )
+_GOES_ON: Final = re.compile(r"\.\d{1,20}\.\.\.$")
+"""A decimal that goes on is not the number it begins with."""
 _TAIL: Final = " \n.,;:"
 _WORTH_KEEPING: Final = 300
 """Longer texts are not kept: they seldom come again."""
@@ -145,8 +147,9 @@ def _plain(text: str) -> str:
     if "{" in text:
         text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
     text = _without_typography(text) if "\\" in text else text.replace("$", " ").replace("~", " ")
-    text = in_one_dialect(_TEMPERATURE.sub("°", _ORDINAL.sub(" ", text)))
-    return text.strip().strip("*`").rstrip(_TAIL).lstrip(" :")
+    text = _TEMPERATURE.sub("°", _ORDINAL.sub(" ", text)).strip().strip("*`").lstrip(" :")
+    text = in_one_dialect(text)
+    return text if _GOES_ON.search(text) else text.rstrip(_TAIL)
 
 
 _kept = lru_cache(2048)(_plain)

@@ -7,6 +7,7 @@ is words. White space is not a token, but each token knows whether some came bef
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN
@@ -19,9 +20,11 @@ from reward_kit.rewards._support.mathematics.vocabulary import (
     SHORT_WORDS,
 )
 
-__all__ = ["END", "MAX_TOKENS", "Kind", "Token", "Unreadable", "tokenise"]
+__all__ = ["END", "MAX_TOKENS", "Kind", "Letters", "Token", "Unreadable", "tokenise"]
 
 Kind = Literal["number", "symbol", "constant", "function", "word", "conjunction", "relation", "command", "mark", "end"]
+Letters = Literal["either", "products", "words"]
+"""What runs of letters are taken for."""
 MAX_TOKENS: Final = 12_000
 _MAX_DIGITS: Final = 1_500
 _LONGEST_PRODUCT: Final = 3
@@ -69,15 +72,16 @@ class Token(NamedTuple):
 END: Final = Token("end", "")
 
 
-def tokenise(text: str, *, products: bool = False) -> list[Token]:
+def tokenise(text: str, runs: Letters = "either") -> list[Token]:
     """The tokens of `text`, in order, without an end mark; `Unreadable` where it is none of mathematics.
 
-    With `products`, two letters are always variables side by side: `an + b` has no article in it.
+    Runs of a few letters are variables side by side or words, by what they spell. As "products", two letters are always
+    variables: `an + b` has no article in it. As "words", two or more are always a word: `49 years old` has none.
     """
     tokens: list[Token] = []
     spaced = in_text = False
     brackets = 0
-    letters = _letters_apart if products else _letters
+    letters = _LETTERS[runs]
     for match in _TOKEN.finditer(text):
         group = match.lastgroup
         piece = match[0]
@@ -171,6 +175,21 @@ def _letters_apart(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -
         _side_by_side(run, spaced, tokens)
     else:
         _letters(run, spaced, in_text, tokens)
+
+
+def _letters_together(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
+    known = run in CONJUNCTIONS or run in FUNCTION_NAMES or run in CONSTANTS
+    if len(run) > 1 and not known:
+        tokens.append(Token("word", run, spaced))
+    else:
+        _letters(run, spaced, in_text, tokens)
+
+
+_LETTERS: Final[dict[Letters, Callable[[str, bool, bool, list[Token]], None]]] = {
+    "either": _letters,
+    "products": _letters_apart,
+    "words": _letters_together,
+}
 
 
 def _side_by_side(run: str, spaced: bool, tokens: list[Token]) -> None:

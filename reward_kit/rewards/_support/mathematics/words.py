@@ -6,7 +6,6 @@ import re
 from typing import Final
 
 from reward_kit.rewards._support.answers import last_match
-from reward_kit.rewards._support.mathematics.number_words import spelled_number
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
 
@@ -105,8 +104,6 @@ def stated_number(text: str) -> str | None:
     if len(bare) > _LONGEST_SENTENCE:
         return None
     found = _NUMBER.findall(bare)
-    if len(found) < 2 and (spelled := spelled_number(bare.strip())) is not None:
-        return str(spelled)
     rest = _NUMBER.sub("", bare, count=1)
     if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
         return None
