@@ -220,12 +220,13 @@ class WorkerProcess(asyncio.Protocol):
         if (self._taken_from, self._taken_to) != (running.serial + 1, self._end):
             self._ask_back(running.serial + 1)
             return []
-        return self._taken_back()
+        return self._taken_back(running)
 
     def give_up_half(self) -> list[Call]:
         """The later half of the calls it has not begun, for a worker that has nothing to do.
 
-        Should it begin one of them at this very moment, that one is done twice, and what it says of it is not heard.
+        It is looked at once more after it was asked: what it has begun meanwhile stays with it, and where that cannot
+        be seen, its answers tell what it passed over.
         """
         running = self.running()
         if running is None:  # it has just been woken, or is about to tell what it has done
@@ -235,7 +236,8 @@ class WorkerProcess(asyncio.Protocol):
         if half < 1:
             return []
         self._ask_back(held_to - half)
-        return self._taken_back()
+        running = self.running()
+        return self._taken_back(running) if running is not None else []
 
     @property
     def _end(self) -> int:
@@ -248,8 +250,8 @@ class WorkerProcess(asyncio.Protocol):
         self._page[child.TAKEN_TO] = self._taken_to
         self._page[child.TAKEN_FROM] = start
 
-    def _taken_back(self) -> list[Call]:
-        begun = self._taken_from - self.first
+    def _taken_back(self, running: Running) -> list[Call]:
+        begun = max(self._taken_from, running.serial + 1) - self.first
         behind = [self.sent[at] for at in range(begun, len(self.sent))]
         for at in range(begun, len(self.sent)):
             self.sent[at] = None
