@@ -237,6 +237,13 @@ def test_tests_that_cannot_be_read_judge_nothing(reward: Any, tests: Any) -> Non
     assert not result.is_score_valid and "error" in result.metrics
 
 
+@pytest.mark.parametrize("truth", [["1"], {"a": 1}, b"1", object()])
+def test_an_output_that_is_no_text_judges_nothing(truth: Any) -> None:
+    result = local_code_execution_reward(messages=answer("print(1)"), ground_truth=truth)
+    assert not result.is_score_valid and type(truth).__name__ in (result.reason or "")
+    assert local_code_execution_reward(messages=answer("print(1)"), ground_truth=1).score == 1.0  # type: ignore[arg-type]
+
+
 def test_arguments_that_cannot_be_read_judge_nothing() -> None:
     tests = [{"input": "one two", "expected_output": "1"}]
     result = fractional_code_reward(messages=answer("def f(x): return 1"), ground_truth=tests, function_to_call="f")
