@@ -33,6 +33,8 @@ _FIRST_LOOK, _NEVER = 0.02, 3600.0
 _CORES = os.cpu_count() or 1
 _USED_TICKS, _REAPED_TICKS = slice(11, 13), slice(13, 15)
 """Where a process's `stat` has its time in user mode and in the kernel, and that of children it has waited for."""
+_READY = "RD"
+"""The states of a process that runs, would run if it could, or waits for a disk."""
 _CPU_COUNTED = 0.8
 """The kernel enforces its limit by ticks, and reports time more finely: the two differ on a busy machine."""
 
@@ -61,6 +63,8 @@ class Everyone(NamedTuple):
     """The part of those that they have waited for."""
     others: int
     """How many there are beside its programs."""
+    ready: int
+    """How many are not asleep."""
 
 
 class Forker(NamedTuple):
@@ -149,7 +153,7 @@ class Cell:
     def everyone(self) -> Everyone:
         """All its processes together, as far as they can be seen."""
         seen = [_everyone_in(f"/proc/{pid}/root/proc") for pid in self._pids if pid > 0]
-        found = max(seen, default=Everyone(0.0, 0.0, 0))
+        found = max(seen, default=Everyone(0.0, 0.0, 0, 0))
         return found._replace(others=found.others - 1 - len(self._pids))  # the namespace's first, and the programs
 
     @functools.cached_property
@@ -244,7 +248,7 @@ def _starved(pid: int) -> float:
 
 def _everyone_in(proc: str) -> Everyone:
     """The processes that a /proc shows."""
-    ticks, of_the_dead, count = 0, 0, 0
+    ticks, of_the_dead, count, ready = 0, 0, 0, 0
     with contextlib.suppress(OSError):
         for pid in filter(str.isdecimal, os.listdir(proc)):
             with contextlib.suppress(OSError, ValueError):
@@ -252,8 +256,9 @@ def _everyone_in(proc: str) -> Everyone:
                 fields = Path(f"{proc}/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].split()
                 own, reaped = (sum(map(int, fields[part])) for part in (_USED_TICKS, _REAPED_TICKS))
                 ticks, of_the_dead, count = ticks + own + reaped, of_the_dead + reaped, count + 1
+                ready += fields[0] in _READY
     second = os.sysconf("SC_CLK_TCK")
-    return Everyone(ticks / second, of_the_dead / second, count)
+    return Everyone(ticks / second, of_the_dead / second, count, ready)
 
 
 def _pressure() -> float:
@@ -274,7 +279,7 @@ class Patience:
     """How long a cell is waited for: the time it got no processor does not count, within reason.
 
     It does where its own processes had them all that time. How long processes that it started had to wait is not known;
-    where it has any, that is taken to be as long as somebody on the machine did.
+    where it has any, and one of all would run if it could, that is taken to be as long as somebody on the machine did.
     """
 
     def __init__(self, cell: Cell, seconds: float) -> None:
@@ -292,7 +297,7 @@ class Patience:
         if everyone.cpu_seconds >= self._seconds * _CORES:
             return True
         waited = self._cell.starved_seconds()
-        if everyone.others > 0 or everyone.reaped_cpu_seconds:
+        if everyone.ready and (everyone.others > 0 or everyone.reaped_cpu_seconds):
             waited = max(waited, (time.monotonic() - self._began) * _pressure())
         self.deadline = self._began + min(self._seconds + waited, longest(self._seconds))
         return time.monotonic() >= self.deadline

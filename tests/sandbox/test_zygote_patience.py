@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import cast
 
 import pytest
@@ -15,8 +16,10 @@ from reward_kit.sandbox.zygote_wire import longest
 class Seen:
     """A cell of which only this is known."""
 
-    def __init__(self, cpu: float = 0.0, reaped: float = 0.0, others: int = 0, starved: float = 0.0) -> None:
-        self._everyone = Everyone(cpu, reaped, others)
+    def __init__(
+        self, cpu: float = 0.0, reaped: float = 0.0, others: int = 0, starved: float = 0.0, ready: int = 1
+    ) -> None:
+        self._everyone = Everyone(cpu, reaped, others, ready)
         self._starved = starved
 
     def everyone(self) -> Everyone:
@@ -29,7 +32,7 @@ class Seen:
 def is_over(monkeypatch: pytest.MonkeyPatch, cell: Seen, elapsed: float, pressure: float = 0.0) -> bool:
     """Whether a run that may take a second is given up after so many."""
     now = [100.0]
-    monkeypatch.setattr(zygote_cell.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(zygote_cell, "_pressure", lambda: pressure)
     patience = Patience(cast(Cell, cell), 1.0)
     now[0] += elapsed
@@ -53,6 +56,10 @@ def test_where_it_has_children_they_waited_as_others_did(monkeypatch: pytest.Mon
     assert not is_over(monkeypatch, cell, 4.0, pressure=0.9)
     assert is_over(monkeypatch, cell, 4.0, pressure=0.5)
     assert is_over(monkeypatch, cell, longest(1.0) + 0.1, pressure=1.0)
+
+
+def test_sleepers_wait_for_no_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_over(monkeypatch, Seen(others=5, reaped=1.0, ready=0), 1.1, pressure=1.0)
 
 
 def test_who_had_all_processors_has_waited_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
