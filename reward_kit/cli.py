@@ -54,6 +54,18 @@ class _LazyGroup(click.Group):
         command: click.Command = vars(import_module(f"reward_kit.cli_commands.{entry.module}"))[entry.name]
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
@@ -82,6 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. Run the same command again to go on.", err=True)
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - the last boundary: ours become a sentence, bugs are raised again
         sys.exit(_report(error, verbose="--verbose" in arguments or "-v" in arguments))

@@ -230,6 +230,16 @@ def test_a_wrong_config_or_dataset_is_one_sentence_and_exit_code_2(tmp_path: Pat
     assert expected in said.sentence
 
 
+@pytest.mark.parametrize(
+    ("content", "advice"), [(b"dataset: {caf\xe9: 1}\n", "Save it as UTF-8."), (b"dataset: {\n", "Correct it.")]
+)
+def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path, call: Call, content: bytes, advice: str) -> None:
+    (tmp_path / "run.yaml").write_bytes(content)
+    said = call("run", tmp_path / "run.yaml")
+    assert said.code == 2
+    assert said.sentence.endswith(advice)
+
+
 def test_a_malformed_line_is_named_by_its_number(tmp_path: Path, call: Call) -> None:
     file = write_config(tmp_path, config(tmp_path))
     with (tmp_path / "dataset.jsonl").open("a") as dataset:
