@@ -10,16 +10,13 @@ import click
 
 from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
+from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr
 from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.execution.best_of_n import BestOfN, ExperimentResult
 
 __all__ = ["best_of_n"]
-
-NOTHING_JUDGED = 1
-STOPPED_BY_BUDGET = 3
-INTERRUPTED = 130
 
 _FLAG_NAMES = (
     ("Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore",
@@ -105,7 +102,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     from reward_kit.cli_commands.best_of_n_display import ExperimentDisplay
 
     if flags["verbose"]:
-        _log_to_stderr()
+        log_to_stderr()
     display = ExperimentDisplay(quiet=flags["quiet"], as_json=flags["as_json"])
     with spoken_in_flags(_FLAG_NAMES):
         experiment = _experiment(flags["config"], _given(context, flags))
@@ -185,10 +182,3 @@ def _exit_code(result: ExperimentResult) -> int:
     if result.run.status == "stopped":
         return STOPPED_BY_BUDGET
     return 0 if result.run.judged else NOTHING_JUDGED
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.INFO)

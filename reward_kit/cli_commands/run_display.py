@@ -6,17 +6,16 @@ Progress and tables go to standard error, so that standard output stays clean fo
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.failure_display import failure_lines
+from reward_kit.cli_commands.output import print_json
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.local_engine import Reporter
@@ -55,7 +54,7 @@ class Display:
     def show_plans(self, plans: Sequence[tuple[str, Plan]]) -> None:
         """Print what would be done."""
         if self._as_json:
-            _print_json([{"job": label, **plan.as_dict()} for label, plan in plans])
+            _print([{"job": label, **plan.as_dict()} for label, plan in plans])
             return
         for label, plan in plans:
             self._console.print(_plan_table(label or "Plan: nothing was sent", plan))
@@ -63,7 +62,7 @@ class Display:
     def show_results(self, results: Sequence[tuple[str, RunResult]]) -> None:
         """Print the figures and where the files are."""
         if self._as_json:
-            _print_json([{"job": label, "status": result.status, **result.summary} for label, result in results])
+            _print([{"job": label, "status": result.status, **result.summary} for label, result in results])
         for label, result in results:
             self._console.print(_result_table(label, result))
             for line in failure_lines(result.summary):
@@ -78,10 +77,8 @@ class Display:
         self._console.print(told, soft_wrap=True, markup=False)
 
 
-def _print_json(values: list[dict[str, Any]]) -> None:
-    value: Any = values[0] if len(values) == 1 else values
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    sys.stdout.flush()
+def _print(values: list[dict[str, Any]]) -> None:
+    print_json(values[0] if len(values) == 1 else values)
 
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────

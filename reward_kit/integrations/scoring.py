@@ -277,13 +277,15 @@ class Scoring:
 
 
 async def _finish(calls: Sequence[asyncio.Future[Any]], ends: float) -> None:
-    """Wait until all are done or the step's time is up; what is not done then is cancelled."""
+    """Wait until all are done, the step's time is up, or nobody wants them any more; what is not done is cancelled."""
     try:
         async with asyncio.timeout(max(0.0, ends - time.monotonic())):
             for call in calls:
                 if not call.done():
                     await asyncio.wait([call])
     except TimeoutError:
+        pass
+    finally:
         for call in calls:
             call.cancel()
 

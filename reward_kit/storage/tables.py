@@ -58,7 +58,7 @@ def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failu
 
 def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, row: dict[str, Any]) -> Entry:
     """A line of a results journal with the columns of `row`, in whatever vocabulary."""
-    failure = verdict if isinstance(verdict, Failure) else None
+    failure = None if isinstance(verdict, EvaluateResult) else verdict
     try:
         body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
@@ -68,7 +68,7 @@ def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, 
 
 def verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
     """What was said of a rollout, in the columns that figures are made of."""
-    return _failed(verdict) if isinstance(verdict, Failure) else _judged(verdict)
+    return _judged(verdict) if isinstance(verdict, EvaluateResult) else _failed(verdict)
 
 
 def set_fields(value: BaseModel) -> dict[str, Any]:
