@@ -108,7 +108,8 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        async with open_rewards(reward, self._config, self._directory, self._budget) as scorer:
+        at_hand = self._counters.unjudged if play is None else 1
+        async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)

@@ -115,8 +115,13 @@ async def open_scorer(
     sandbox: SandboxConfig,
     judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
     budget: Budget | None = None,
+    *,
+    at_hand: int = 1,
 ) -> AsyncIterator[Scorer]:
-    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any."""
+    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any.
+
+    Where `at_hand` rollouts wait to be judged already, as many workers start together.
+    """
     usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
     async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
@@ -133,6 +138,7 @@ async def open_scorer(
         memory_mb=config.memory_mb,
         log_path=directory / "reward_output.log",
         name=reward.call.name,
+        first=at_hand,
     )
     async with pool:
         yield _InWorkers(reward, pool, size * _QUEUED_PER_WORKER)

@@ -61,16 +61,20 @@ def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = Non
 
 @contextlib.asynccontextmanager
 async def open_rewards(
-    rewards: Rewards, run: PipelineConfig, directory: Path, budget: Budget | None = None
+    rewards: Rewards, run: PipelineConfig, directory: Path, budget: Budget | None = None, *, at_hand: int = 1
 ) -> AsyncIterator[Scorer]:
-    """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged."""
+    """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged.
+
+    `at_hand` is how many rollouts wait to be judged already.
+    """
     async with contextlib.AsyncExitStack() as stack:
 
-        async def opened(reward: Reward, part: RewardConfig) -> Scorer:
-            return await stack.enter_async_context(open_scorer(reward, part, directory, run.sandbox, run.judge, budget))
+        async def opened(reward: Reward, part: RewardConfig, at_hand: int = 1) -> Scorer:
+            opening = open_scorer(reward, part, directory, run.sandbox, run.judge, budget, at_hand=at_hand)
+            return await stack.enter_async_context(opening)
 
         if isinstance(rewards, Reward):
-            yield await opened(rewards, run.reward)
+            yield await opened(rewards, run.reward, at_hand)
             return
         others = _Bounded(await opened(rewards.others, run.reward), groups=rewards.others.judges_groups)
         named = {
