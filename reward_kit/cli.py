@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong us
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import NamedTuple
@@ -85,6 +86,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; the only place that turns an error into an exit code and one sentence."""
+    _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     if sys.platform == "win32":
         sys.exit("Error: reward-kit needs Linux or macOS. On Windows, run it inside WSL.")
@@ -101,6 +103,17 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:  # noqa: BLE001 - the last boundary: ours become a sentence, bugs are raised again
         sys.exit(_report(error, verbose="--verbose" in arguments or "-v" in arguments))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Put nothing in the place of standard streams that were closed: a socket in their place ends the event loop."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if vars(sys)[name] is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _report(error: Exception, *, verbose: bool) -> int:

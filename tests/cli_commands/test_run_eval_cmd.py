@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,14 @@ def test_a_sweep_that_fails_later_shows_what_came_before(tmp_path: Path, call: C
     assert said.code == 1
     assert orjson.loads(said.out)["judged"] == 4
     assert "gone" in said.sentence
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_needs_no_standard_streams(tmp_path: Path, closed: str) -> None:
+    file = write_config(tmp_path, config(tmp_path))
+    command = f"{sys.executable} -m reward_kit run {file} --json {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, len(results(tmp_path))) == (0, 4), done.stderr
 
 
 def test_brackets_in_names_are_not_markup(tmp_path: Path, call: Call) -> None:
