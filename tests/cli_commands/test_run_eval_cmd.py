@@ -175,6 +175,12 @@ def test_a_failure_says_why_also_to_those_who_asked_for_quiet(tmp_path: Path, ca
     assert "the hamster is out" in told["generate: BadRequestError"]
 
 
+def test_nothing_to_judge_is_told_apart_from_failures(tmp_path: Path, call: Call) -> None:
+    said = call("run", write_config(tmp_path, config(tmp_path)), "evaluation_params.limit_samples=0", "-q")
+    assert said.code == 1
+    assert "there was nothing to do" in said.sentence
+
+
 def test_some_judged_is_no_failure(tmp_path: Path, call: Call) -> None:
     with serving(lambda body, number: complains(400, "no") if number == 1 else honest(body, number)) as endpoint:
         assert call("run", write_config(tmp_path, config(tmp_path, endpoint.api_base))).code == 0
