@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong us
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import NamedTuple
@@ -54,6 +55,18 @@ class _LazyGroup(click.Group):
         command: click.Command = vars(import_module(f"reward_kit.cli_commands.{entry.module}"))[entry.name]
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
@@ -73,6 +86,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; the only place that turns an error into an exit code and one sentence."""
+    _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     if sys.platform == "win32":
         sys.exit("Error: reward-kit needs Linux or macOS. On Windows, run it inside WSL.")
@@ -84,10 +98,22 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. Run the same command again to go on.", err=True)
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - the last boundary: ours become a sentence, bugs are raised again
         sys.exit(_report(error, verbose="--verbose" in arguments or "-v" in arguments))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Put nothing in the place of standard streams that were closed: a socket in their place ends the event loop."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if vars(sys)[name] is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _report(error: Exception, *, verbose: bool) -> int:

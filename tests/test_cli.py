@@ -101,12 +101,21 @@ def test_windows_is_told_where_it_works(monkeypatch: pytest.MonkeyPatch) -> None
         main(["doctor"])
 
 
-def test_an_interrupt_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_is_130_and_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(KeyboardInterrupt()))
     with pytest.raises(SystemExit) as leave:
         main(["run"])
     assert leave.value.code == 130
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "Interrupted. Run the same command again to go on.\n")
+
+
+def test_a_command_that_is_nearly_one_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leave:
+        main(["rnu"])
+    assert leave.value.code == 2
+    assert "Did you mean 'run'?" in capsys.readouterr().err
 
 
 def test_output_into_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ def failure_lines(summary: Mapping[str, Any]) -> list[str]:
 
 def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
     """Say, also to those who asked for quiet, that nothing at all `was_done`, and why."""
-    examples = (summary.get("failure_examples") or {}).values()
-    why = next((f" The first failure: {_short(message)}" for message in examples), "")
-    click.echo(
-        f"Error: Nothing could be {was_done}.{why} Mend that, then run the same command again; "
-        "add --retry-failed if it says that nothing is owed.",
-        err=True,
-    )
+    first = next(iter((summary.get("failure_examples") or {}).values()), None)
+    if first is None:
+        why = "there was nothing to do. Check the dataset and the limits on how much of it is taken."
+    else:
+        again = "Mend that, then run the same command again; add --retry-failed if it says that nothing is owed."
+        why = f"the first failure was: {_short(first)} {again}"
+    click.echo(f"Error: Nothing could be {was_done}: {why}", err=True)
 
 
 def _short(message: str) -> str:

@@ -82,7 +82,11 @@ def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -
         combinations = list(_combinations(parsed, sweep=sweep))
         return [Job(label, _compose(config, lines)) for label, lines in combinations]
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ConfigError(f"The config {config.name!r} cannot be composed: {_one_line(error)}") from error
+        raise ConfigError(f"The config {config.name!r} cannot be composed: {_one_line(error)}. Correct it.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"The config {config.name!r}, or one it names, is not UTF-8 text. Save it as UTF-8."
+        ) from error
 
 
 def _combinations(parsed: Sequence[Override], *, sweep: bool) -> Iterator[tuple[str, list[str]]]:

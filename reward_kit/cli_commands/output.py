@@ -35,9 +35,9 @@ def log_to_stderr() -> None:
     logging.getLogger("asyncio").setLevel(logging.INFO)
 
 
-def same_command() -> str:
-    """What was typed, without a key that may have been among it."""
-    typed = list(sys.argv[1:])
+def same_command(*more: str) -> str:
+    """What was typed, without a key that may have been among it, and with `more` where that was not."""
+    typed = [*sys.argv[1:], *(flag for flag in more if flag not in sys.argv)]
     for place, argument in enumerate(typed[:-1]):
         if argument == "--api-key":
             typed[place + 1] = "…"

@@ -28,6 +28,7 @@ _FLAG_NAMES = (
     ("with output.output_dir=…", "with --output-dir"),
     ("output.output_dir", "--output-dir"),
     ("dataset.path_or_name", "--dataset"),
+    ("Fix the row, or set dataset.on_bad_row=skip to leave such rows out", "Fix the row, or take it out"),
     ("generation.model_name", "--model"),
     ("generation.api_base", "--base-url"),
     (", or name another variable as generation.api_key_env", ", or pass --api-key"),

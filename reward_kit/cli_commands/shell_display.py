@@ -50,9 +50,12 @@ class ShellDisplay:
             names = (COMMANDS, "results.jsonl", "summary.json")
             files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
             self._console.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
-        if result.status != "finished" or result.summary.get("infrastructure_errors"):
+        if result.status != "finished":
             again = "Run the same command again to go on; what is done is not done again:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
+        elif result.summary.get("infrastructure_errors"):
+            again = "Run again what could not be run, and nothing else:"
+            self._console.print(f"{again}\n  {same_command('--retry-failed')}", soft_wrap=True, markup=False)
 
 
 def _table(summary: dict[str, Any]) -> Table:

@@ -44,6 +44,10 @@ __all__ = ["Experiment", "load_experiment", "read_experiment_file"]
 _NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
 
 
+_OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".yaml", ".yml")
+"""How the name of a Parquet file does not end."""
+
+
 class Experiment(BaseModel):
     """What is asked of whom, how often, who verifies, and where the table goes."""
 
@@ -210,6 +214,10 @@ class Experiment(BaseModel):
         for name in ("dataset", "splits", "model", "output"):
             if not self.__dict__[name]:
                 raise ConfigError(f"The experiment has no `{name}`. Set it in the file, or with --{name}.")
+        if self.output and self.output.lower().endswith(_OTHER_FORMATS):
+            raise ConfigError(
+                f"The experiment's `output` is {self.output!r}, and Parquet is written. End it in .parquet."
+            )
 
 
 def load_experiment(values: Mapping[str, Any], name: str = "The experiment") -> Experiment:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -31,6 +32,8 @@ _ON_THE_WAY = 1024
 """Items that may wait for the score stage before generation waits for it."""
 _GRACE_SECONDS = 10.0
 """How long work in flight may go on after a stop was asked for."""
+_UNHEARD_SECONDS = 1.0
+"""How long the loop may leave an interruption unheard before the next one ends the run by force."""
 _SYNC_SECONDS = 5.0
 """How often the journals are put on the disk itself, against power loss. (Against kill -9 every write is safe.)"""
 
@@ -180,18 +183,25 @@ def _interrupts(stop: Stop) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()
     in_a_hurry = False
+    unheard: float | None = None
 
     def interrupted() -> None:
-        nonlocal in_a_hurry
+        nonlocal in_a_hurry, unheard
+        unheard = None
         if stop.requested.is_set() and running is not None:
             in_a_hurry = True
             running.cancel()
         stop.request("interrupted")
 
-    signals = (signal.SIGINT, signal.SIGTERM)
-    previous = [signal.getsignal(number) for number in signals]
-    for number in signals:
-        loop.add_signal_handler(number, interrupted)
+    def arrived(*_: object) -> None:
+        """A handler that runs in the middle of anything: something may block the loop, and then it must do alone."""
+        nonlocal unheard
+        if unheard is not None and time.monotonic() - unheard > _UNHEARD_SECONDS:
+            raise KeyboardInterrupt
+        unheard = unheard or time.monotonic()
+        loop.call_soon_threadsafe(interrupted)
+
+    previous = {number: signal.signal(number, arrived) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except asyncio.CancelledError:
@@ -199,6 +209,5 @@ def _interrupts(stop: Stop) -> Iterator[None]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        for number, handler in zip(signals, previous, strict=True):
-            loop.remove_signal_handler(number)
+        for number, handler in previous.items():
             signal.signal(number, handler)

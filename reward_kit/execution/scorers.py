@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
@@ -32,6 +33,7 @@ from reward_kit.reward_call import (
     verdict_or_raise,
 )
 from reward_kit.utils.deadlines import Deadlines
+from reward_kit.utils.loop_watch import Blockage, LoopWatch
 from reward_kit.utils.source_digest import source_digest
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
@@ -40,8 +42,12 @@ __all__ = ["Reward", "Scorer", "Verdict", "open_scorer"]
 Verdict = EvaluateResult | Failure
 """What scoring says of a rollout."""
 
+_log = logging.getLogger(__name__)
+
 _DEFAULT_TIMEOUT = 60.0
 _DEFAULT_CONCURRENCY = 256
+_LOOP_PATIENCE = 10.0
+"""Seconds that an asynchronous reward may keep everybody waiting before that is told."""
 _QUEUED_PER_WORKER = 256
 """Calls kept pending a worker, so that they can be sent in chunks worth their while."""
 
@@ -120,7 +126,9 @@ async def open_scorer(
     concurrency = config.concurrency or reward.call.concurrency or usual
     async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
         if reward.call.is_async:
-            yield _OnTheLoop(reward, concurrency, resources)
+            scorer = _OnTheLoop(reward, concurrency, resources)
+            with LoopWatch(min(reward.timeout, _LOOP_PATIENCE), scorer.tell_of):
+                yield scorer
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
     pool = WorkerPool(
@@ -147,11 +155,13 @@ class _OnTheLoop:
         self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
         self._timeout = reward.timeout
         self._deadlines = Deadlines(reward.timeout)
+        self._judging: dict[asyncio.Task[Any], Rollout] = {}
         self._score = self._score_group if reward.judges_groups else self._score_one
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         task: asyncio.Task[None] = _current_task()
         self._deadlines.begin(task)
+        self._judging[task] = rollouts[0]
         try:
             return await self._score(rollouts)
         except ItemError as error:
@@ -160,6 +170,19 @@ class _OnTheLoop:
             return [Failure.of(self._cancelled(task), "score")] * len(rollouts)
         finally:
             self._deadlines.end(task)
+            del self._judging[task]
+
+    def tell_of(self, blockage: Blockage) -> None:
+        """Say that the reward, if it is the one, keeps everybody waiting: with which answer, and where."""
+        rollout = self._judging.get(blockage.task) if blockage.task is not None else None
+        if rollout is None:
+            return
+        _log.warning(
+            "%r has held up the whole run for %.0f s, judging answer %d of sample %r (%s). "
+            "Make it a plain `def`, which runs in a process of its own and is ended at its timeout, "
+            "or have it await what it waits for. Ctrl-C, again and again if need be, ends the run here.",
+            self._call.name, blockage.seconds, rollout.response_index, rollout.sample.id, blockage.place,
+        )  # fmt: skip
 
     def _cancelled(self, task: asyncio.Task[None]) -> RewardError:
         """What a cancellation means: the call was too slow, or it let one out; or it is meant for us, and goes on."""

@@ -6,6 +6,7 @@ and the one that judges share one budget.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,19 +34,38 @@ class Budget:
         self._max_cost = max_cost
         self._spent = spent
         self._reserved = 0.0
+        self._on_their_way = 0
+        self._waiting: list[asyncio.Future[None]] = []
 
-    def reserve(self, allowance: float) -> None:
-        """Set money apart for a request, or refuse it."""
-        if self._spent + self._reserved + allowance > self._max_cost:
-            raise BudgetExhaustedError(
-                f"The next request could cost {allowance:.4g}, and of max_cost={self._max_cost:g} "
-                f"{self._spent:.4g} is spent. Raise max_cost and run the same command again to go on."
-            )
+    async def reserve(self, allowance: float) -> None:
+        """Set money apart for a request, or refuse it.
+
+        Requests on their way mostly cost less than was set apart for them: where only that is in the way, it waits.
+        """
+        while self._spent + self._reserved + allowance > self._max_cost:
+            if self._spent + allowance > self._max_cost or not self._on_their_way:
+                raise BudgetExhaustedError(
+                    f"The next request could cost {allowance:.4g}, and of max_cost={self._max_cost:g} "
+                    f"{self._spent:.4g} is spent. Raise max_cost and run the same command again to go on."
+                )
+            await self._one_less()
         self._reserved += allowance
+        self._on_their_way += 1
 
     def release(self, allowance: float) -> None:
         """The request is done, or was never answered."""
-        self._reserved -= allowance
+        self._on_their_way -= 1
+        self._reserved = self._reserved - allowance if self._on_their_way else 0.0
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+        self._waiting.clear()
+
+    async def _one_less(self) -> None:
+        """Wait until a request that is on its way is done."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        await waiting
 
     def spend(self, cost: float) -> None:
         """Money is gone."""
@@ -84,7 +104,7 @@ class BudgetedClient:
         """Reserve the largest likely cost, ask, then account for the real one."""
         estimate = self._largest_likely_cost(messages, len(draws), sampling)
         allowance = estimate * self._underestimate
-        self._budget.reserve(allowance)
+        await self._budget.reserve(allowance)
         try:
             outcomes = await self._inner.generate(
                 messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id

@@ -26,6 +26,8 @@ from reward_kit.utils.source_digest import source_digest
 
 __all__ = ["load_function", "load_object", "source_digest"]
 
+_FROM_A_FILE = "_reward_kit_file_"
+"""What the names of modules that were loaded from a path begin with."""
 _loading = threading.RLock()
 """`sys.path` belongs to the whole process: one load at a time."""
 
@@ -132,7 +134,7 @@ def _load_file(path: str, name: str) -> ModuleType:
 
 def _execute(path: str, file: Path) -> ModuleType:
     # The name depends on the file alone, so that what it defines can be pickled to another process that loads it too.
-    name = f"_reward_kit_file_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}_{file.stem}"
+    name = f"{_FROM_A_FILE}{hashlib.sha256(str(file).encode()).hexdigest()[:12]}_{file.stem}"
     spec = spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     assert isinstance(spec, ModuleSpec) and spec.loader is not None  # a loader was given
     module = module_from_spec(spec)
@@ -186,11 +188,18 @@ def _walk(path: str, module: ModuleType, attributes: list[str]) -> Any:
         if not hasattr(found, name) and name in _submodules(found):
             _import_if_there(path, f"{found.__name__}.{name}")
         if not hasattr(found, name):
-            owner = f"module {found.__name__!r}" if isinstance(found, ModuleType) else repr(found)
+            owner = _called(found) if isinstance(found, ModuleType) else repr(found)
             hint = _near(name, [*dir(found), *_submodules(found)])
             raise ImportError(f"Cannot load {path!r}: {owner} has no attribute {name!r}{hint}. Correct the name.")
         found = getattr(found, name)
     return found
+
+
+def _called(module: ModuleType) -> str:
+    """A module by the name that a person gave it: one loaded from a path has no other than that of its file."""
+    if module.__name__.startswith(_FROM_A_FILE):
+        return f"the file {Path(str(module.__file__)).name!r}"
+    return f"module {module.__name__!r}"
 
 
 def _submodules(found: Any) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -106,3 +108,20 @@ def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
     phases = orjson.loads((tmp_path / "run" / "manifest.json").read_bytes())["phases"]
     assert phases[-1]["error"].startswith("KeyboardInterrupt"), "it did not wait until what was in flight was given up"
     assert len(lines(tmp_path / "run" / "rollouts.jsonl")) == 2
+
+
+def test_a_reward_that_blocks_the_loop_is_named_and_can_be_interrupted(tmp_path: Path) -> None:
+    file = write_config(tmp_path, config(tmp_path, reward="blocking", reward__timeout=0.5))
+    with start(tmp_path, "run", file) as process:
+        assert process.stderr is not None
+        told = next(line for line in process.stderr if "held up" in line)
+        assert "'blocking'" in told and "sample 's2'" in told and "rewards.py, line" in told
+        for _ in range(20):  # the first asks for a gentle end, and nobody listens
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1.2)
+                break
+        else:
+            process.kill()
+        assert process.wait() == 130
+    assert len(lines(tmp_path / "run" / "rollouts.jsonl")) == 4

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,14 @@ def test_a_sweep_that_fails_later_shows_what_came_before(tmp_path: Path, call: C
     assert "gone" in said.sentence
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_needs_no_standard_streams(tmp_path: Path, closed: str) -> None:
+    file = write_config(tmp_path, config(tmp_path))
+    command = f"{sys.executable} -m reward_kit run {file} --json {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, len(results(tmp_path))) == (0, 4), done.stderr
+
+
 def test_brackets_in_names_are_not_markup(tmp_path: Path, call: Call) -> None:
     file = write_config(tmp_path, config(tmp_path, output__output_dir=str(tmp_path / "run[/red][bold]x")))
     said = call("run", file)
@@ -163,6 +173,12 @@ def test_a_failure_says_why_also_to_those_who_asked_for_quiet(tmp_path: Path, ca
         assert "the hamster is out" in quiet.sentence
     told = orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["failure_examples"]
     assert "the hamster is out" in told["generate: BadRequestError"]
+
+
+def test_nothing_to_judge_is_told_apart_from_failures(tmp_path: Path, call: Call) -> None:
+    said = call("run", write_config(tmp_path, config(tmp_path)), "evaluation_params.limit_samples=0", "-q")
+    assert said.code == 1
+    assert "there was nothing to do" in said.sentence
 
 
 def test_some_judged_is_no_failure(tmp_path: Path, call: Call) -> None:
@@ -228,6 +244,16 @@ def test_a_wrong_config_or_dataset_is_one_sentence_and_exit_code_2(tmp_path: Pat
     said = call("run", write_config(tmp_path, config(tmp_path, **changes)))
     assert (said.code, said.out) == (2, "")
     assert expected in said.sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"), [(b"dataset: {caf\xe9: 1}\n", "Save it as UTF-8."), (b"dataset: {\n", "Correct it.")]
+)
+def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path, call: Call, content: bytes, advice: str) -> None:
+    (tmp_path / "run.yaml").write_bytes(content)
+    said = call("run", tmp_path / "run.yaml")
+    assert said.code == 2
+    assert said.sentence.endswith(advice)
 
 
 def test_a_malformed_line_is_named_by_its_number(tmp_path: Path, call: Call) -> None:

@@ -58,6 +58,20 @@ def test_a_run_stops_before_its_limit_judges_what_it_has_and_goes_on(
     assert last.summary["cost"] == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("concurrency", [2, 8])
+def test_what_is_set_apart_for_requests_on_their_way_is_waited_for(tmp_path: Path, concurrency: int) -> None:
+    """Ten answers of a tenth of the tokens they might take: two at a time fit, and all of them in the end."""
+
+    def brief(body: dict[str, Any], _: int) -> Says:
+        return answer(text_for(body), prompt_tokens=5, completion_tokens=1)
+
+    with serving(brief) as endpoint:
+        more = {"generation__api_params": {"max_concurrent_requests": concurrency}}
+        result = run(tmp_path, endpoint.api_base, 0.025, **more)
+    assert (result.status, result.judged) == ("finished", 10)
+    assert spent(tmp_path) == pytest.approx(0.01)
+
+
 def test_the_last_request_that_fits_is_sent(tmp_path: Path) -> None:
     with serving(react) as endpoint:
         assert run(tmp_path, endpoint.api_base, 0.1 + 1e-9).status == "finished"

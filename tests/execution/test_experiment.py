@@ -48,6 +48,11 @@ def test_what_is_missing_is_said_with_its_flag(missing: str) -> None:
         experiment(**{missing: None if missing != "splits" else []}).pipeline_config()
 
 
+def test_a_table_is_not_named_like_another_format() -> None:
+    with pytest.raises(ConfigError, match=r"End it in \.parquet"):
+        _ = Experiment(dataset="d.jsonl", splits=("math",), model="m", output="table.csv").parquet
+
+
 def test_it_becomes_the_config_of_a_run() -> None:
     config = experiment(
         num_candidates=8, temperature=None, max_tokens=10, concurrency=3, base_url="http://x/v1", max_cost=2.5,

@@ -55,6 +55,14 @@ async def greedy(
 
 
 @reward_function
+async def blocking(messages: list[Message], **kwargs: Any) -> EvaluateResult:
+    """Judges on the loop, and does not let go of it at the third sample."""
+    while "2" in messages[0].text:
+        time.sleep(0.05)
+    return verdict(messages[-1].text)
+
+
+@reward_function
 async def interrupting(messages: list[Message], **kwargs: Any) -> EvaluateResult:
     """Judges on the loop; at the third sample somebody presses Ctrl-C, and the fourth is never done."""
     prompt = messages[0].text

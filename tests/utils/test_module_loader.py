@@ -135,7 +135,7 @@ def test_loading_shadows_nothing_afterwards(here: Path) -> None:
         ("user_package.raises.fn", "module 'user_package.raises' raised RuntimeError: no luck"),
         ("user_package.leaves:fn", "raised SystemExit: 3"),
         ("rewards/mien.py:reward", "there is no file 'rewards/mien.py' .did you mean 'mine.py'"),
-        ("rewards/mine.py:rewards", "has no attribute 'rewards' .did you mean 'reward'"),
+        ("rewards/mine.py:rewards", "the file 'mine.py' has no attribute 'rewards' .did you mean 'reward'"),
         ("rewards/mine.py", "Write 'rewards/mine.py:name'"),
         ("user_package/raises.py:fn", r"raises\.py' raised RuntimeError: no luck"),
         ("reward", "it names no module"),
