@@ -123,6 +123,7 @@ def seeded_points(seed: int, size: int) -> list[dict[str, int]]:
     return points
 
 
+@pytest.mark.timeout(400)  # two hundred processes, one after the other
 def test_a_run_killed_anywhere_comes_out_the_same_and_pays_only_for_what_was_in_flight(bench: Bench) -> None:
     journals = [bench.home / "quiet" / name for name in ("rollouts.jsonl", "results.jsonl")]
     size = sum(journal.stat().st_size for journal in journals)
