@@ -103,15 +103,10 @@ class _Code(ModuleType):
 
 
 def _missing(names: list[str]) -> Iterator[str]:
-    """The modules that are not there, with the packages that they would be in, and the one called `solution`.
-
-    Where there is no pytest, it is pytest that is missing, and not the code.
-    """
+    """The modules that are not there, with the packages that they would be in, and the one called `solution`."""
     yield "solution"
     for name in names:
         parts = name.split(".")
-        if parts[0] == "pytest":
-            continue
         if parts[0] == "solution" or importlib.util.find_spec(parts[0]) is None:
             yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
 

@@ -336,17 +336,6 @@ def test_cpp() -> None:
     assert broken.score == 0.0 and broken.is_score_valid and "does not compile" in (broken.reason or "")
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
-def test_what_a_cpp_program_may_use_does_not_bound_its_compiler() -> None:
-    require_namespaces()
-    head, tests = "#include <bits/stdc++.h>\n", [{"input": "", "expected_output": "1"}]
-    given: dict[str, Any] = {"ground_truth": tests, "timeout": 1000, "memory_limit": 64_000_000}
-    small = "int main() { std::map<int, std::string> m; m[1]; std::cout << m.size(); }"
-    assert ioi_cpp_code_reward(messages=answer(head + small, "cpp"), **given).score == 1.0
-    large = "int main() { std::vector<char> v(200000000, 1); std::cout << int(v[7]); }"
-    assert ioi_cpp_code_reward(messages=answer(head + large, "cpp"), **given).score == 0.0
-
-
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -14,7 +14,7 @@ from reward_kit.rewards._support.code.e2b import open_e2b
 from reward_kit.rewards._support.code.host import Host, run
 from reward_kit.rewards._support.code.python_tests import Judge, Options, judge_python, run_python
 from reward_kit.rewards._support.code.results import CaseResult
-from reward_kit.rewards._support.code.sandboxed import Place, judge_in, language_of, limits_for, run_in
+from reward_kit.rewards._support.code.sandboxed import Place, judge_in, language_of, run_in, with_room_for
 from reward_kit.rewards._support.verdicts import no_verdict
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.utils.module_loader import load_function
@@ -75,7 +75,7 @@ async def _place(
     if environment != "local":
         raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
     backend = await host.backend("auto")
-    return await backend.open(SandboxSpec(limits=limits_for(language, options)))
+    return await backend.open(SandboxSpec(limits=with_room_for(language, options).limits))
 
 
 def load_judge(judge: Judge | str | None) -> Judge | None:

@@ -25,12 +25,11 @@ from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, 
 from reward_kit.rewards._support.code.compare import same_value
 from reward_kit.rewards._support.code.python_tests import Options
 from reward_kit.rewards._support.code.results import CaseResult, of_run, shown
-from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.zygote_plain import decode
 
-__all__ = ["LANGUAGES", "Language", "Place", "judge_in", "language_of", "limits_for", "run_in"]
+__all__ = ["LANGUAGES", "Language", "Place", "judge_in", "run_in"]
 
-_COMPILE_SECONDS = 60
+_COMPILE_SECONDS = 60.0
 _BUSY = 4
 """How much longer than its processor time a test may take by the clock."""
 _SIGNALLED = 128
@@ -63,8 +62,6 @@ class Language(NamedTuple):
     """A program that calls a function of the code: it is given the mark, the function and, on its input, arguments."""
     memory_mb: int = 0
     """What its own runtime needs, beside the program."""
-    compile_mb: int = 0
-    """What its compiler needs, however little the program may have."""
 
 
 _PYTHON_DRIVER = """
@@ -97,9 +94,7 @@ Promise.resolve(found(...given)).then(value => {
 LANGUAGES = {
     "python": Language("solution.py", "python3 -I solution.py", "python3", driver="driver.py"),
     "javascript": Language("main.js", "node main.js", "node", driver="driver.js", memory_mb=512),
-    "cpp": Language(
-        "main.cpp", "./main", "g++", compile="g++ -O2 -std=c++17 -pipe -o main main.cpp", memory_mb=64, compile_mb=512
-    ),
+    "cpp": Language("main.cpp", "./main", "g++", compile="g++ -O2 -std=c++17 -pipe -o main main.cpp", memory_mb=64),
 }
 """What can be run in a sandbox, by name."""
 
@@ -164,10 +159,7 @@ class _Program:
         await self._place.write(self.language.file, code.encode(errors="replace"))
         if not self.language.compile:
             return None
-        done = await self._within(_COMPILE_SECONDS, self.language.compile)
-        if done.oom_killed or done.timed_out:
-            lacking = "memory" if done.oom_killed else "time, on a busy machine"
-            raise SandboxError(f"The compiler ran out of {lacking}, which says nothing of the program. Try again.")
+        done = await self._place.run_standalone(self.language.compile, timeout=_COMPILE_SECONDS)
         return None if done.ok else CaseResult("raised", f"does not compile: {shown(done.output.strip())}")
 
     async def case(self, case: tuple[str, str]) -> CaseResult:
@@ -197,24 +189,16 @@ class _Program:
         return CaseResult("passed" if right else "wrong", f"returned {shown(value)}")
 
     async def run(self, command: str, stdin: bytes) -> ExecResult:
-        """Run a command within its processor time, and within its memory where its compiler was given more."""
-        room = self._options.memory_mb + self.language.memory_mb
-        bound = f"ulimit -v {room * 1024}; " if room < self.language.compile_mb else ""
-        return await self._within(self._options.timeout, bound + f"exec {command}", stdin)
-
-    async def _within(self, seconds: float, command: str, stdin: bytes | None = None) -> ExecResult:
-        cpu = max(1, math.ceil(seconds))
-        limited = f"ulimit -St {cpu}; ulimit -Ht {cpu + 1}; {command}"
-        result = await self._place.run_standalone(limited, timeout=_BUSY * seconds + 5, stdin=stdin)
+        """Run a command within its processor time."""
+        cpu = max(1, math.ceil(self._options.timeout))
+        limited = f"ulimit -St {cpu}; ulimit -Ht {cpu + 1}; exec {command}"
+        result = await self._place.run_standalone(limited, timeout=_BUSY * self._options.timeout + 5, stdin=stdin)
         codes = (signal.SIGXCPU, _SIGNALLED + signal.SIGXCPU)
         if result.signal in codes or result.exit_code in codes[1:]:
             return result.model_copy(update={"timed_out": True, "exit_code": None})
         return result
 
 
-def limits_for(language: str, options: Options) -> Limits:
-    """What a sandbox must have for programs of a language: also what the language itself, and its compiler, need."""
-    spoken = LANGUAGES[language]
-    seconds = max(options.timeout, _COMPILE_SECONDS) if spoken.compile else options.timeout
-    memory = max(options.memory_mb + spoken.memory_mb, spoken.compile_mb)
-    return replace(options.limits, memory_mb=memory, cpu_seconds=seconds)
+def with_room_for(language: str, options: Options) -> Options:
+    """Options whose memory also holds what the language itself needs."""
+    return replace(options, memory_mb=options.memory_mb + LANGUAGES[language].memory_mb)
