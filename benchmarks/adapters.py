@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from benchmarks.bare_processes import bare_processes
 from benchmarks.report import Report, Row
 from reward_kit.integrations.trl import TRLAdapter, create_trl_adapter
 from reward_kit.models import EvaluateResult, Message
@@ -88,11 +89,29 @@ def _overhead(rounds: int) -> list[Row]:
 def _speed_up(rounds: int) -> list[Row]:
     """Every step has other answers, as in a training: verdicts that were kept are of no use."""
     adapter = create_trl_adapter(math_reward, {"answer": "ground_truth"}, workers=WORKERS)
-    bare, taken = _compare(math_reward, [adapter], [_mathematics(number) for number in range(rounds)])
-    context = (
-        f"{taken.best * 1e3:.1f} ms beside {bare.best * 1e3:.1f} ms; by medians {taken.median / bare.median:.2f} ×"
-    )
-    return [Row("a group of math answers, of a plain loop", taken.best / bare.best, context, at_most=GOAL_RATIO)]
+    with bare_processes(_judge_all, WORKERS) as in_bare_processes:
+
+        def halves(step: Step) -> None:
+            answers = list(zip(*step, strict=True))
+            in_bare_processes([answers[first::WORKERS] for first in range(WORKERS)])
+
+        steps = [_mathematics(number) for number in range(rounds)]
+        bare, taken, floor = _compare(math_reward, [adapter], steps, others=[halves])
+    what = "a group of math answers"
+    return [
+        Row(f"{what}, of a plain loop", taken.best / bare.best, _beside(taken, bare), at_most=GOAL_RATIO),
+        Row(f"{what}, {WORKERS} bare processes, of a plain loop", floor.best / bare.best, _beside(floor, bare)),
+    ]
+
+
+def _beside(taken: Seconds, bare: Seconds) -> str:
+    ratio = taken.median / bare.median
+    return f"{taken.best * 1e3:.1f} ms beside {bare.best * 1e3:.1f} ms; by medians {ratio:.2f} ×"
+
+
+def _judge_all(answers: Sequence[tuple[Any, Any, str]]) -> None:
+    for prompt, completion, truth in answers:
+        math_reward(messages=[*prompt, *completion], ground_truth=truth)
 
 
 def _mathematics(step: int) -> Step:
@@ -105,21 +124,25 @@ def _mathematics(step: int) -> Step:
     return Step.of(answers)
 
 
-def _compare(reward: Callable[..., Any], adapters: Sequence[TRLAdapter], steps: Sequence[Step]) -> list[Seconds]:
-    """The best and the median seconds for a step: in a plain loop, then by each adapter, in turns."""
+def _compare(
+    reward: Callable[..., Any],
+    adapters: Sequence[TRLAdapter],
+    steps: Sequence[Step],
+    others: Sequence[Callable[[Step], object]] = (),
+) -> list[Seconds]:
+    """The best and the median seconds for a step: in a plain loop, then by each adapter and other way, in turns."""
 
     def loop(step: Step) -> None:
         for prompt, completion, truth in zip(*step, strict=True):
             reward(messages=[*prompt, *completion], ground_truth=truth)
 
     ways: list[Callable[[Step], object]] = [loop]
-    for adapter in adapters:
-        ways.append(partial(_judge, adapter))
-    first, *others = steps  # nobody's time is taken while workers start
+    ways += [*(partial(_judge, adapter) for adapter in adapters), *others]
+    first, *timed = steps  # nobody's time is taken while workers start
     for way in ways:
         way(first)
         way(first)
-    times = [[_seconds(partial(way, step)) for way in ways] for step in others]
+    times = [[_seconds(partial(way, step)) for way in ways] for step in timed]
     for adapter in adapters:
         adapter.close()
     return [Seconds(min(column), statistics.median(column)) for column in zip(*times, strict=True)]

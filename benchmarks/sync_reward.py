@@ -10,6 +10,7 @@ from typing import Any
 
 import uvloop
 
+from benchmarks.bare_processes import bare_processes
 from benchmarks.own_rewards import busy, contains_answer_sync, spin
 from benchmarks.report import Report, Row
 from benchmarks.scene import Workshop, interleaved, rows, timed_run, workshop
@@ -94,24 +95,31 @@ def rollout(number: int, row: dict[str, str]) -> Rollout:
 
 def _one_millisecond(judge: Judge, rounds: int) -> list[Row]:
     steps = _steps_for(0.001)
-    times = interleaved(
-        {
-            "bare": lambda: judge.bare(busy, steps=steps),
-            "scorer": lambda: judge.scorer(busy, steps=steps),
-            "phase": lambda: judge.phase(busy, steps=steps),
-        },
-        rounds,
-    )
-    bare, scorer, phase = times["bare"].best, times["scorer"].best, times["phase"].best
+    part = (judge.count // WORKERS, steps)
+    with bare_processes(_spin_often, WORKERS) as in_bare_processes:
+        in_bare_processes([(1, 1)] * WORKERS)  # they are up
+        times = interleaved(
+            {
+                "bare": lambda: judge.bare(busy, steps=steps),
+                "processes": lambda: in_bare_processes([part] * WORKERS),
+                "scorer": lambda: judge.scorer(busy, steps=steps),
+                "phase": lambda: judge.phase(busy, steps=steps),
+            },
+            rounds,
+        )
+    bare, floor, scorer, phase = (times[kind].best for kind in ("bare", "processes", "scorer", "phase"))
+    what = "1 ms of computing"
     return [
-        Row(
-            "1 ms of computing, execution phase, of one core",
-            bare / phase,
-            f"{phase:.2f} s of {bare:.2f} s",
-            GOAL_SPEED,
-        ),
-        Row("1 ms of computing, scorer alone, of one core", bare / scorer, f"{scorer:.2f} s of {bare:.2f} s"),
+        Row(f"{what}, execution phase, of one core", bare / phase, f"{phase:.2f} s of {bare:.2f} s", GOAL_SPEED),
+        Row(f"{what}, scorer alone, of one core", bare / scorer, f"{scorer:.2f} s of {bare:.2f} s"),
+        Row(f"{what}, {WORKERS} bare processes, of one core", bare / floor, f"{floor:.2f} s of {bare:.2f} s"),
     ]
+
+
+def _spin_often(part: tuple[int, int]) -> None:
+    times, steps = part
+    for _ in range(times):
+        spin(steps)
 
 
 def _trivial(judge: Judge, rounds: int) -> list[Row]:

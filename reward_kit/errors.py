@@ -24,8 +24,6 @@ Every message names the thing with ``!r``, says what was expected, and ends with
 
 from __future__ import annotations
 
-import asyncio
-
 __all__ = [
     "AuthError",
     "BadRequestError",
@@ -171,8 +169,12 @@ class boundary:
         """Leave it, with any error turned into one of ours, SystemExit included; a wish to stop is passed on."""
         if error is None or isinstance(error, _PASSED_ON):
             return
+        from asyncio import CancelledError  # here: a worker process that never needs it is ready sooner
+
+        if isinstance(error, CancelledError):
+            return
         text = str(error).strip() or "no message"
         raise self._kind(f"{self._name} raised {type(error).__name__}: {text}") from error
 
 
-_PASSED_ON = (RewardKitError, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+_PASSED_ON = (RewardKitError, KeyboardInterrupt, GeneratorExit)

@@ -53,6 +53,11 @@ class RunCounters:
         return time.monotonic() - self.started
 
     @property
+    def unjudged(self) -> int:
+        """Rollouts the run will have that nobody has judged yet, as far as is known."""
+        return max(0, (self.expected or 0) - self.found_results - self.scored)
+
+    @property
     def scored(self) -> int:
         """Rollouts the score stage has dealt with."""
         return self.judged + self.failed

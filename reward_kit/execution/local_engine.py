@@ -20,6 +20,7 @@ from reward_kit.execution.scorers import Scorer
 from reward_kit.execution.split_rewards import Rewards, open_rewards
 from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
 from reward_kit.execution.vocabulary import RUN, Vocabulary
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.journal import Journal
@@ -59,13 +60,18 @@ class LocalEngine:
         counters: RunCounters,
         reporter: Reporter | None,
         vocabulary: Vocabulary = RUN,
+        *,
+        budget: Budget | None = None,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take what both stages share."""
+        """Take what both stages share. `keep` is called now and then, to put down what no journal holds."""
         self._vocabulary = vocabulary
         self._config = config
         self._directory = directory
         self._counters = counters
         self._reporter = reporter
+        self._budget = budget
+        self._keep = keep
 
     async def run(
         self, works: Iterator[Work], models: ModelStack, rollouts: Journal, results: Journal | None,
@@ -99,11 +105,12 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
-        async with open_rewards(reward, self._config, self._directory) as scorer:
+        at_hand = self._counters.unjudged if play is None else 1
+        async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)
-            scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
+            scoring = asyncio.create_task(self._score(handover, scorer, verdicts, feed, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))
             try:
                 # Scoring ends first only when something is wrong; then nobody may wait for it to take more.
@@ -128,18 +135,18 @@ class LocalEngine:
             _settle(rollouts.settle, stop)
 
     @staticmethod
-    async def _score(handover: Handover, scorer: Scorer, verdicts: Verdicts, stop: Stop) -> None:
-        hands = [score(handover, scorer, verdicts) for _ in range(scorer.concurrency)]
+    async def _score(handover: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed, stop: Stop) -> None:
+        hands = [score(handover, scorer, verdicts, feed) for _ in range(scorer.concurrency)]
         try:
             await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
         finally:
             _settle(verdicts.settle, stop)
 
-    @staticmethod
-    async def _keep_on_disk(journals: list[Journal], stop: Stop) -> None:
+    async def _keep_on_disk(self, journals: list[Journal], stop: Stop) -> None:
         while not stop.requested.is_set():
             await asyncio.sleep(_SYNC_SECONDS)
             try:
+                self._keep()
                 for journal in journals:
                     await asyncio.to_thread(journal.sync)
             except StorageError as error:  # a later attempt would succeed and mean nothing: the pages are gone

@@ -20,6 +20,7 @@ from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitErro
 from reward_kit.execution.identity import results_settings
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_call import (
@@ -100,7 +101,7 @@ class Scorer(Protocol):
         ...
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        """One verdict a rollout, in their order."""
+        """One verdict a rollout, in their order; a `BudgetExhaustedError` where a judge cannot be afforded."""
         ...
 
 
@@ -111,11 +112,17 @@ async def open_scorer(
     directory: Path,
     sandbox: SandboxConfig,
     judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
+    budget: Budget | None = None,
+    *,
+    at_hand: int = 1,
 ) -> AsyncIterator[Scorer]:
-    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any."""
+    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any.
+
+    Where `at_hand` rollouts wait to be judged already, as many workers start together.
+    """
     usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
-    async with open_resources(reward.call, sandbox, judge, concurrency=concurrency) as resources:
+    async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
         if reward.call.is_async:
             yield _OnTheLoop(reward, concurrency, resources)
             return
@@ -127,6 +134,7 @@ async def open_scorer(
         memory_mb=config.memory_mb,
         log_path=directory / "reward_output.log",
         name=reward.call.name,
+        first=at_hand,
     )
     async with pool:
         yield _InWorkers(reward, pool, size * _QUEUED_PER_WORKER)

@@ -207,11 +207,18 @@ class Verdicts:
             self._counters.count_verdict(verdict)
 
 
-async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts) -> None:
-    """One hand of the score stage: take an item, have it judged, put down the verdicts."""
+async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed) -> None:
+    """One hand of the score stage: take an item, have it judged, put down the verdicts.
+
+    What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
+    """
     while (item := await inbox.take()) is not None:
         answered = [rollout for rollout in item.rollouts if rollout.failure is None]
-        said = iter(await scorer.score(answered) if answered else [])
+        try:
+            said = iter(await scorer.score(answered) if answered else [])
+        except BudgetExhaustedError as refusal:
+            feed.close(str(refusal))
+            continue
         for rollout in item.rollouts:
             verdicts.put(rollout, item.content, rollout.failure or next(said))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import os
 import time
 import weakref
@@ -36,6 +37,8 @@ _MOST_WORKERS = 8
 _CLOSE_SECONDS = 10.0
 _SLOW = 0.002
 """Seconds a payload from which on each travels alone: the message no longer matters, and the deadline does."""
+_PARCEL_SECONDS = 0.001
+"""What a parcel is worth: enough to be worth its message, and little enough to be shared out evenly."""
 _PARCELS_A_WORKER = 4
 _LARGEST_PARCEL = 16
 
@@ -209,13 +212,17 @@ class Scoring:
     async def _by_workers(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
         pool = await self._open_pool()
         began = time.monotonic()
-        size = 1
-        if self._pace < _SLOW:
-            size = max(1, min(_LARGEST_PARCEL, len(payloads) // (_PARCELS_A_WORKER * self._size)))
+        size = self._parcel_size(len(payloads))
         parcels = [payloads[at : at + size] for at in range(0, len(payloads), size)]
         judged = [verdicts for parcel in await self._judge(pool, parcels, ends) for verdicts in parcel]
         self._pace = (time.monotonic() - began) * self._size / max(1, len(payloads))
         return judged
+
+    def _parcel_size(self, payloads: int) -> int:
+        if self._pace >= _SLOW:
+            return 1
+        worth = math.ceil(_PARCEL_SECONDS / self._pace)
+        return max(1, min(worth, _LARGEST_PARCEL, payloads // (_PARCELS_A_WORKER * self._size)))
 
     async def _judge(
         self, pool: WorkerPool, parcels: Sequence[Sequence[Payload]], ends: float
@@ -279,12 +286,8 @@ class Scoring:
 async def _finish(calls: Sequence[asyncio.Future[Any]], ends: float) -> None:
     """Wait until all are done, the step's time is up, or nobody wants them any more; what is not done is cancelled."""
     try:
-        async with asyncio.timeout(max(0.0, ends - time.monotonic())):
-            for call in calls:
-                if not call.done():
-                    await asyncio.wait([call])
-    except TimeoutError:
-        pass
+        if calls:
+            await asyncio.wait(calls, timeout=max(0.0, ends - time.monotonic()))
     finally:
         for call in calls:
             call.cancel()
@@ -299,7 +302,7 @@ class _Pool:
 
     def __init__(self, owner: object, call: RewardCall, size: int, seconds: float) -> None:
         self.process = os.getpid()
-        self.workers = WorkerPool(partial(_ParcelScorer, call), size=size, timeout=seconds, name=call.name)
+        self.workers = WorkerPool(partial(_ParcelScorer, call), size=size, timeout=seconds, name=call.name, first=size)
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.create_task(self.workers.start())
         self._finalizer = weakref.finalize(owner, _close, self.workers, self._loop, os.getpid())

@@ -188,6 +188,10 @@ class RunDirectory:
             self._manifest[name] = value
             self.write_manifest()
 
+    def noted(self, name: str) -> Any:
+        """A fact that was kept; None where it was not."""
+        return self._manifest.get(name)
+
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write the resolved configuration."""
         import yaml  # here, because only runs need it

@@ -1,12 +1,17 @@
-"""Running a coroutine from code that is not asynchronous, also where a loop is already running (a notebook)."""
+"""Running a coroutine from code that is not asynchronous, also where a loop is already running (a notebook).
+
+`asyncio` is imported where it is used: a worker process, which has no loop, is ready sooner without it.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["new_loop", "run_sync"]
 
@@ -15,6 +20,8 @@ T = TypeVar("T")
 
 def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run `main()` to its end on a fresh event loop (uvloop where there is one) and return what it returns."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -23,6 +30,8 @@ def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    import asyncio
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main())
 
@@ -47,6 +56,8 @@ def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A fresh event loop, of the kind that `run_sync` uses."""
+    import asyncio
+
     factory = _loop_factory()
     return asyncio.new_event_loop() if factory is None else factory()
 

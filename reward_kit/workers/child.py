@@ -4,7 +4,7 @@ It is started by its path, not as a part of the package, and imports only light 
 is up as soon as Python is. So the words the pool and a worker exchange are defined here, too:
 
     pool → worker   a frame with the setup and the factory, then frames of calls
-    worker → pool   a frame with the greeting, then, after every few milliseconds of work, a frame of answers
+    worker → pool   a frame with the greeting, then, after a few milliseconds of work each, frames of answers
 
     frame           body length, number of blobs, nanoseconds worked | the length of each blob | the blobs
     blob            a pickled (args, kwargs) going in; a pickled (ok, value) coming back, in the order of the calls;
@@ -17,6 +17,7 @@ deadline), and the pool says which of the calls it has sent it takes back.
 from __future__ import annotations
 
 import fcntl
+import gc
 import mmap
 import pickle
 import resource
@@ -42,7 +43,10 @@ SERIAL_BITS = 16
 CLOSED_CODE = 76
 """The exit code of a worker after a call that closed the connection to the pool."""
 
-_FLUSH_NS = 2_000_000
+_LONG_CALL_NS = 2_000_000
+"""The answer of a call that took so long is sent at once: it would be dear to lose."""
+_FLUSH_NS = 10_000_000
+"""Other answers wait this long for company: a pool that is woken for each of them takes a core from a worker."""
 _READ_BYTES = 1 << 20
 _HIGH_DESCRIPTOR = 200
 _MAX_MESSAGE = 4_000
@@ -150,11 +154,13 @@ class _Service:
         serial = 0
         while not self._spent and (calls := self.receive()):
             answers: list[bytes] = []
-            since = now = monotonic_ns()
+            since = began = now = monotonic_ns()
             for call in calls:
-                if now - since > _FLUSH_NS:
+                if now - since > _FLUSH_NS or now - began > _LONG_CALL_NS:
                     self._flush(answers, now - since)
                     answers, since = [], monotonic_ns()
+                    now = since
+                began = now
                 answers.append(self._answer(function, call, serial))
                 serial += 1
                 now = monotonic_ns()
@@ -256,6 +262,7 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - a named boundary: the factory may raise anything
         service.send([pickle.dumps((False, describe(error)), 5)])
         return
+    gc.freeze()  # what was loaded stays: no collection needs to look at it again, nor the end of this process
     service.send([pickle.dumps((True, None), 5)])
     service.serve(function)
 

@@ -2,10 +2,11 @@
 
     submit ─▶ pending ─▶ chunk ─▶ worker (one chunk at work, one queued behind it) ─▶ outcomes
                  ▲                  │
-                 └── not begun ─────┘  it is killed, dies, or is stuck in a long call
+                 └── not begun ─────┘  it is killed, dies, or is stuck in a long call, or another has nothing to do
 
 A chunk is worth a few hundredths of a second by what calls have taken so far, so that the cost of a message is shared
-by many short calls, and a long call goes alone.
+by many short calls, and a long call goes alone. In the end all workers are done at about the same time: one that has
+nothing left is given half of what another has not begun.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _FIRST_GUESS = 0.01
 _NEWS_WEIGHT = 0.3
 _WATCH_SECONDS = 0.05
 _STUCK_SECONDS = 0.05
+_STEAL_SECONDS = 0.001
 _STARTUP_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.2
 _GOODBYE_SECONDS = 1.0
@@ -50,7 +52,8 @@ class WorkerPool:
     """Up to `size` processes that each call what `factory` makes, one call at a time, each within `timeout` seconds.
 
     The factory travels by cloudpickle, so a lambda, a closure or a notebook's function will do; it runs once in each
-    process, with this process's `sys.path` and working directory. Workers start as they are needed and are kept.
+    process, with this process's `sys.path` and working directory. Workers start as they are needed and are kept; the
+    `first` ones, for which there is sure to be something to do, start together.
 
     A call costs itself at most, whatever it does: it may hang, exhaust memory, exit or crash. What it had not begun to
     do for others is done by another worker; what it did in the last few milliseconds may be done twice.
@@ -72,6 +75,7 @@ class WorkerPool:
         memory_mb: int | None = None,
         log_path: Path | None = None,
         name: str = "reward",
+        first: int = 1,
     ) -> None:
         if size < 1 or not timeout > 0:
             raise ConfigError(f"A pool of {size!r} workers with a time-out of {timeout!r} s: both must be above zero.")
@@ -81,6 +85,7 @@ class WorkerPool:
         self._memory_mb = memory_mb
         self._log_path = log_path
         self._name = name
+        self._first = first
         self._workers: list[WorkerProcess] = []
         self._funerals: set[asyncio.Task[None]] = set()
         self._pending: deque[Call] = deque()
@@ -102,12 +107,13 @@ class WorkerPool:
         await self.close()
 
     async def start(self) -> None:
-        """Start the first worker, and wait until its factory has made the callable; a `ConfigError` says why not."""
+        """Start the first workers, and wait until a factory has made its callable; a `ConfigError` says why not."""
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._launch = self._make_launch()
         self._refusal = None
-        self._hire()
+        for _ in range(max(1, min(self._first, self._size))):
+            self._hire()
         try:
             await self._opened
         except BaseException:
@@ -154,10 +160,11 @@ class WorkerPool:
         worth = max(1, min(_MAX_CHUNK_CALLS, int(_CHUNK_SECONDS / self._seconds_a_call)))
         share = min(worth, math.ceil(len(self._pending) / self._size))
         for worker in sorted(self._workers, key=_backlog):
-            if self._pending and worker.greeted and not worker.stuck and _backlog(worker) < worth:
-                chunk = self._next_chunk(share)
-                if chunk:
-                    worker.send(chunk)
+            if not worker.greeted or worker.stuck or _backlog(worker) >= worth:
+                continue
+            chunk = self._next_chunk(share) or ([] if worker.sent else self._from_another())
+            if chunk:
+                worker.send(chunk)
         for _ in range(min(len(self._pending), self._size - len(self._workers))):
             self._hire()
         self._watch()
@@ -174,6 +181,13 @@ class WorkerPool:
             if not call.future.done():
                 chunk.append(call)
         return chunk
+
+    def _from_another(self) -> list[Call]:
+        """Half of what the worker with the most calls has not begun, if that is worth a message."""
+        longest = max(self._workers, key=_backlog)
+        if _backlog(longest) * self._seconds_a_call < _STEAL_SECONDS:
+            return []
+        return longest.give_up_half()
 
     def _heard(self, worker: WorkerProcess, blobs: list[bytes], worked_ns: int) -> None:
         if not worker.greeted:

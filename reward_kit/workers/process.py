@@ -134,7 +134,7 @@ class WorkerProcess(asyncio.Protocol):
         self.stuck = False
         """Whether it is in a long call, so that nothing should be queued behind it."""
         self.born = time.monotonic()
-        self._taken_from = -1
+        self._taken_from = self._taken_to = -1
         self._unread = bytearray()
         self._lost = asyncio.Event()
         self._transport: asyncio.WriteTransport | None = None
@@ -217,12 +217,41 @@ class WorkerProcess(asyncio.Protocol):
         rest. In every other case its answers tell which calls it passed over.
         """
         self.stuck = True
-        if self._taken_from != running.serial + 1:
-            self._taken_from = running.serial + 1
-            self._page[child.TAKEN_TO] = self.first + len(self.sent)
-            self._page[child.TAKEN_FROM] = self._taken_from
+        if (self._taken_from, self._taken_to) != (running.serial + 1, self._end):
+            self._ask_back(running.serial + 1)
             return []
-        begun = self._taken_from - self.first
+        return self._taken_back(running)
+
+    def give_up_half(self) -> list[Call]:
+        """The later half of the calls it has not begun, for a worker that has nothing to do.
+
+        It is looked at once more after it was asked: what it has begun meanwhile stays with it, and where that cannot
+        be seen, its answers tell what it passed over.
+        """
+        running = self.running()
+        if running is None:  # it has just been woken, or is about to tell what it has done
+            return []
+        held_to = self._end if running.serial >= self._taken_to else self._taken_from
+        half = (held_to - running.serial - 1) // 2
+        if half < 1:
+            return []
+        self._ask_back(held_to - half)
+        running = self.running()
+        return self._taken_back(running) if running is not None else []
+
+    @property
+    def _end(self) -> int:
+        """The serial number of the call it will be sent next."""
+        return self.first + len(self.sent)
+
+    def _ask_back(self, start: int) -> None:
+        """Have it pass over every call from `start` on."""
+        self._taken_from, self._taken_to = start, self._end
+        self._page[child.TAKEN_TO] = self._taken_to
+        self._page[child.TAKEN_FROM] = start
+
+    def _taken_back(self, running: Running) -> list[Call]:
+        begun = max(self._taken_from, running.serial + 1) - self.first
         behind = [self.sent[at] for at in range(begun, len(self.sent))]
         for at in range(begun, len(self.sent)):
             self.sent[at] = None

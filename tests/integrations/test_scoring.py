@@ -48,6 +48,12 @@ def test_a_step_ends_in_time_whatever_hangs_and_the_next_one_is_not_held_up() ->
     scoring.close()
 
 
+def test_a_step_without_completions_is_over_at_once() -> None:
+    scoring = Scoring(RewardCall(trainer_rewards.perilous), workers=1)
+    assert scoring.score([]) == []
+    scoring.close()
+
+
 def test_a_quick_rewards_payloads_travel_together_and_fail_alone() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.perilous), workers=2, timeout=1)
     quick = ["fine"] * 64

@@ -59,6 +59,10 @@ def obedient() -> Callable[[], Callable[..., Any]]:  # noqa: C901 - a list of si
             time.sleep(seconds)
             return line
 
+        def pid_after(seconds: float) -> int:
+            time.sleep(seconds)
+            return os.getpid()
+
         def wait_for(path: str) -> str:
             while not Path(path).exists():
                 time.sleep(0.01)

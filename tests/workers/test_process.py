@@ -45,14 +45,23 @@ async def test_nothing_is_left_open_or_running(tmp_path: Path) -> None:
     assert children() == processes
 
 
-async def test_a_failed_start_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "started"), [(0, 1), (1, 1), (3, 3), (9, 3)])
+async def test_the_first_workers_start_together(first: int, started: int) -> None:
+    processes = children()
+    async with make_pool(size=3, first=first) as pool:
+        assert len(children() - processes) == started
+        assert await pool.call("n", 1) == Done(("n", 1))
+
+
+@pytest.mark.parametrize("first", [1, 2])
+async def test_a_failed_start_leaves_nothing(first: int) -> None:
     files, processes = open_files(), children()
     with pytest.raises(ValueError, match="no"):
 
         def factory() -> Callable[[], None]:
             raise RuntimeError("no")
 
-        await WorkerPool(factory, size=2, timeout=1).start()
+        await WorkerPool(factory, size=2, timeout=1, first=first).start()
     assert (open_files(), children()) == (files, processes)
 
 
