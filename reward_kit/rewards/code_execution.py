@@ -26,7 +26,7 @@ from reward_kit.rewards._support.code.judging import (
 from reward_kit.rewards._support.code.python_tests import Judge, Options
 from reward_kit.rewards._support.code.results import of_run
 from reward_kit.rewards._support.code.tested import Tested, test_answer
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
 
 __all__ = [
@@ -162,7 +162,7 @@ def e2b_code_execution_reward(
 
 def _by_output(
     messages: list[Message],
-    expected: str | None,
+    expected: object,
     language: str,
     options: Options,
     environment: Environment,
@@ -171,6 +171,11 @@ def _by_output(
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
+    if expected is not None and not isinstance(expected, (str, int, float)):
+        return no_verdict(
+            f"The ground truth is a {type(expected).__name__}. Give the output that is expected, as text."
+        )
+    expected = None if expected is None else str(expected)
     code = find_code(reply.text, language)
     if code is None:
         reason = f"There is no {language} code in the answer."
@@ -180,18 +185,18 @@ def _by_output(
         done = execute(code, options, language=language, environment=environment, room=len(expected or ""))
     except NOT_JUDGED as error:
         return not_judged(error, metrics)
-    right = done.ok and (expected is None or same_output(str(expected), done.stdout, options.comparison))
+    right = done.ok and (expected is None or same_output(expected, done.stdout, options.comparison))
     result = of_run(done, right)
     metrics["execution_result"] = check(done.ok, result.detail)
     if expected is None or not done.ok:
         return EvaluateResult(score=float(right), reason=f"The program {result.detail}", metrics=metrics)
-    credit = compare_outputs(done.stdout, str(expected)) if similarity_credit else float(right)
+    credit = compare_outputs(done.stdout, expected) if similarity_credit else float(right)
     return EvaluateResult(
         score=1.0 if right else credit,
-        reason=f"The program {result.detail}; expected was {str(expected)[:200]!r}",
+        reason=f"The program {result.detail}; expected was {expected[:200]!r}",
         metrics={
             **metrics,
-            "expected_output": MetricResult(score=1.0, reason=f"Expected: {str(expected)[:1000]}"),
+            "expected_output": MetricResult(score=1.0, reason=f"Expected: {expected[:1000]}"),
             "output_match": MetricResult(score=1.0 if right else credit, reason=result.detail, is_score_valid=right),
         },
     )

@@ -25,14 +25,16 @@ from reward_kit.sandbox.memory import MemoryWatch
 from reward_kit.sandbox.zygote_memory import MemoryMeter
 from reward_kit.sandbox.zygote_wire import WORK, longest
 
-__all__ = ["Cell", "Ending", "Forker", "OwnerGoneError", "Part", "Patience", "Watch", "file_of"]
+__all__ = ["Cell", "Ending", "Everyone", "Forker", "OwnerGoneError", "Part", "Patience", "Watch", "file_of"]
 
 _ENTERED = b"+"
 _REPLY_BYTES = 1 << 16
 _FIRST_LOOK, _NEVER = 0.02, 3600.0
 _CORES = os.cpu_count() or 1
-_USED_TICKS = slice(11, 13)
-"""Where a process's `stat` has its time in user mode and in the kernel."""
+_USED_TICKS, _REAPED_TICKS = slice(11, 13), slice(13, 15)
+"""Where a process's `stat` has its time in user mode and in the kernel, and that of children it has waited for."""
+_READY = "RD"
+"""The states of a process that runs, would run if it could, or waits for a disk."""
 _CPU_COUNTED = 0.8
 """The kernel enforces its limit by ticks, and reports time more finely: the two differ on a busy machine."""
 
@@ -50,6 +52,19 @@ class Ending(NamedTuple):
     wall_seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
+
+
+class Everyone(NamedTuple):
+    """All processes of a cell."""
+
+    cpu_seconds: float
+    """What the living have used, and those that they have waited for."""
+    reaped_cpu_seconds: float
+    """The part of those that they have waited for."""
+    others: int
+    """How many there are beside its programs."""
+    ready: int
+    """How many are not asleep."""
 
 
 class Forker(NamedTuple):
@@ -135,9 +150,11 @@ class Cell:
         """How long threads of its first processes were ready to run and got no processor."""
         return sum(map(_starved, self._pids))
 
-    def whole_cpu_seconds(self) -> float:
-        """CPU time that its living processes have used, all together."""
-        return max((_cpu_in(f"/proc/{pid}/root/proc") for pid in self._pids if pid > 0), default=0.0)
+    def everyone(self) -> Everyone:
+        """All its processes together, as far as they can be seen."""
+        seen = [_everyone_in(f"/proc/{pid}/root/proc") for pid in self._pids if pid > 0]
+        found = max(seen, default=Everyone(0.0, 0.0, 0, 0))
+        return found._replace(others=found.others - 1 - len(self._pids))  # the namespace's first, and the programs
 
     @functools.cached_property
     def _pids(self) -> list[int]:
@@ -229,16 +246,26 @@ def _starved(pid: int) -> float:
     return total / 1e9
 
 
-def _cpu_in(proc: str) -> float:
-    """CPU time of every process that a /proc shows."""
-    ticks = 0
+def _everyone_in(proc: str) -> Everyone:
+    """The processes that a /proc shows."""
+    ticks, of_the_dead, count, ready = 0, 0, 0, 0
     with contextlib.suppress(OSError):
         for pid in filter(str.isdecimal, os.listdir(proc)):
             with contextlib.suppress(OSError, ValueError):
                 # After the name, which may hold anything: the state, then the fields from the fourth on.
                 fields = Path(f"{proc}/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].split()
-                ticks += sum(map(int, fields[_USED_TICKS]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+                own, reaped = (sum(map(int, fields[part])) for part in (_USED_TICKS, _REAPED_TICKS))
+                ticks, of_the_dead, count = ticks + own + reaped, of_the_dead + reaped, count + 1
+                ready += fields[0] in _READY
+    second = os.sysconf("SC_CLK_TCK")
+    return Everyone(ticks / second, of_the_dead / second, count, ready)
+
+
+def _pressure() -> float:
+    """The share of the last seconds in which somebody on this machine waited for a processor; 0 where nobody says."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return float(Path("/proc/pressure/cpu").read_text().split("avg10=")[1].split()[0]) / 100
+    return 0.0
 
 
 def _complaint(answer: bytes) -> str:
@@ -251,7 +278,8 @@ def _complaint(answer: bytes) -> str:
 class Patience:
     """How long a cell is waited for: the time it got no processor does not count, within reason.
 
-    It does where its own processes had them all that time.
+    It does where its own processes had them all that time. How long processes that it started had to wait is not known;
+    where it has any, and one of all would run if it could, that is taken to be as long as somebody on the machine did.
     """
 
     def __init__(self, cell: Cell, seconds: float) -> None:
@@ -265,10 +293,13 @@ class Patience:
         """Whether to give up; else `deadline` is when to ask again."""
         if time.monotonic() < self.deadline:
             return False
-        if self._cell.whole_cpu_seconds() >= self._seconds * _CORES:
+        everyone = self._cell.everyone()
+        if everyone.cpu_seconds >= self._seconds * _CORES:
             return True
-        given = min(self._seconds + self._cell.starved_seconds(), longest(self._seconds))
-        self.deadline = self._began + given
+        waited = self._cell.starved_seconds()
+        if everyone.ready and (everyone.others > 0 or everyone.reaped_cpu_seconds):
+            waited = max(waited, (time.monotonic() - self._began) * _pressure())
+        self.deadline = self._began + min(self._seconds + waited, longest(self._seconds))
         return time.monotonic() >= self.deadline
 
 

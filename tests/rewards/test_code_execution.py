@@ -193,13 +193,17 @@ def test_a_slow_test_after_a_wrong_one_is_not_run() -> None:
     assert result.score == 0.0 and "test 1" in (result.reason or "")
 
 
-@pytest.mark.parametrize("function", ["f", None])
+CASES = [{"input": str(n), "expected_output": str(n)} for n in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("function", "tests"), [("f", CASES), (None, CASES), (None, [f"assert f({n}) == {n}" for n in range(100)])]
+)
 def test_code_that_never_ends_is_wrong_and_not_waited_for_in_every_test(
-    monkeypatch: pytest.MonkeyPatch, function: str | None
+    monkeypatch: pytest.MonkeyPatch, function: str | None, tests: Any
 ) -> None:
     monkeypatch.setattr(python_tests, "MOST_LOST", 2.5)
     code = "import time\ndef f(x): time.sleep(60)\nif __name__ == '__main__': f(input())"
-    tests = [{"input": str(n), "expected_output": str(n)} for n in range(100)]
     result = fractional_code_reward(messages=answer(code), ground_truth=tests, function_to_call=function, timeout=1)
     assert (result.score, result.is_score_valid) == (0.0, True)
     rows = json.loads(result.metrics["test_results"].reason)
@@ -235,6 +239,13 @@ def test_what_an_earlier_run_left_behind_is_not_held_against_a_program() -> None
 def test_tests_that_cannot_be_read_judge_nothing(reward: Any, tests: Any) -> None:
     result = reward(messages=answer("print(1)"), ground_truth=tests)
     assert not result.is_score_valid and "error" in result.metrics
+
+
+@pytest.mark.parametrize("truth", [["1"], {"a": 1}, b"1", object()])
+def test_an_output_that_is_no_text_judges_nothing(truth: Any) -> None:
+    result = local_code_execution_reward(messages=answer("print(1)"), ground_truth=truth)
+    assert not result.is_score_valid and type(truth).__name__ in (result.reason or "")
+    assert local_code_execution_reward(messages=answer("print(1)"), ground_truth=1).score == 1.0  # type: ignore[arg-type]
 
 
 def test_arguments_that_cannot_be_read_judge_nothing() -> None:

@@ -238,6 +238,7 @@ async def _checks(
         arguments,
         isolated=False,
         stop_early=options.stop_early,
+        most_lost=MOST_LOST,
         timeout=options.timeout,
         limits=options.limits,
     )
@@ -259,7 +260,7 @@ async def _checks(
 def _checked(check: Check, outcomes: list[CallOutcome]) -> CaseResult:
     broken = next((outcome for outcome in outcomes if not outcome.ok), None)
     if broken is not None:
-        return of_call(broken, False)
+        return NOT_RUN if broken.kind == "skipped" else of_call(broken, False)
     right = check.holds([outcome.value for outcome in outcomes])
     values = ", ".join(shown(outcome.value) for outcome in outcomes)
     return CaseResult("passed" if right else "wrong", f"{check.name}: returned {shown(values)}")
