@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from reward_kit.errors import AuthError
 
-__all__ = ["get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "resolve_api_key"]
+__all__ = [
+    "get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "resolve_api_key", "without_secrets",
+]  # fmt: skip
 
 FIREWORKS_API_BASE = "https://api.fireworks.ai"
 """Where Fireworks answers, unless `FIREWORKS_API_BASE` says otherwise."""
@@ -36,6 +41,10 @@ KEY_VARIABLES = {
     "together.xyz": "TOGETHER_API_KEY",
 }
 """A provider's domain (its subdomains included): the environment variable that holds its key."""
+
+
+_SECRET = re.compile(r"(?:^|_)(?:api_?key|password|secret)$", re.IGNORECASE)
+"""A setting that holds one; `api_key_env` only says where it is."""
 
 
 def get_fireworks_api_key() -> str | None:
@@ -82,6 +91,13 @@ def is_private_host(host: str) -> bool:
     except ValueError:
         return "." not in host or host.endswith((".local", ".localhost", ".internal"))
     return address.is_private or address.is_loopback or address.is_link_local
+
+
+def without_secrets(settings: Any) -> Any:
+    """Plain settings without what is called a key, password or secret anywhere in them: what may be written down."""
+    if isinstance(settings, Mapping):
+        return {name: without_secrets(held) for name, held in settings.items() if not _SECRET.search(str(name))}
+    return [without_secrets(held) for held in settings] if isinstance(settings, list) else settings
 
 
 def _named(env_name: str) -> str:

@@ -12,9 +12,9 @@ A payload is what one call needs, as plain data, so that it can cross into a wor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
-from reward_kit.errors import ConfigError, RewardError, boundary
+from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
@@ -26,6 +26,8 @@ __all__ = [
     "Payload",
     "PointwiseScorer",
     "RewardCall",
+    "TellingScorer",
+    "Told",
     "concurrency_of",
     "is_async",
     "load_scorer",
@@ -321,6 +323,32 @@ class BatchScorer:
     def __call__(self, payload: Payload) -> list[dict[str, Any]]:
         """The results as dicts, one a rollout, some of which may be no verdict; or a `RewardError`."""
         return [result.model_dump() for result in self._call.judge_group(payload)]
+
+
+class Told(NamedTuple):
+    """An error of ours on its way out of a worker process: an exception would lose its consequence there."""
+
+    type: str
+    message: str
+    retryable: bool | None
+    """None: it is no failure of an item; the reward cannot work at all."""
+
+
+class TellingScorer:
+    """A scorer, in a worker process, whose errors come back as values."""
+
+    def __init__(self, make: Callable[[], Callable[[Payload], Any]]) -> None:
+        """Ask the scorer that `make` makes."""
+        self._score = make()
+
+    def __call__(self, payload: Payload) -> Any:
+        """What the scorer says, or what of ours it raised."""
+        try:
+            return self._score(payload)
+        except ItemError as error:
+            return Told(type(error).__name__, str(error), error.retryable)
+        except RewardKitError as error:
+            return Told(type(error).__name__, str(error), None)
 
 
 def load_scorer(path: str, params: Mapping[str, Any]) -> PointwiseScorer | BatchScorer:

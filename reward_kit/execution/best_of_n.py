@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from reward_kit._version import __version__
+from reward_kit.auth import without_secrets
 from reward_kit.errors import StorageError
 from reward_kit.execution.experiment import Experiment
 from reward_kit.execution.local_engine import Reporter
@@ -156,7 +157,7 @@ class BestOfN:
             "cost": result.summary.get("cost"),
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
-            "config": experiment.model_dump(mode="json"),
+            "config": without_secrets(experiment.model_dump(mode="json")),
             "run": {"id": _run_id(directory), "digests": digests, "bytes": size},
             "made_by": directory.made_by,
             "reward_kit_version": __version__,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from reward_kit.auth import without_secrets
 from reward_kit.config_models import (
     DatasetConfig,
     GenerationConfig,
@@ -59,7 +60,7 @@ def results_settings(
         **{f"judge.{name}": value for name, value in ({} if judge is None else _model(judge)).items()},
         "reward.function": function_path.replace(":", ".").rpartition(".")[2],
         "reward.source": source_digest,
-        "reward.params": dict(params),
+        "reward.params": without_secrets(params),
     }
 
 

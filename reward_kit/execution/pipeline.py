@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from reward_kit.auth import without_secrets
 from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
@@ -253,7 +254,8 @@ class _JudgeCost:
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:
     """The config as plain data, without secrets, so that it can be read back as it is."""
-    return config.model_dump(mode="json", exclude={"generation": {"api_key"}, "judge": {"api_key"}}, exclude_none=True)
+    written: dict[str, Any] = without_secrets(config.model_dump(mode="json", exclude_none=True))
+    return written
 
 
 def _thresholds(reward: RewardConfig) -> float | dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from reward_kit.execution.counters import RunCounters
+from reward_kit.storage.journal import Journal
 
 __all__ = ["Phase", "RunResult", "RunStatus"]
 
@@ -60,7 +61,6 @@ class RunResult:
         return None if mean is None else float(mean["value"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The result rows, in dataset order."""
-        with self.results_path.open("rb") as file:
-            for line in file:
-                yield orjson.loads(line)
+        """The result rows, one an answer and in dataset order, also where the run was interrupted."""
+        with Journal(self.results_path, read_only=True) as results:
+            yield from map(orjson.loads, results.in_order())

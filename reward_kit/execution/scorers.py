@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reward_kit.config_models import JudgeConfig, PipelineConfig, RewardConfig, SandboxConfig
-from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeoutError
+from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError
 from reward_kit.execution.identity import results_settings
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
@@ -29,6 +29,8 @@ from reward_kit.reward_call import (
     Payload,
     PointwiseScorer,
     RewardCall,
+    TellingScorer,
+    Told,
     load_scorer,
     verdict_or_raise,
 )
@@ -84,9 +86,11 @@ class Reward:
 
     def factory(self) -> Callable[[], Callable[..., Any]]:
         """What a worker process calls to get at the reward: by import path where there is one, else by value."""
+        params = self._config.params
         if self._given is None:
-            return partial(load_scorer, self._config.function_path, self._config.params)
-        return partial(BatchScorer if self.judges_groups else PointwiseScorer, self._given, self._config.params)
+            return partial(TellingScorer, partial(load_scorer, self._config.function_path, params))
+        kind = BatchScorer if self.judges_groups else PointwiseScorer
+        return partial(TellingScorer, partial(kind, self._given, params))
 
 
 class Scorer(Protocol):
@@ -219,13 +223,13 @@ class _InWorkers:
         outcome = await self._pool.submit((payload,), {})
         if not isinstance(outcome, Done):
             return [Failure.of(self._error(outcome), "score")] * len(rollouts)
+        if isinstance(outcome.value, Told):
+            return [_failure(outcome.value)] * len(rollouts)
         results = outcome.value if self._groups else [outcome.value]
         return [_verdict(EvaluateResult.model_validate(result), call.name) for result in results]
 
     def _error(self, outcome: Outcome) -> RewardError:
         match outcome:
-            case Raised(type="RewardError", message=message):
-                return RewardError(message)
             case Raised(type=kind, message=message):
                 return RewardError(f"{self._call.name!r} raised {kind}: {message}")
             case TimedOut(seconds=seconds):
@@ -234,6 +238,13 @@ class _InWorkers:
                 return RewardError(f"{self._call.name!r} took its worker process down: it {reason}")
             case Done():
                 raise AssertionError("a finished call is no error")
+
+
+def _failure(told: Told) -> Failure:
+    """The failure of one item; what is none, such as a package or key that is missing, ends the run."""
+    if told.retryable is None:
+        raise RewardKitError(told.message)
+    return Failure(stage="score", type=told.type, message=told.message, retryable=told.retryable)
 
 
 def _own(payload: Payload) -> Payload:

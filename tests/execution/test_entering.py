@@ -181,6 +181,17 @@ def test_edited_preprocessing_is_noticed_in_a_finished_run(tmp_path: Path) -> No
         run(told)
 
 
+def test_a_key_among_the_params_is_written_nowhere_and_may_change(tmp_path: Path) -> None:
+    secret = "sk-do-not-tell-anyone"
+    params = {"openai_api_key": secret, "parts": [{"params": {"password": secret}}], "api_key_env": "MINE"}
+    run(config(tmp_path, reward__params=params))
+    written = {path.name: path.read_text() for path in (tmp_path / "run").iterdir()}
+    assert not [name for name, text in written.items() if secret in text]
+    assert "MINE" in written["config.yaml"]
+    again = run(config(tmp_path, reward__params=params | {"openai_api_key": "another"}))
+    assert again.counters.scored == 0
+
+
 def test_what_an_endpoint_refused_at_once_can_be_corrected(tmp_path: Path) -> None:
     def react(body: dict[str, Any], number: int) -> Reaction:
         return honest(body, number) if body["model"] == "right" else complains(404, "no such model")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from reward_kit.errors import ConfigError
+from reward_kit.errors import AuthError, ConfigError, RewardError, RewardKitError
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.models import Message
 from tests.loopback.runs import config, results
 
 EVERYWHERE = {
@@ -119,6 +120,28 @@ def test_failures_are_not_owed_again_unless_asked_for(tmp_path: Path) -> None:
     again = EvaluationPipeline(told, retry_failed=True).run()
     assert (again.counters.generated, again.counters.scored) == (0, 1)
     assert len(results(tmp_path)) == 2
+
+
+def test_a_failure_in_a_worker_that_may_mend_is_owed_again(tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+
+    def moody(messages: list[Message], place: str, **kwargs: Any) -> float:
+        if not Path(place).exists():
+            raise RewardError("the service is away", retryable=True)
+        return 1.0
+
+    told = config(tmp_path, reward__params={"place": str(mended)})
+    assert EvaluationPipeline(told, reward=moody).run().summary["failures_by_kind"] == {"score: RewardError": 4}
+    mended.touch()
+    assert EvaluationPipeline(told, reward=moody).run().judged == 4
+
+
+def test_a_reward_that_cannot_work_at_all_ends_the_run_from_a_worker_too(tmp_path: Path) -> None:
+    def keyless(messages: list[Message], **kwargs: Any) -> float:
+        raise AuthError("Set MY_KEY.")
+
+    with pytest.raises(RewardKitError, match=r"Set MY_KEY\."):
+        EvaluationPipeline(config(tmp_path), reward=keyless).run()
 
 
 def test_a_reward_that_cannot_be_loaded_in_a_worker_is_one_sentence(tmp_path: Path) -> None:
