@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards import apps_coding_reward, code_execution, deepcoder_reward
 from reward_kit.rewards._support.code import host, python_tests
@@ -254,11 +255,12 @@ def test_arguments_that_cannot_be_read_judge_nothing() -> None:
     assert not result.is_score_valid and "one JSON value a line" in (result.reason or "")
 
 
-def test_a_sandbox_that_cannot_start_judges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_that_cannot_start_judges_nothing_and_leaves_the_answer_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     host.close_host()
     monkeypatch.setattr("reward_kit.sandbox.zygote._own_python", lambda: "/nowhere/python")
-    result = local_code_execution_reward(messages=answer("print(1)"), ground_truth="1")
-    assert not result.is_score_valid and "/nowhere/python" in (result.reason or "")
+    with pytest.raises(SandboxError, match="/nowhere/python") as failed:
+        local_code_execution_reward(messages=answer("print(1)"), ground_truth="1")
+    assert failed.value.retryable
     host.close_host()
 
 

@@ -109,7 +109,9 @@ def extracted(code: str) -> MetricResult:
 
 
 def not_judged(error: Exception, metrics: dict[str, MetricResult] | None = None) -> EvaluateResult:
-    """No verdict, because of this."""
+    """No verdict, because of this. A sandbox that broke and may work next time is raised: a run owes that answer."""
+    if isinstance(error, SandboxError) and error.retryable:
+        raise error
     return no_verdict(f"Not judged: {error}", metrics)
 
 
