@@ -23,6 +23,7 @@ from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.journal import Journal
+from reward_kit.utils.long_lived import long_lived_set_aside
 
 __all__ = ["End", "LocalEngine", "Reporter"]
 
@@ -81,6 +82,7 @@ class LocalEngine:
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
             around.enter_context(_interrupts(stop))
+            around.enter_context(long_lived_set_aside())
             await around.enter_async_context(_background(self._keep_on_disk(journals)))
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
