@@ -74,6 +74,8 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; the only place that turns an error into an exit code and one sentence."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if sys.platform == "win32":
+        sys.exit("Error: reward-kit needs Linux or macOS. On Windows, run it inside WSL.")
     try:
         code = cli.main(args=arguments, prog_name="reward-kit", standalone_mode=False)
     except click.exceptions.Exit as leave:

@@ -309,7 +309,7 @@ class PipelineConfig(_Part):
     rollouts_file: str | None = None
     """Score the rollouts in this file, without a dataset or a model."""
     max_cost: float | None = Field(default=None, ge=0)
-    """Stop, cleanly and resumably, before the run has cost more than this."""
+    """Stop, cleanly and resumably, before the run, its judge included, has cost more than this."""
 
     @property
     def sample_limit(self) -> int | None:

@@ -340,11 +340,13 @@ def _rollouts_as_dicts(value: Any) -> list[list[dict[str, Any]]]:
 
 def as_result(value: object, name: str, mode: Mode = "pointwise") -> EvaluateResult:
     """The result that a reward's return stands for. A score that is not a finite number is no verdict: refused."""
-    if isinstance(value, EvaluateResult):
+    if mode == "pointwise" and isinstance(value, (float, int)):  # before the others: asking them is slow
+        result = _from_number(value, name)
+    elif isinstance(value, EvaluateResult):
         result = value
     elif isinstance(value, Mapping):
         result = _from_mapping(value, name, mode)
-    elif mode == "pointwise" and isinstance(value, (float, int, SupportsFloat)):
+    elif mode == "pointwise" and isinstance(value, SupportsFloat):
         result = _from_number(value, name)
     else:
         raise _refused(name, mode, f"a {type(value).__name__}")

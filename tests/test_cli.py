@@ -95,6 +95,12 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["run"])
 
 
+def test_windows_is_told_where_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match="inside WSL"):
+        main(["doctor"])
+
+
 def test_an_interrupt_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(KeyboardInterrupt()))
     with pytest.raises(SystemExit) as leave:

@@ -52,7 +52,8 @@ def report_tables(report: Report) -> list[Table]:
 
 
 def _metadata(metadata: Mapping[str, str]) -> Table:
-    keys = [key for key in _FIRST_KEYS if key in metadata] + sorted(metadata.keys() - {*_FIRST_KEYS})
+    told = {key for key, value in metadata.items() if value}
+    keys = [key for key in _FIRST_KEYS if key in told] + sorted(told - {*_FIRST_KEYS})
     plain = [key for key in keys if key in _FIRST_KEYS or _is_plain(metadata[key])]
     rows = [(key, one_line(metadata[key], _LONG)) for key in plain]
     if rest := [key for key in keys if key not in plain]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reward_kit.errors import DatasetError
+from reward_kit.storage.thresholds import Thresholds, thresholds_of
 
 __all__ = ["RunResults", "read_results"]
 
@@ -50,13 +51,12 @@ class RunResults(NamedTuple):
 
 def read_results(path: Path, threshold: float | None) -> RunResults:
     """Read a results.jsonl; `threshold` is the run's own unless given."""
-    summary = _summary(path.parent / "summary.json")
-    limit = threshold if threshold is not None else float(summary.get("pass_threshold", 1.0))
+    thresholds = thresholds_of(path.parent, threshold)
     batches, rows, offsets, offset = [], [], [], 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if line.strip():
-                rows.append(_row(_parsed(line, path, number), limit))
+            if line.strip() and not (offset and _is_torn(line)):
+                rows.append(_row(_parsed(line, path, number), thresholds))
                 offsets.append(offset)
             offset += len(line)
             if len(rows) == _BATCH:
@@ -66,8 +66,19 @@ def read_results(path: Path, threshold: float | None) -> RunResults:
     return RunResults(
         pa.Table.from_batches(batches, _SCHEMA),
         np.array(offsets, dtype=np.int64),
-        {"pass_threshold": f"{limit:g}"} | _told(summary),
+        {"pass_threshold": f"{thresholds.whole:g}"} | _told(_summary(path.parent / "summary.json")),
     )
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether it is the last line of a run that was cut short, or that is writing it just now."""
+    if line.endswith(b"\n"):
+        return False
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return False
 
 
 def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
@@ -82,9 +93,9 @@ def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
     return row
 
 
-def _row(line: Mapping[str, Any], threshold: float) -> tuple[Any, ...]:
+def _row(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, ...]:
     usage = line.get("usage") or {}
-    score, verified = _verdict(line, threshold)
+    score, verified = _verdict(line, thresholds)
     failure = line.get("failure") or {}
     return (
         str(line.get("id") or line.get("task_id")),
@@ -104,14 +115,14 @@ def _row(line: Mapping[str, Any], threshold: float) -> tuple[Any, ...]:
     )
 
 
-def _verdict(line: Mapping[str, Any], threshold: float) -> tuple[float | None, bool | None]:
+def _verdict(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[float | None, bool | None]:
     if "overall_success" in line:
         succeeded = line["overall_success"]
         return (None, None) if succeeded is None else (float(succeeded), bool(succeeded))
     score = line.get("evaluation_score")
     if score is None or line.get("is_score_valid") is False:
         return None, None
-    return float(score), score >= threshold
+    return float(score), score >= thresholds.of(line.get("split"))
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

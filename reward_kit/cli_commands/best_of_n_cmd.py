@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
+from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr
+from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.execution.best_of_n import BestOfN, ExperimentResult
 
 __all__ = ["best_of_n"]
-
-NOTHING_JUDGED = 1
-STOPPED_BY_BUDGET = 3
-INTERRUPTED = 130
 
 _FLAG_NAMES = (
     ("Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore",
@@ -103,18 +102,24 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     from reward_kit.cli_commands.best_of_n_display import ExperimentDisplay
 
     if flags["verbose"]:
-        _log_to_stderr()
+        log_to_stderr()
     display = ExperimentDisplay(quiet=flags["quiet"], as_json=flags["as_json"])
     with spoken_in_flags(_FLAG_NAMES):
         experiment = _experiment(flags["config"], _given(context, flags))
         if flags["dry_run"]:
-            display.show_plan(experiment.plan())
+            with prints_on_stderr(when=flags["as_json"]):
+                plans = experiment.plan()
+            display.show_plan(plans)
             return
         display.announce(experiment.experiment)
         options = {name: flags[name] for name in ("overwrite", "rescore", "retry_failed")}
-        result = experiment.run(display.reporter(), **options)
+        with prints_on_stderr(when=flags["as_json"]):
+            result = experiment.run(display.reporter(), **options)
     display.show(result)
-    sys.exit(_exit_code(result))
+    code = _exit_code(result)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("verified", result.run.summary)
+    sys.exit(code)
 
 
 def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
@@ -177,10 +182,3 @@ def _exit_code(result: ExperimentResult) -> int:
     if result.run.status == "stopped":
         return STOPPED_BY_BUDGET
     return 0 if result.run.judged else NOTHING_JUDGED
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.INFO)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from reward_kit.cli_commands.failure_display import failure_lines
+from reward_kit.cli_commands.output import print_json, same_command
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.experiment import Experiment
@@ -51,7 +50,7 @@ class ExperimentDisplay:
         whole = _total(plans)
         if self._as_json:
             splits = {split: plan.as_dict() for split, plan in plans.items()}
-            _print_json({**whole.as_dict(), "splits": splits})
+            print_json({**whole.as_dict(), "splits": splits})
             return
         titles = "queries", "candidates", "on disk", "cached", "calls", "tokens in", "tokens out", "cost"
         table = _table("Plan: nothing was sent", *titles)
@@ -69,12 +68,11 @@ class ExperimentDisplay:
         """Print the figures of each split, where the files are, and how to go on where it stopped."""
         run = result.run
         if self._as_json:
-            _print_json({"status": run.status, "output": str(result.parquet or ""), **run.summary})
+            print_json({"status": run.status, "output": str(result.parquet or ""), **run.summary})
         if "splits" in run.summary:
             self._console.print(_figures(run.summary))
-            if kinds := run.summary["failures_by_kind"]:
-                told = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-                self._console.print(f"  not verified: {escape(told)}", soft_wrap=True)
+            for line in failure_lines(run.summary):
+                self._console.print(f"  not verified: {line}", soft_wrap=True, markup=False)
             if run.summary.get("skipped_rows"):
                 self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):
@@ -85,7 +83,7 @@ class ExperimentDisplay:
             self._console.print(f"  ended early: {run.reason}", soft_wrap=True, markup=False)
         if run.status != "finished":
             again = "Run the same command again to go on; nothing is paid twice:"
-            self._console.print(f"{again}\n  {_same_command()}", soft_wrap=True, markup=False)
+            self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
 
 
 def _figures(summary: Mapping[str, Any]) -> Table:
@@ -130,12 +128,3 @@ def _total(plans: Mapping[str, Plan]) -> Plan:
     costs = [plan.cost for plan in plans.values()]
     whole.cost = None if None in costs else sum(cost for cost in costs if cost is not None)
     return whole
-
-
-def _print_json(value: Mapping[str, Any]) -> None:
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    sys.stdout.flush()
-
-
-def _same_command() -> str:
-    return shlex.join(["reward-kit", *sys.argv[1:]])

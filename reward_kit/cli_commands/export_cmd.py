@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from reward_kit.cli_commands.output import print_json
+
 __all__ = ["export"]
 
 
@@ -82,9 +84,7 @@ def export(
 
 def _show(counts: Counter[str], output: Path, *, as_json: bool) -> None:
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(counts, option=orjson.OPT_INDENT_2).decode())
+        print_json(counts)
         return
     click.echo(f"{counts['rows']:,} rows → {output}", err=True)
     for what, count in counts.items():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
+
+from reward_kit.cli_commands.output import print_json
 
 __all__ = ["merge"]
 
@@ -28,13 +29,11 @@ def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool
     reward-kit shell --phase execution --commands-file commands.jsonl --shard 2/2 --output-dir part2
     reward-kit merge part1 part2 --output-dir whole
     """
-    import orjson
-
     from reward_kit.execution.merge import merge_runs
 
     summary = merge_runs([run.parent if run.is_file() else run for run in runs], output_dir)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        print_json(summary)
         return
     judged, records = summary.get("judged", 0), summary.get("records", 0)
     click.echo(f"{len(runs)} runs → {output_dir}: {judged:,} of {records:,} judged", err=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.standard_output import prints_on_stderr
+
 if TYPE_CHECKING:
     from reward_kit.cli_commands.reward_trial import Trial
     from reward_kit.rewards.catalogue import Entry
@@ -136,7 +138,8 @@ def try_(
     from reward_kit.cli_commands.reward_trial import conversations, read_params, read_text, try_reward
 
     texts = [sys.stdin.read() if answer == "-" else answer for answer in answers]
-    trials = try_reward(name, conversations(texts, prompt, file), read_text(ground_truth), read_params(params))
+    with prints_on_stderr(when=as_json):
+        trials = try_reward(name, conversations(texts, prompt, file), read_text(ground_truth), read_params(params))
     for trial in trials:
         click.echo(json.dumps(trial.as_json(), ensure_ascii=False) if as_json else _told(trial))
     sys.exit(0 if all(trial.is_verdict for trial in trials) else 1)

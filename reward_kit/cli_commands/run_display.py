@@ -6,16 +6,16 @@ Progress and tables go to standard error, so that standard output stays clean fo
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from reward_kit.cli_commands.failure_display import failure_lines
+from reward_kit.cli_commands.output import print_json
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.local_engine import Reporter
@@ -54,7 +54,7 @@ class Display:
     def show_plans(self, plans: Sequence[tuple[str, Plan]]) -> None:
         """Print what would be done."""
         if self._as_json:
-            _print_json([{"job": label, **plan.as_dict()} for label, plan in plans])
+            _print([{"job": label, **plan.as_dict()} for label, plan in plans])
             return
         for label, plan in plans:
             self._console.print(_plan_table(label or "Plan: nothing was sent", plan))
@@ -62,9 +62,11 @@ class Display:
     def show_results(self, results: Sequence[tuple[str, RunResult]]) -> None:
         """Print the figures and where the files are."""
         if self._as_json:
-            _print_json([{"job": label, "status": result.status, **result.summary} for label, result in results])
+            _print([{"job": label, "status": result.status, **result.summary} for label, result in results])
         for label, result in results:
             self._console.print(_result_table(label, result))
+            for line in failure_lines(result.summary):
+                self._console.print(f"  {line}", soft_wrap=True, markup=False)
             if result.status == "finished" and not (result.counters.generated or result.counters.scored):
                 self._console.print("  Nothing was owed: this run was finished before.")
             self._console.print(_files(result), soft_wrap=True, markup=False)
@@ -75,10 +77,8 @@ class Display:
         self._console.print(told, soft_wrap=True, markup=False)
 
 
-def _print_json(values: list[dict[str, Any]]) -> None:
-    value: Any = values[0] if len(values) == 1 else values
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    sys.stdout.flush()
+def _print(values: list[dict[str, Any]]) -> None:
+    print_json(values[0] if len(values) == 1 else values)
 
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -199,7 +199,7 @@ def _result_table(label: str, result: RunResult) -> Table:
         table.add_row("judged", f"{summary['judged']:,} of {summary['records']:,}")
     else:
         table.add_row("rollouts", f"{summary.get('rollouts', result.counters.generated):,}")
-    table.add_row("failed", _failures(summary))
+    table.add_row("failed", f"{summary.get('failed', result.counters.failed):,}")
     if summary.get("mean_score") is not None:
         table.add_row("mean score", _with_interval(summary["mean_score"]))
     for k, estimate in _worth_showing(summary.get("pass_at_k", {})):
@@ -213,7 +213,9 @@ def _result_table(label: str, result: RunResult) -> Table:
 
 def _effort(summary: dict[str, Any]) -> list[tuple[str, str]]:
     entry = summary["this_entry"]
-    rows = [("tokens", f"{summary.get('prompt_tokens', 0):,} in, {summary.get('completion_tokens', 0):,} out")]
+    rows = []
+    if "prompt_tokens" in summary:  # not so where the run was interrupted and its files were not read
+        rows.append(("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out"))
     if entry["completion_tokens"] and entry["tokens_per_second"]:
         rows.append(("tokens/s", f"{entry['tokens_per_second']:.1f}"))
     if summary.get("cost"):
@@ -232,12 +234,6 @@ def _worth_showing(pass_at_k: dict[str, Any]) -> list[tuple[str, Any]]:
     last = max((int(k) for k in pass_at_k), default=0)
     shown = [k for k in pass_at_k if last <= few or int(k) & (int(k) - 1) == 0 or int(k) == last]
     return [(k, pass_at_k[k]) for k in shown if pass_at_k[k] is not None]
-
-
-def _failures(summary: dict[str, Any]) -> str:
-    kinds = summary.get("failures_by_kind") or {}
-    detail = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return f"{summary.get('failed', 0):,}" + (f"  ({detail})" if detail else "")
 
 
 def _with_interval(estimate: dict[str, Any]) -> str:

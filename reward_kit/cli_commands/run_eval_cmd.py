@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from reward_kit.cli_commands.failure_display import tell_that_nothing
+from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr, same_command
+from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.run_display import Display
@@ -17,10 +19,6 @@ if TYPE_CHECKING:
     from reward_kit.execution.result import RunResult
 
 __all__ = ["run"]
-
-NOTHING_JUDGED = 1
-STOPPED_BY_BUDGET = 3
-INTERRUPTED = 130
 
 
 @click.command()
@@ -58,18 +56,21 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     130 interrupted.
     """
     if verbose:
-        _log_to_stderr()
+        log_to_stderr()
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
     if dry_run:
-        display.show_plans([(label, _pipeline(config, **options).plan()) for label, config in configs])
+        with prints_on_stderr(when=as_json):
+            plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]
+        display.show_plans(plans)
         return
     results: list[tuple[str, RunResult]] = []
     try:
         for label, config in configs:
             display.announce(label, config)
-            result = _pipeline(config, **options, reporter=display.reporter()).run()
+            with prints_on_stderr(when=as_json):
+                result = _pipeline(config, **options, reporter=display.reporter()).run()
             results.append((label, result))
             if result.status == "interrupted":
                 break
@@ -77,8 +78,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         if results:  # where a later job of a sweep fails, those before it have their say
             display.show_results(results)
     if results[-1][1].status != "finished":
-        display.show_resume(_resume_command())
-    sys.exit(max(_exit_code(result) for _, result in results))
+        display.show_resume(same_command())
+    code = max(_exit_code(result) for _, result in results)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("judged", next(result for _, result in results if _exit_code(result) == code).summary)
+    sys.exit(code)
 
 
 def _configs(
@@ -121,16 +125,3 @@ def _exit_code(result: RunResult) -> int:
         return STOPPED_BY_BUDGET
     made = result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
     return 0 if made else NOTHING_JUDGED
-
-
-def _resume_command() -> str:
-    """What was typed, without a key that may have been among it."""
-    typed = [re.sub(r"(api_key['\"]?\s*[=:]\s*)[^,}\s]+", r"\1…", argument) for argument in sys.argv[1:]]
-    return shlex.join(["reward-kit", *typed])
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.INFO)

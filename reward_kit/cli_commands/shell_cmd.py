@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
+from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, log_to_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.shell_display import ShellDisplay
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["shell"]
 
-NOTHING_JUDGED = 1
-INTERRUPTED = 130
 _REQUESTS = 64
 
 _FLAG_NAMES = (
@@ -103,7 +103,7 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
     from reward_kit.cli_commands.shell_display import ShellDisplay
 
     if verbose:
-        _log_to_stderr()
+        log_to_stderr()
     if _was_given(context, "sos_port") and not _was_given(context, "backend"):
         flags["backend"] = "sos"
     with spoken_in_flags(_FLAG_NAMES):
@@ -129,7 +129,10 @@ def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
             break
     assert result is not None
     display.show(result)
-    return _exit_code(result)
+    code = _exit_code(result)
+    if code == NOTHING_JUDGED:
+        tell_that_nothing("run", result.summary)
+    return code
 
 
 def _commands(result: RunResult) -> int:
@@ -225,10 +228,3 @@ def _key_for(base_url: str) -> str | None:
 
 def _was_given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.INFO)

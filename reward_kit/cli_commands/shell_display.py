@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import Any
 
-import orjson
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from reward_kit.cli_commands.failure_display import failure_lines
+from reward_kit.cli_commands.output import print_json, same_command
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.result import RunResult
@@ -33,7 +33,7 @@ class ShellDisplay:
             what = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
         else:
             what = f"sandbox {evaluation.sandbox.backend} · {evaluation.commands_path}"
-        self._console.print(f"[bold]{phase}[/] · {what} · {evaluation.output_dir}", soft_wrap=True)
+        self._console.print(f"[bold]{phase}[/] · {escape(f'{what} · {evaluation.output_dir}')}", soft_wrap=True)
 
     def reporter(self) -> Reporter | None:
         """What shows progress, if anything does."""
@@ -42,17 +42,17 @@ class ShellDisplay:
     def show(self, result: RunResult) -> None:
         """Print the figures, where the files are, and how to go on where it stopped."""
         if self._as_json:
-            content = {"status": result.status, **result.summary}
-            sys.stdout.buffer.write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-            sys.stdout.flush()
+            print_json({"status": result.status, **result.summary})
         if result.status == "finished":
             self._console.print(_table(result.summary))
+            for line in failure_lines(result.summary):
+                self._console.print(f"  {line}", soft_wrap=True, markup=False)
             names = (COMMANDS, "results.jsonl", "summary.json")
             files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
-            self._console.print("\n".join(f"  {path}" for path in files), soft_wrap=True)
+            self._console.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
         if result.status != "finished" or result.summary.get("infrastructure_errors"):
             again = "Run the same command again to go on; what is done is not done again:"
-            self._console.print(f"{again}\n  {_same_command()}", soft_wrap=True)
+            self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
 
 
 def _table(summary: dict[str, Any]) -> Table:
@@ -72,8 +72,6 @@ def _table(summary: dict[str, Any]) -> Table:
                     f"pass@{k}", f"{found['value']:.3f}  [dim]95 % {found['low']:.3f} … {found['high']:.3f}[/]"
                 )
         table.add_row("infrastructure errors", f"{summary['infrastructure_errors']:,}")
-    if kinds := summary["failures_by_kind"]:
-        table.add_row("failures", ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
     if summary.get("completion_tokens"):
         table.add_row("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out")
     if summary.get("cost"):
@@ -87,16 +85,3 @@ def _rate(summary: dict[str, Any], name: str) -> str:
         return "-"
     low, high = summary[f"{name}_interval"]
     return f"{summary[name]:.3f}  [dim]95 % {low:.3f} … {high:.3f}[/]"
-
-
-def _same_command() -> str:
-    """The command line, without a key that was given on it."""
-    shown, hide = ["reward-kit"], False
-    for argument in sys.argv[1:]:
-        if hide or argument.startswith("--api-key="):
-            hide = False
-            continue
-        hide = argument == "--api-key"
-        if not hide:
-            shown.append(argument)
-    return shlex.join(shown)

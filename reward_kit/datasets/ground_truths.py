@@ -7,11 +7,12 @@ The conversation of such a row holds the answer. What it is verified against dep
 | kind | prompt | ground truth |
 |---|---|---|
 | math | the turns before the answer | `expected_answer` in the metadata, else what the answer puts into `\boxed` |
-| code | the same | test cases in the metadata or a column, as a list of {input, expected_output} |
+| code | the same | test cases in a column or the metadata, as a list of {input, expected_output} |
 | tool_calling | the turns before the first tool calls | these calls; `tools` come from the metadata or the column |
 | any other | the turns before the answer | a column, where there is one; the answer becomes `reference_response` |
 
-A ground truth in the usual columns (`ground_truth_for_eval`, `ground_truth`, `solution`, `answer` …) counts first.
+A ground truth in the usual columns (`ground_truth_for_eval`, `ground_truth`, `solution`, `answer` …) counts first; of
+code, only where a column is called just that: a solution is a program, and not what a program prints.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ KINDS = ("math", "code", "tool_calling")
 """Kinds of problems with a place of their own for the ground truth. Any other name is a kind without one."""
 
 _IDS = ("id", "uuid", "uid", "query_id")
-_GROUND_TRUTHS = ("ground_truth_for_eval", "ground_truth", "solution", "expected_answer", "answer")
+_JUST_THAT = ("ground_truth_for_eval", "ground_truth")
+_GROUND_TRUTHS = (*_JUST_THAT, "solution", "expected_answer", "answer")
 _TEST_CASES = ("test_cases", "tests", "unit_tests", "input_output")
 _EMPTY = ("", "-", None)
 """What stands where a licence kept the prompt out: it is to be joined from the set that the metadata names."""
@@ -77,18 +79,24 @@ _WHERE = {
 
 
 def _truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:
-    usual = next((row[name] for name in _GROUND_TRUTHS if row.get(name) not in (None, "")), None)
-    if usual is not None:
-        return _test_cases(usual) if kind == "code" else usual
-    if kind == "math":
-        expected = next((metadata[name] for name in _GROUND_TRUTHS if metadata.get(name) not in (None, "")), None)
-        return _boxed(answer) if expected is None else expected
     if kind == "code":
-        given = [source[name] for source in (row, metadata) for name in _TEST_CASES if source.get(name)]
-        return _test_cases(given[0]) if given else None
+        named = [(row, _JUST_THAT), (row, _TEST_CASES), (metadata, _TEST_CASES)]
+        found = (_first(source, names, nothing=("", [], {})) for source, names in named)
+        return _test_cases(next((tests for tests in found if tests is not None), None))
+    usual = _first(row, _GROUND_TRUTHS)
+    if usual is not None:
+        return usual
+    if kind == "math":
+        expected = _first(metadata, _GROUND_TRUTHS)
+        return _boxed(answer) if expected is None else expected
     if kind == "tool_calling" and answer is not None:
         return {"tool_calls": answer.get("tool_calls") or []}
     return None
+
+
+def _first(source: Mapping[str, Any], names: tuple[str, ...], nothing: tuple[Any, ...] = ("",)) -> Any:
+    """What the first of the columns holds that holds anything; an empty list of calls is something."""
+    return next((source[name] for name in names if source.get(name) not in (None, *nothing)), None)
 
 
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────

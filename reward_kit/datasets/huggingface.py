@@ -24,11 +24,28 @@ class HuggingFaceSource:
     def rows(self, bad: BadRows) -> Iterator[Row]:
         """The rows of the split, streamed unless the config says otherwise."""
         origin = Origin(self._name, "row")
-        for number, columns in enumerate(_one_split(self._name, self._load()), start=1):
+        for number, columns in enumerate(self._streamed(), start=1):
             try:
-                yield Row(origin, number, plain(columns))
+                row = Row(origin, number, plain(columns))
             except BadRow as problem:
                 bad.report(origin, number, str(problem))
+            else:
+                yield row
+
+    def _streamed(self) -> Iterator[Mapping[str, Any]]:
+        """What the library reads, from the network as like as not; whatever it raises is a `DatasetError`."""
+        rows = iter(_one_split(self._name, self._load()))
+        while True:
+            try:
+                columns = next(rows)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise DatasetError(
+                    f"The Hugging Face dataset {self._name!r} broke off: {type(error).__name__}: {error}. "
+                    "Run the same command again to go on."
+                ) from error
+            yield columns
 
     def size_hint(self, up_to: int | None) -> int | None:
         """Unknown until the dataset has been read."""

@@ -69,14 +69,12 @@ class Places:
 
     def claim(self, name: str, row: Row) -> str | None:
         """Take `name` for this row; where it is taken already, the place of the row that has it."""
-        key = digest64(name)
-        place = self._places.get(key)
-        if place >= 0:
-            return Row(self._origins[place >> _LINE_BITS], place & ((1 << _LINE_BITS) - 1), {}).where
         if not self._origins or self._origins[-1] is not row.origin:
             self._origins.append(row.origin)
-        self._places.put(key, (len(self._origins) - 1) << _LINE_BITS | row.number)
-        return None
+        place = self._places.put_first(digest64(name), (len(self._origins) - 1) << _LINE_BITS | row.number)
+        if place < 0:
+            return None
+        return Row(self._origins[place >> _LINE_BITS], place & ((1 << _LINE_BITS) - 1), {}).where
 
     def claim_content(self, content: str, row: Row) -> str:
         """An id that is `content`, or `content` with the number of the repetition behind it."""

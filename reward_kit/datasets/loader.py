@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.identity import Places, Variants, prompt_digest
-from reward_kit.datasets.interpret import Answered, Interpreter
+from reward_kit.datasets.interpret import Answered
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
 from reward_kit.errors import DatasetError
@@ -85,8 +85,8 @@ class _Stream(ABC, Generic[Item]):
         """About how many samples there are, at most; None where that is not cheap to know."""
         return self._feed.size_hint(self._limit)
 
-    def fingerprint(self) -> str:
-        """A cheap identity of the source's current content: it changes when a local file does."""
+    def fingerprint(self) -> str | None:
+        """A cheap identity of the source's current content: it changes when a local file does. None: there is none."""
         return self._feed.source.fingerprint()
 
     def __iter__(self) -> Iterator[Item]:
@@ -112,7 +112,7 @@ class SampleStream(_Stream[Sample]):
         places, position = Places(), 0
         for row in rows:
             try:
-                sample = _sample(self._interpreter, row, places, position)
+                sample = self._sample(row, places, position)
             except BadRow as problem:
                 bad.report(row.origin, row.number, str(problem))
                 continue
@@ -121,14 +121,17 @@ class SampleStream(_Stream[Sample]):
             if position == self._limit:
                 return
 
+    def _sample(self, row: Row, places: Places, position: int) -> Sample:
+        asked = self._interpreter.asked(row.columns)
+        if not asked.named:
+            return asked.sample(self._name(asked.name, row, places), position)
+        if first := places.claim(asked.name, row):
+            raise BadRow(f"id {asked.name!r} is already taken by {first}; ids must differ")
+        return asked.sample(asked.name, position)
 
-def _sample(interpreter: Interpreter, row: Row, places: Places, position: int) -> Sample:
-    asked = interpreter.asked(row.columns)
-    if not asked.named:
-        return asked.sample(places.claim_content(asked.name, row), position)
-    if first := places.claim(asked.name, row):
-        raise BadRow(f"id {asked.name!r} is already taken by {first}; ids must differ")
-    return asked.sample(asked.name, position)
+    def _name(self, content: str, row: Row, places: Places) -> str:
+        """What a row without an id is called, after its content."""
+        return places.claim_content(content, row)
 
 
 class RolloutStream(_Stream[Rollout]):

@@ -6,7 +6,6 @@ them with another gets more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -16,7 +15,7 @@ from reward_kit.datasets.columns import Columns, nearest_columns
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.identity import Places
 from reward_kit.datasets.loader import SampleStream
-from reward_kit.datasets.rows import BadRow, BadRows, Row
+from reward_kit.datasets.rows import BadRow, Row
 from reward_kit.datasets.sources import open_source
 from reward_kit.models import Sample
 
@@ -41,35 +40,17 @@ def load_tasks(config: DatasetConfig, *, limit: int | None = None) -> TaskStream
 class TaskStream(SampleStream):
     """Tasks as samples, at positions 0, 1, 2 …"""
 
-    def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Sample]:
-        places, position = Places(), 0
-        for row in rows:
-            try:
-                sample = self._task(row, places, position)
-            except BadRow as problem:
-                bad.report(row.origin, row.number, str(problem))
-                continue
-            yield sample
-            position += 1
-            if position == self._limit:
-                return
-
-    def _task(self, row: Row, places: Places, position: int) -> Sample:
+    def _sample(self, row: Row, places: Places, position: int) -> Sample:
         columns = row.columns
         if columns.get("id") in (None, "") and "task_id" in columns:
             columns["id"] = columns.pop("task_id")
         columns.update(task_columns(columns))
-        asked = self._interpreter.asked(columns)
-        if not asked.named:
-            return asked.sample(_short_id(asked.name, row, places), position)
-        if first := places.claim(asked.name, row):
-            raise BadRow(f"id {asked.name!r} is already taken by {first}; ids must differ")
-        return asked.sample(asked.name, position)
+        return super()._sample(row, places, position)
 
-
-def _short_id(content: str, row: Row, places: Places) -> str:
-    names = (content[:digits] for digits in range(_SHORTEST_ID, _CONTENT_DIGITS + 1))
-    return next((name for name in names if places.claim(name, row) is None), "") or places.claim_content(content, row)
+    def _name(self, content: str, row: Row, places: Places) -> str:
+        names = (content[:digits] for digits in range(_SHORTEST_ID, _CONTENT_DIGITS + 1))
+        short = next((name for name in names if places.claim(name, row) is None), "")
+        return short or super()._name(content, row, places)
 
 
 def task_columns(columns: Columns) -> Columns:

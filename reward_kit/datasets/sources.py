@@ -43,8 +43,8 @@ class Source(Protocol):
     def size_hint(self, up_to: int | None) -> int | None:
         """About how many rows there are, where that is cheap to know. Counting may stop at `up_to`."""
 
-    def fingerprint(self) -> str:
-        """A cheap identity of the current content."""
+    def fingerprint(self) -> str | None:
+        """A cheap identity of the current content; None where there is none."""
 
 
 def open_source(config: DatasetConfig) -> Source:
@@ -275,9 +275,9 @@ class MemorySource:
         """How many were given."""
         return len(self._given) if isinstance(self._given, Sized) else None
 
-    def fingerprint(self) -> str:
-        """Memory has no cheap identity: rows are told apart by their own ids and digests."""
-        return self._origin.name
+    def fingerprint(self) -> str | None:
+        """None: rows in memory are told apart by their own ids and digests only."""
+        return None
 
 
 def _columns_of(given: Mapping[str, Any] | Sample) -> dict[str, Any]:

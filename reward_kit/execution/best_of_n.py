@@ -162,10 +162,13 @@ class BestOfN:
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,
         }
-        return {name: _told(value) for name, value in facts.items() if value is not None}
+        return {name: _told(value) for name, value in facts.items()}
 
 
 def _told(value: Any) -> str:
+    """Every key is there, so that who looks one up need not ask; what is not known is empty."""
+    if value is None:
+        return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

@@ -76,8 +76,8 @@ class RunCounters:
 
     def count_verdict(self, verdict: EvaluateResult | Failure) -> None:
         """Take account of what the score stage said of a rollout."""
-        if isinstance(verdict, Failure):
-            self.failed += 1
-        else:
+        if isinstance(verdict, EvaluateResult):
             self.judged += 1
             self.score_sum += verdict.score
+        else:
+            self.failed += 1

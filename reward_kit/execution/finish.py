@@ -13,6 +13,7 @@ import orjson
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.failures import FailureKinds
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.storage.journal import Head, Journal
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
@@ -78,14 +79,14 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
 def _rollout_figures(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
     total, samples, last_id = 0, 0, None
     tokens: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
+    failures = FailureKinds()
     cost, cost_known = 0.0, True
     for line in lines:
         total += 1
         samples += line["id"] != last_id
         last_id = line["id"]
         if (failure := line.get("failure")) is not None:
-            failures[f"{failure['stage']}: {failure['type']}"] += 1
+            failures.add(failure)
         usage: Mapping[str, int] | None = None if line.get("cached") else line.get("usage")
         if usage is not None:
             tokens.update({name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")})
@@ -94,8 +95,8 @@ def _rollout_figures(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {
         "samples": samples,
         "rollouts": total,
-        "failed": sum(failures.values()),
-        "failures_by_kind": dict(failures.most_common()),
+        "failed": failures.total,
+        **failures.figures(),
         "prompt_tokens": tokens["prompt_tokens"],
         "completion_tokens": tokens["completion_tokens"],
         "cost": cost if cost_known else None,

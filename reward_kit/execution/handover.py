@@ -24,6 +24,11 @@ class Item(NamedTuple):
     """The digest of their sample's content."""
 
 
+_MOST_WOKEN = 8
+"""Takers on their way to their item at a time. One whose work waits for nothing takes all there is, and others would
+have been woken in vain."""
+
+
 class Handover:
     """A queue between the hands of two stages, on one event loop."""
 
@@ -32,6 +37,7 @@ class Handover:
         self._capacity = capacity
         self._items: deque[Item] = deque()
         self._takers: deque[asyncio.Future[None]] = deque()
+        self._woken = 0
         self._room = asyncio.Event()
         self._room.set()
         self._ended = False
@@ -47,7 +53,7 @@ class Handover:
         """Nothing more will be given."""
         self._ended = True
         while self._takers:
-            self._wake_one()
+            self._wake(self._takers.popleft())
 
     async def take(self) -> Item | None:
         """The next item; None when nothing more will come."""
@@ -58,12 +64,18 @@ class Handover:
         item = self._items.popleft()
         if len(self._items) <= self._capacity // 2:
             self._room.set()
+        if self._items:
+            self._wake_one()
         return item
+
+    @property
+    def is_full(self) -> bool:
+        """Whether makers are asked to wait."""
+        return not self._room.is_set()
 
     async def room(self) -> None:
         """Come back when there is room for more."""
-        if not self._room.is_set():
-            await self._room.wait()
+        await self._room.wait()
 
     async def _wait(self) -> None:
         taker = asyncio.get_running_loop().create_future()
@@ -73,13 +85,21 @@ class Handover:
         except asyncio.CancelledError:
             with contextlib.suppress(ValueError):
                 self._takers.remove(taker)
-            if self._items:  # this one was woken for an item; somebody else must be
+            if taker.done() and not taker.cancelled():
+                self._woken -= 1
+            if self._items:  # this one may have been woken for an item; somebody else must be
                 self._wake_one()
             raise
+        self._woken -= 1
 
     def _wake_one(self) -> None:
-        while self._takers:
-            taker = self._takers.popleft()
-            if not taker.done():
-                taker.set_result(None)
+        while self._takers and self._woken < _MOST_WOKEN:
+            if self._wake(self._takers.popleft()):
                 return
+
+    def _wake(self, taker: asyncio.Future[None]) -> bool:
+        if taker.done():
+            return False
+        self._woken += 1
+        taker.set_result(None)
+        return True

@@ -19,9 +19,11 @@ from reward_kit.config_models import (
     SandboxConfig,
 )
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.run_directory import digest_of
 from reward_kit.storage.tables import rollout_from_line
+from reward_kit.utils.module_loader import load_function, source_digest
 
-__all__ = ["results_settings", "rollouts_settings"]
+__all__ = ["reading_of", "results_settings", "rollouts_settings"]
 
 
 def rollouts_settings(config: PipelineConfig) -> dict[str, Any]:
@@ -68,6 +70,14 @@ def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
     }
     named = ("split", "config_name", "column_mapping", "preprocess", "system_prompt", "prompt_template")
     return settings | {name: value for name, value in dataset.model_dump().items() if name in named}
+
+
+def reading_of(dataset: DatasetConfig | None) -> str | None:
+    """A digest of all that decides what is read from unchanged files: every setting, and the code that preprocesses."""
+    if dataset is None:
+        return None
+    code = [source_digest(load_function(path)) for path in dataset.preprocess]
+    return digest_of([dataset.model_dump(exclude={"base_dataset"}), code, reading_of(dataset.base_dataset)])
 
 
 def _generation(generation: GenerationConfig) -> dict[str, Any]:

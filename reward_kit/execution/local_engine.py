@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.config_models import PipelineConfig
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
@@ -20,6 +20,7 @@ from reward_kit.execution.scorers import Scorer
 from reward_kit.execution.split_rewards import Rewards, open_rewards
 from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
 from reward_kit.execution.vocabulary import RUN, Vocabulary
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.journal import Journal
@@ -60,13 +61,18 @@ class LocalEngine:
         counters: RunCounters,
         reporter: Reporter | None,
         vocabulary: Vocabulary = RUN,
+        *,
+        budget: Budget | None = None,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take what both stages share."""
+        """Take what both stages share. `keep` is called now and then, to put down what no journal holds."""
         self._vocabulary = vocabulary
         self._config = config
         self._directory = directory
         self._counters = counters
         self._reporter = reporter
+        self._budget = budget
+        self._keep = keep
 
     async def run(
         self, works: Iterator[Work], models: ModelStack, rollouts: Journal, results: Journal | None,
@@ -83,7 +89,7 @@ class LocalEngine:
         async with contextlib.AsyncExitStack() as around:
             around.enter_context(_interrupts(stop))
             around.enter_context(long_lived_set_aside())
-            await around.enter_async_context(_background(self._keep_on_disk(journals)))
+            await around.enter_async_context(_background(self._keep_on_disk(journals, stop)))
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
@@ -102,11 +108,11 @@ class LocalEngine:
         handover = Handover(_ON_THE_WAY)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
         at_hand = self._counters.unjudged if play is None else 1
-        async with open_rewards(reward, self._config, self._directory, at_hand=at_hand) as scorer:
+        async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
             verdicts = Verdicts(results, self._counters, self._vocabulary)
-            scoring = asyncio.create_task(self._score(handover, scorer, verdicts, stop))
+            scoring = asyncio.create_task(self._score(handover, scorer, verdicts, feed, stop))
             generating = asyncio.create_task(self._generate(feed, play, made, stop))
             try:
                 # Scoring ends first only when something is wrong; then nobody may wait for it to take more.
@@ -131,19 +137,22 @@ class LocalEngine:
             _settle(rollouts.settle, stop)
 
     @staticmethod
-    async def _score(handover: Handover, scorer: Scorer, verdicts: Verdicts, stop: Stop) -> None:
-        hands = [score(handover, scorer, verdicts) for _ in range(scorer.concurrency)]
+    async def _score(handover: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed, stop: Stop) -> None:
+        hands = [score(handover, scorer, verdicts, feed) for _ in range(scorer.concurrency)]
         try:
             await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
         finally:
             _settle(verdicts.settle, stop)
 
-    @staticmethod
-    async def _keep_on_disk(journals: list[Journal]) -> None:
-        while True:
+    async def _keep_on_disk(self, journals: list[Journal], stop: Stop) -> None:
+        while not stop.requested.is_set():
             await asyncio.sleep(_SYNC_SECONDS)
-            for journal in journals:
-                await asyncio.to_thread(journal.sync)
+            try:
+                self._keep()
+                for journal in journals:
+                    await asyncio.to_thread(journal.sync)
+            except StorageError as error:  # a later attempt would succeed and mean nothing: the pages are gone
+                stop.request("error", error)
 
 
 def _settle(settle: Callable[[], None], stop: Stop) -> None:

@@ -17,14 +17,18 @@ from reward_kit.execution.shell_summary import execution_figures, whole_summary
 from reward_kit.execution.summary import summarise
 from reward_kit.storage.journal import Head, Journal, JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory
+from reward_kit.storage.thresholds import Thresholds, thresholds_of
 
 __all__ = ["merge_runs"]
 
 Summary = dict[str, Any]
 
 
-def merge_runs(sources: Sequence[Path], target: Path, *, pass_threshold: float = 1.0) -> Summary:
-    """Merge the run directories `sources` into `target` and return the summary written there."""
+def merge_runs(sources: Sequence[Path], target: Path) -> Summary:
+    """Merge the run directories `sources` into `target` and return the summary written there.
+
+    What counts as passed is what it was in the first of them.
+    """
     for source in sources:
         if not (source / RESULTS).is_file():
             raise ConfigError(f"{str(source)!r} holds no {RESULTS}. Name the output directories of finished shards.")
@@ -38,7 +42,8 @@ def merge_runs(sources: Sequence[Path], target: Path, *, pass_threshold: float =
         for name in (ROLLOUTS, RESULTS):
             _merge_journals([source / name for source in sources if (source / name).is_file()], target / name)
         with Journal(directory.results_path, read_only=True) as results:
-            summary = _summary(results, [_read(source) for source in sources], directory, pass_threshold)
+            parts = [_read(source) for source in sources]
+            summary = _summary(results, parts, directory, thresholds_of(sources[0]))
         directory.write_summary(summary)
         return summary
 
@@ -80,13 +85,14 @@ def _counts(head: Head, known: JournalIndex) -> bool:
     return head.status == "ok" or known.status(head.id, head.response_index) != "ok"
 
 
-def _summary(results: Journal, parts: list[Summary], target: RunDirectory, pass_threshold: float) -> Summary:
+def _summary(results: Journal, parts: list[Summary], target: RunDirectory, thresholds: Thresholds) -> Summary:
     rows: Iterator[Summary] = map(orjson.loads, results.in_order())
     first = next(rows, None)
     if first is None or "overall_success" not in first:
         with_model = {name: parts[0].get(name) for name in ("model", "n")}
         lines = map(orjson.loads, results.in_order())
-        return summarise(lines, pass_threshold=pass_threshold) | with_model | {"parts": len(parts)}
+        figures = summarise(lines, pass_threshold=thresholds.whole, by_split=thresholds.by_split)
+        return figures | with_model | {"parts": len(parts)}
     figures = execution_figures(map(orjson.loads, results.in_order()))
     executions = [part["execution"] for part in parts if part.get("execution")]
     known = [part["inference"] for part in (*parts, target.read_summary() or {}) if part.get("inference")]

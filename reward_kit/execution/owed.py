@@ -12,11 +12,11 @@ from itertools import groupby
 from reward_kit.datasets import content_digest
 from reward_kit.errors import StorageError
 from reward_kit.models import Rollout, Sample
-from reward_kit.storage.journal import Head, Journal, JournalIndex, Status
+from reward_kit.storage.journal import Entry, Head, Journal, JournalIndex, Status
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Ledger", "Work"]
+__all__ = ["Ledger", "Work", "owe_failures_again"]
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Ledger:
     whole_groups: bool = False
     """The reward judges all rollouts of a sample together: when one is owed, all are."""
     retry_failed: bool = False
-    """Owe failures that are not expected to mend, too."""
+    """Owe failures that are not expected to mend, too; a run that is entered notes that in its journals instead."""
     scoring: bool = True
     """False when only rollouts are wanted."""
     _positions: DigestMap = field(default_factory=DigestMap)
@@ -62,12 +62,17 @@ class Ledger:
             content = content_digest(sample)
             self._refuse_changed(sample, content)
             self._note_position(sample)
-            draws = [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample.id, draw))]
+            draws = self._draws_owed(sample.id, n)
             present = [draw for draw in range(n) if draw not in draws] if len(draws) < n else []
             unjudged = [draw for draw in present if self._is_owed(self.results.status(sample.id, draw))]
             whole = self.whole_groups and bool(unjudged or draws)
             rollouts = self._read(sample.id, present if whole else unjudged) if self.scoring else []
             yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
+
+    def _draws_owed(self, sample_id: str, n: int) -> list[int]:
+        if not self.rollouts.lines:
+            return list(range(n))
+        return [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample_id, draw))]
 
     def from_answers(self, answers: Iterable[Rollout]) -> Iterator[Work]:
         """What is owed to answers that came with the data; rows of a sample that follow each other are a group."""
@@ -137,3 +142,18 @@ class Ledger:
                 f"Sample {sample.id!r} is not what it was when this run was begun: "
                 "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
             )
+
+
+def owe_failures_again(journal: Journal) -> None:
+    """Note in the journal that its failures are to be tried again, so that this holds however the run ends.
+
+    What was tried again before a crash is not tried a third time, and what was not needs no word from anybody.
+    """
+    index = journal.index()
+    failed: dict[tuple[str, int], Entry] = {}
+    for entry in journal.entries():
+        key = entry.head.id, entry.head.response_index
+        if entry.head.status == "failed" and index.status(*key) == "failed":
+            failed[key] = Entry(entry.head._replace(status="retry"), entry.body)
+    if failed:
+        journal.append(list(failed.values()))

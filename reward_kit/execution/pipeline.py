@@ -12,20 +12,22 @@ from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
-from reward_kit.execution.identity import rollouts_settings
+from reward_kit.execution.identity import reading_of, rollouts_settings
 from reward_kit.execution.local_engine import LocalEngine, Reporter
-from reward_kit.execution.owed import Ledger
+from reward_kit.execution.owed import Ledger, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.sources import Source, open_source
 from reward_kit.execution.split_rewards import Rewards, load_rewards
 from reward_kit.execution.vocabulary import RUN, Vocabulary
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
 from reward_kit.storage.journal import Journal, JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
 from reward_kit.utils.event_loop import run_sync
+from reward_kit.utils.garbage import rare_collections
 
 __all__ = ["EvaluationPipeline"]
 
@@ -85,7 +87,7 @@ class EvaluationPipeline:
         self._require_rollouts()
         reward = self._reward()
         source = open_source(self.config, self.phase, self._samples, self._rollouts)
-        with RunDirectory(Path(self.config.output.output_dir)) as directory:
+        with rare_collections(), RunDirectory(Path(self.config.output.output_dir)) as directory:
             self._claim(directory, reward)
             facts = self._facts(source)
             if (known := self._finished_before(directory, facts)) is not None:
@@ -118,18 +120,27 @@ class EvaluationPipeline:
         async with contextlib.AsyncExitStack() as open_things:
             rollouts = open_things.enter_context(self._open_rollouts(directory))
             results = open_things.enter_context(directory.results()) if reward is not None else None
+            if self._retry_failed:
+                for journal in (rollouts if source.needs_model else None, results):
+                    if journal is not None:
+                        owe_failures_again(journal)
             ledger = self._ledger(rollouts, results, reward)
             counters = RunCounters(self.phase, source.expected(ledger), len(ledger.rollouts), len(ledger.results))
             models = ModelStack()
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
+            judging = _JudgeCost(directory, counters)
+            budget = self._budget(ledger, judging)
             if source.needs_model:
-                spent = ledger.rollouts.cost
-                models = await serving.enter_async_context(open_models(self.config, self._client, spent=spent))
-            engine = LocalEngine(self.config, directory.path, counters, self._reporter, self._vocabulary)
+                models = await serving.enter_async_context(open_models(self.config, self._client, budget))
+            parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
+            engine = LocalEngine(*parts, budget=budget, keep=judging.keep)
             works = source.works(ledger)
-            end = await engine.run(
-                works, models, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
-            )
+            try:
+                end = await engine.run(
+                    works, models, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
+                )
+            finally:
+                judging.keep()
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = source.skipped()
             if models.dropped_parameters:
@@ -141,6 +152,13 @@ class EvaluationPipeline:
             summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary)
             return RunResult(end.status, directory.path, summary, counters, end.reason)
 
+    def _budget(self, ledger: Ledger, judging: _JudgeCost) -> Budget | None:
+        """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
+        if self.config.max_cost is None:
+            return None
+        generating = ledger.rollouts.cost if self._rollouts_path() is None else 0.0  # others were paid for elsewhere
+        return Budget(self.config.max_cost, generating + judging.before)
+
     def _reward(self) -> Rewards | None:
         return None if self.phase == "inference" else load_rewards(self.config.reward, self._given_reward)
 
@@ -150,7 +168,6 @@ class EvaluationPipeline:
             rollouts.index(),
             results.index() if results is not None else JournalIndex(),
             whole_groups=reward is not None and reward.judges_groups,
-            retry_failed=self._retry_failed,
             scoring=reward is not None,
         )
 
@@ -198,6 +215,7 @@ class EvaluationPipeline:
             "n": self.config.generation.n,
             "limit": self.config.sample_limit,
             "source": source.fingerprint,
+            "reading": reading_of(self.config.dataset),
             "pass_threshold": _thresholds(self.config.reward),
         }
 
@@ -215,6 +233,22 @@ class EvaluationPipeline:
             return None
         counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
         return RunResult("finished", directory.path, summary, counters)
+
+
+class _JudgeCost:
+    """What a run's judge has cost, kept in its manifest: no journal holds it."""
+
+    def __init__(self, directory: RunDirectory, counters: RunCounters) -> None:
+        self._directory = directory
+        self._counters = counters
+        self.before: float = directory.noted("judge_cost") or 0.0
+        """In earlier entries."""
+
+    def keep(self) -> None:
+        """Put down what it is by now."""
+        cost = self._counters.judge.cost if self._counters.judge is not None else None
+        if cost:
+            self._directory.note("judge_cost", self.before + cost)
 
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.errors import ConfigError
 from reward_kit.execution.sandboxes import open_sandboxes
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import open_judge
 from reward_kit.reward_call import RewardCall
 
@@ -17,7 +18,7 @@ __all__ = ["open_resources"]
 
 @contextlib.asynccontextmanager
 async def open_resources(
-    call: RewardCall, sandbox: SandboxConfig, judge: JudgeConfig, *, concurrency: int
+    call: RewardCall, sandbox: SandboxConfig, judge: JudgeConfig, budget: Budget | None = None, *, concurrency: int
 ) -> AsyncIterator[Mapping[str, Any]]:
     """What the reward asks for, made ready for so many calls at a time; closed in the end."""
     found: dict[str, Any] = {}
@@ -27,7 +28,7 @@ async def open_resources(
             found["sandbox"] = await stack.enter_async_context(open_sandboxes(sandbox, concurrency=concurrency))
         if call.wants("judge"):
             _require_async(call, "judge")
-            found["judge"] = await stack.enter_async_context(open_judge(judge))
+            found["judge"] = await stack.enter_async_context(open_judge(judge, budget))
         yield found
 
 

@@ -20,6 +20,7 @@ from reward_kit.errors import ConfigError, ItemError, RewardError, RewardTimeout
 from reward_kit.execution.identity import results_settings
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_call import (
@@ -96,7 +97,7 @@ class Scorer(Protocol):
         ...
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        """One verdict a rollout, in their order."""
+        """One verdict a rollout, in their order; a `BudgetExhaustedError` where a judge cannot be afforded."""
         ...
 
 
@@ -107,6 +108,7 @@ async def open_scorer(
     directory: Path,
     sandbox: SandboxConfig,
     judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
+    budget: Budget | None = None,
     *,
     at_hand: int = 1,
 ) -> AsyncIterator[Scorer]:
@@ -116,7 +118,7 @@ async def open_scorer(
     """
     usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
-    async with open_resources(reward.call, sandbox, judge, concurrency=concurrency) as resources:
+    async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
         if reward.call.is_async:
             yield _OnTheLoop(reward, concurrency, resources)
             return

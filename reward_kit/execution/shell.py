@@ -146,7 +146,7 @@ class ShellEvaluation:
             "commands": counts.commands,
             "no_command": counts.no_command,
             "generation_success_rate": counts.commands / total if total else None,
-            **{name: figures[name] for name in ("failed", "failures_by_kind", "skipped_rows")},
+            **{name: figures[name] for name in ("failed", "failures_by_kind", "failure_examples", "skipped_rows")},
             **{name: figures[name] for name in ("prompt_tokens", "completion_tokens", "cost")},
             "model": sampling.model_name,
             "dataset": self.dataset,

@@ -6,11 +6,11 @@ are not independent, so every interval is computed over tasks.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
+from reward_kit.execution.failures import FailureKinds
 from reward_kit.statistics import ClusteredMean, PassAtK
 from reward_kit.storage.shell_tables import NO_COMMAND
 
@@ -30,7 +30,7 @@ class _Totals:
     def __init__(self) -> None:
         self.rates = {name: ClusteredMean() for name in _RATES}
         self.passes = PassAtK(1)
-        self.failures: Counter[str] = Counter()
+        self.failures = FailureKinds()
         self.tasks = self.records = self.judged = self.succeeded = self.timed_out = self.no_command = 0
         self.generation_errors = self.prompt_tokens = self.completion_tokens = 0
         self.cost, self.cost_known = 0.0, True
@@ -54,7 +54,7 @@ class _Totals:
     def _add_row(self, row: Mapping[str, Any]) -> None:
         failure = row.get("failure")
         if failure is not None:
-            self.failures[f"{failure['stage']}: {failure['type']}"] += 1
+            self.failures.add(failure)
             self.generation_errors += failure["stage"] == "generate"
         self.timed_out += bool(row.get("command_timed_out"))
         self.no_command += row.get("error_type") == NO_COMMAND
@@ -79,7 +79,7 @@ def execution_figures(rows: Iterable[dict[str, Any]], _: object = None) -> dict[
         "failed": failed,
         "infrastructure_errors": failed - totals.generation_errors,
         "generation_errors": totals.generation_errors,
-        "failures_by_kind": dict(totals.failures.most_common()),
+        **totals.failures.figures(),
         "no_command": totals.no_command,
         "timed_out": totals.timed_out,
         "successful_samples": totals.succeeded,
@@ -116,6 +116,7 @@ def whole_summary(inference: Mapping[str, Any] | None, execution: Mapping[str, A
         **{name: judged[name] for name in _SHOWN if name in judged},
         "failed": counted.get("failed", 0),
         "failures_by_kind": counted.get("failures_by_kind", {}),
+        "failure_examples": counted.get("failure_examples", {}),
         **{name: spent.get(name) for name in ("prompt_tokens", "completion_tokens", "cost")},
         **seconds,
         "total_seconds": sum(seconds.values()),

@@ -16,6 +16,7 @@ from typing import Any
 
 from reward_kit.config_models import PipelineConfig, RewardConfig
 from reward_kit.execution.scorers import Reward, Scorer, Verdict, open_scorer
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.typed_interface import reward_function
@@ -60,7 +61,7 @@ def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = Non
 
 @contextlib.asynccontextmanager
 async def open_rewards(
-    rewards: Rewards, run: PipelineConfig, directory: Path, *, at_hand: int = 1
+    rewards: Rewards, run: PipelineConfig, directory: Path, budget: Budget | None = None, *, at_hand: int = 1
 ) -> AsyncIterator[Scorer]:
     """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged.
 
@@ -69,7 +70,7 @@ async def open_rewards(
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(reward: Reward, part: RewardConfig, at_hand: int = 1) -> Scorer:
-            opening = open_scorer(reward, part, directory, run.sandbox, run.judge, at_hand=at_hand)
+            opening = open_scorer(reward, part, directory, run.sandbox, run.judge, budget, at_hand=at_hand)
             return await stack.enter_async_context(opening)
 
         if isinstance(rewards, Reward):

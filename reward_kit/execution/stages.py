@@ -70,11 +70,12 @@ class Feed:
         """
         self._works = works
         self._at_once = at_once
-        self._parts: deque[Work] = deque()
+        self._parts: deque[Work | None] = deque()
         self._ready: deque[Work] = deque()
         self._ahead = 0 if blocking else ahead
         self._reading = EndOfTurn(self._read_ahead)
-        self._lock = asyncio.Lock() if blocking else None
+        self._blocking = blocking
+        self._lock = asyncio.Lock()
         self._backlog = backlog
         self.closed: str | None = None
         """Why nothing more is generated although there was more, once that is so."""
@@ -86,31 +87,29 @@ class Feed:
     async def take(self) -> Work | None:
         """The next piece of work, or None when there is none left."""
         while self.closed is None or self._backlog:
-            work = await self._next()
+            if not self._parts:
+                self._part(await self._read_elsewhere() if self._blocking else self._read_here())
+            work = self._parts.popleft()
             if work is None or self.closed is None or (work.rollouts and not work.regrouped):
                 return work
             await asyncio.sleep(0)  # others may have something to do while the rest is looked through
         return None
 
-    async def _next(self) -> Work | None:
-        if self._parts:
-            return self._parts.popleft()
-        work = await self._read()
+    def _part(self, work: Work | None) -> None:
+        """Keep it for whoever takes next, in parts where it has more draws than can be asked for at once."""
+        self._parts.append(work)
         most = self._at_once() if self._at_once is not None else None
         if work is None or most is None or len(work.draws) <= most:
-            return work
-        first, *rest = (work.draws[start : start + most] for start in range(0, len(work.draws), most))
+            return
+        work.draws, *rest = (work.draws[start : start + most] for start in range(0, len(work.draws), most))
         self._parts.extend(Work(work.sample, work.content, draws) for draws in rest)
-        work.draws = first
-        return work
 
-    async def _read(self) -> Work | None:
+    def _read_here(self) -> Work | None:
         if self._ahead:
             self._reading.ask()
-        if self._ready:
-            return self._ready.popleft()
-        if self._lock is None:
-            return next(self._works, None)
+        return self._ready.popleft() if self._ready else next(self._works, None)
+
+    async def _read_elsewhere(self) -> Work | None:
         async with self._lock:
             return await asyncio.to_thread(next, self._works, None)
 
@@ -136,9 +135,17 @@ class Rollouts:
         self._settling: Settling[tuple[Work, Sequence[Rollout]]] = Settling(self._deal)
         self.settle = self._settling.settle
 
-    async def put(self, work: Work, made: Sequence[Rollout]) -> None:
-        """Take what was made for `work`; come back when there is room for more."""
+    def put(self, work: Work, made: Sequence[Rollout]) -> None:
+        """Take what was made for `work`."""
         self._settling.add((work, made))
+
+    @property
+    def are_behind(self) -> bool:
+        """Whether so much waits to be scored that nothing more should be made."""
+        return self._outbox is not None and self._outbox.is_full
+
+    async def room(self) -> None:
+        """Come back when there is room for more."""
         if self._outbox is not None:
             await self._outbox.room()
 
@@ -175,7 +182,9 @@ async def generate(feed: Feed, play: Play | None, rollouts: Rollouts, counters: 
                 work.regrouped = False
             finally:
                 counters.in_flight -= 1
-        await rollouts.put(work, made)
+        rollouts.put(work, made)
+        if rollouts.are_behind:
+            await rollouts.room()
 
 
 class Verdicts:
@@ -198,11 +207,18 @@ class Verdicts:
             self._counters.count_verdict(verdict)
 
 
-async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts) -> None:
-    """One hand of the score stage: take an item, have it judged, put down the verdicts."""
+async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed) -> None:
+    """One hand of the score stage: take an item, have it judged, put down the verdicts.
+
+    What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
+    """
     while (item := await inbox.take()) is not None:
         answered = [rollout for rollout in item.rollouts if rollout.failure is None]
-        said = iter(await scorer.score(answered) if answered else [])
+        try:
+            said = iter(await scorer.score(answered) if answered else [])
+        except BudgetExhaustedError as refusal:
+            feed.close(str(refusal))
+            continue
         for rollout in item.rollouts:
             verdicts.put(rollout, item.content, rollout.failure or next(said))
 

@@ -6,11 +6,11 @@ independent, so every interval is computed over samples, not over rows.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
+from reward_kit.execution.failures import FailureKinds
 from reward_kit.statistics import ClusteredMean, Estimate, PassAtK
 
 __all__ = ["summarise"]
@@ -23,7 +23,7 @@ class _Totals:
         self.scores = ClusteredMean()
         self.passes = PassAtK(0)
         self.metrics: dict[str, ClusteredMean] = {}
-        self.failures: Counter[str] = Counter()
+        self.failures = FailureKinds()
         self.samples = self.judged = self.passed = self.cached = 0
         self.prompt_tokens = self.completion_tokens = 0
         self.cost = 0.0
@@ -57,7 +57,7 @@ class _Totals:
     def _add_row(self, row: dict[str, Any]) -> None:
         failure = row.get("failure")
         if failure is not None:
-            self.failures[f"{failure['stage']}: {failure['type']}"] += 1
+            self.failures.add(failure)
         self.cached += bool(row.get("cached"))
         usage = row.get("usage")
         if usage is not None and not row.get("cached"):
@@ -95,13 +95,13 @@ def summarise(
 
 
 def _told(totals: _Totals) -> dict[str, Any]:
-    failed = sum(totals.failures.values())
+    failed = totals.failures.total
     return {
         "samples": totals.samples,
         "records": totals.judged + failed,
         "judged": totals.judged,
         "failed": failed,
-        "failures_by_kind": dict(totals.failures.most_common()),
+        **totals.failures.figures(),
         "mean_score": _figures(totals.scores.estimate()),
         "passed": totals.passed,
         "pass_rate": totals.passed / totals.judged if totals.judged else None,

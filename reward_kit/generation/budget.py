@@ -1,6 +1,7 @@
 """A ceiling on what a run may cost, kept before the money is spent.
 
-Sits under the cache, so that answers already paid for need no allowance: cache ∘ budget ∘ HTTP.
+Sits under the cache, so that answers already paid for need no allowance: cache ∘ budget ∘ HTTP. The model that answers
+and the one that judges share one budget.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_kit.config_models import Price, Sampling
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.prices import cost_of, estimate_tokens
 from reward_kit.models import Completion, Failure, Message, Usage
 
-__all__ = ["BudgetExhaustedError", "BudgetedClient"]
+__all__ = ["Budget", "BudgetExhaustedError", "BudgetedClient", "within"]
 
 _UNBOUNDED_ANSWER_TOKENS = 4096
 """What an answer is taken to be at most, where no max_tokens bounds it."""
@@ -24,16 +25,41 @@ class BudgetExhaustedError(RewardKitError):
     """The next request could cost more than is left. The run stops cleanly; nothing was sent."""
 
 
-class BudgetedClient:
-    """Refuses a request whose largest likely cost does not fit into what is left of `max_cost`."""
+class Budget:
+    """What a run may spend, what it has spent, and what is set apart for requests on their way."""
 
-    def __init__(self, inner: ModelClient, *, max_cost: float, spent: float, price: Price) -> None:
+    def __init__(self, max_cost: float, spent: float) -> None:
         """Start with `spent` already gone: earlier entries of the same run count."""
-        self._inner = inner
         self._max_cost = max_cost
-        self._price = price
         self._spent = spent
         self._reserved = 0.0
+
+    def reserve(self, allowance: float) -> None:
+        """Set money apart for a request, or refuse it."""
+        if self._spent + self._reserved + allowance > self._max_cost:
+            raise BudgetExhaustedError(
+                f"The next request could cost {allowance:.4g}, and of max_cost={self._max_cost:g} "
+                f"{self._spent:.4g} is spent. Raise max_cost and run the same command again to go on."
+            )
+        self._reserved += allowance
+
+    def release(self, allowance: float) -> None:
+        """The request is done, or was never answered."""
+        self._reserved -= allowance
+
+    def spend(self, cost: float) -> None:
+        """Money is gone."""
+        self._spent += cost
+
+
+class BudgetedClient:
+    """Refuses a request whose largest likely cost does not fit into what is left of the budget."""
+
+    def __init__(self, inner: ModelClient, budget: Budget, price: Price) -> None:
+        """Ask `inner`, at this price, within a budget that others may share."""
+        self._inner = inner
+        self._budget = budget
+        self._price = price
         self._underestimate = 1.0  # how far real costs have exceeded the estimate at worst
 
     @property
@@ -58,18 +84,13 @@ class BudgetedClient:
         """Reserve the largest likely cost, ask, then account for the real one."""
         estimate = self._largest_likely_cost(messages, len(draws), sampling)
         allowance = estimate * self._underestimate
-        if self._spent + self._reserved + allowance > self._max_cost:
-            raise BudgetExhaustedError(
-                f"The next request could cost {allowance:.4g}, and of max_cost={self._max_cost:g} "
-                f"{self._spent:.4g} is spent. Raise max_cost and run the same command again to go on."
-            )
-        self._reserved += allowance
+        self._budget.reserve(allowance)
         try:
             outcomes = await self._inner.generate(
                 messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
             )
         finally:
-            self._reserved -= allowance
+            self._budget.release(allowance)
         self._settle(outcomes, estimate)
         return outcomes
 
@@ -86,6 +107,18 @@ class BudgetedClient:
     def _settle(self, outcomes: Sequence[Completion | Failure], estimate: float) -> None:
         paid = [o.usage for o in outcomes if isinstance(o, Completion) and o.usage is not None]
         real = sum(cost_of(usage, self._price) for usage in paid)
-        self._spent += real
+        self._budget.spend(real)
         if estimate > 0:
             self._underestimate = max(self._underestimate, real / estimate)
+
+
+def within(budget: Budget | None, client: ModelClient, price: Price | None, section: str) -> ModelClient:
+    """The client, within a budget where there is one. What has no price cannot be bounded: a `ConfigError`."""
+    if budget is None:
+        return client
+    if price is None:
+        raise ConfigError(
+            f"max_cost is set, but the price of {client.model!r} is not known. "
+            f"Set {section}.price.input and .output (money for a million tokens), or leave max_cost out."
+        )
+    return BudgetedClient(client, budget, price)

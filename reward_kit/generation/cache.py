@@ -33,7 +33,17 @@ from reward_kit.utils.end_of_turn import EndOfTurn
 if TYPE_CHECKING:
     from reward_kit.generation.clients import ModelClient
 
-__all__ = ["CacheInfo", "CachedClient", "PruneReport", "ResponseCache", "draw_key", "info", "prune", "request_key"]
+__all__ = [
+    "CacheInfo",
+    "CachedClient",
+    "PruneReport",
+    "RequestKeys",
+    "ResponseCache",
+    "draw_key",
+    "info",
+    "prune",
+    "request_key",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +54,28 @@ _Awaited: TypeAlias = "asyncio.Future[Completion | Failure | None]"
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class RequestKeys:
+    """Keys of requests that differ only in what they ask: the rest is written down once."""
+
+    def __init__(self, identity: Mapping[str, Any], sampling: Sampling) -> None:
+        """Take what all requests have in common."""
+        self.sampling = sampling
+        """With which sampling, the very object."""
+        self._before = b'{"identity":%b,"messages":' % _canonical(dict(identity))
+        self._between = b',"sampling":%b,"schema":%d,"tools":' % (_canonical(sampling.given()), CACHE_SCHEMA)
+
+    def of(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sample_id: str = "") -> bytes:
+        """The digest of everything the draws of one request have in common.
+
+        A sample's id determines the answer only where there is a seed, because each sample's own is derived from both.
+        Without one, the same prompt under another id is the same request.
+        """
+        asked = _canonical([message.as_request() for message in messages])
+        seeded = b"" if self.sampling.seed is None else b',"sample_id":%b' % _canonical(sample_id)
+        offered = b"null" if tools is None else _canonical(tools)
+        return hashlib.sha256(b"%b%b%b%b%b}" % (self._before, asked, seeded, self._between, offered)).digest()
+
+
 def request_key(
     identity: Mapping[str, Any],
     messages: Sequence[Message],
@@ -51,21 +83,8 @@ def request_key(
     sampling: Sampling,
     sample_id: str = "",
 ) -> bytes:
-    """The digest of everything the draws of one request have in common.
-
-    A sample's id determines the answer only where there is a seed, because each sample's own is derived from both.
-    Without one, the same prompt under another id is the same request.
-    """
-    request: dict[str, Any] = {
-        "schema": CACHE_SCHEMA,
-        "identity": dict(identity),
-        "messages": [message.as_request() for message in messages],
-        "tools": tools,
-        "sampling": sampling.given(),
-    }
-    if sampling.seed is not None:
-        request["sample_id"] = sample_id
-    return hashlib.sha256(_canonical(request)).digest()
+    """The key of a single request."""
+    return RequestKeys(identity, sampling).of(messages, tools, sample_id)
 
 
 def draw_key(request: bytes, draw: int) -> str:
@@ -73,7 +92,7 @@ def draw_key(request: bytes, draw: int) -> str:
     return hashlib.sha256(b"%b%d" % (request, draw)).hexdigest()
 
 
-def _canonical(value: Mapping[str, Any]) -> bytes:
+def _canonical(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # what orjson refuses and JSON allows: huge integers, unpaired surrogates, keys that are numbers
@@ -180,6 +199,7 @@ class CachedClient:
         """Put `cache` before `inner`. Closing this client closes `inner`; the cache is its opener's to close."""
         self.inner = inner
         self.cache = cache
+        self._keys: RequestKeys | None = None
         self._in_flight: dict[str, _Awaited | None] = {}
         """By key, what is being asked for now, with a future once somebody else waits for it too."""
 
@@ -206,7 +226,7 @@ class CachedClient:
         sample_id: str = "",
     ) -> list[bool]:
         """For each draw, whether it would come from the cache."""
-        request = request_key(self.identity, messages, tools, sampling, sample_id)
+        request = self._keys_for(sampling).of(messages, tools, sample_id)
         return [self.cache.get(draw_key(request, draw)) is not None for draw in draws]
 
     async def generate(
@@ -219,7 +239,7 @@ class CachedClient:
         sample_id: str = "",
     ) -> list[Completion | Failure]:
         """One answer or failure a draw, in the order of `draws`; only what the cache lacks is asked for."""
-        request = request_key(self.identity, messages, tools, sampling, sample_id)
+        request = self._keys_for(sampling).of(messages, tools, sample_id)
         keys = {draw: draw_key(request, draw) for draw in draws}
         answers: dict[int, Completion | Failure] = {}
         while missing := self._look_up(keys, answers):
@@ -231,10 +251,16 @@ class CachedClient:
                     mine,
                     answers,
                 )
-            if asked:
-                await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
-                answers.update(_shared(asked))
+            if not asked:
+                break
+            await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
+            answers.update(_shared(asked))
         return [answers[draw] for draw in draws]
+
+    def _keys_for(self, sampling: Sampling) -> RequestKeys:
+        if self._keys is None or self._keys.sampling is not sampling:
+            self._keys = RequestKeys(self.identity, sampling)
+        return self._keys
 
     def _look_up(self, keys: Mapping[int, str], answers: dict[int, Completion | Failure]) -> dict[int, str]:
         """Answer what the cache can answer; the draws that are left, with their keys."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig, Sampling
@@ -25,9 +25,12 @@ from reward_kit.generation.refusals import (
     refusal,
 )
 from reward_kit.generation.retry import Timing, send_again
-from reward_kit.generation.transport import Reply, Transport
+from reward_kit.generation.transport import Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
+
+if TYPE_CHECKING:
+    from reward_kit.generation.exchange import Reply
 
 __all__ = ["FireworksModelClient", "ModelClient", "OpenAICompatibleClient"]
 
@@ -133,7 +136,7 @@ class OpenAICompatibleClient:
     ) -> list[Completion | Failure]:
         """One completion, or the failure in its place, for each of `draws`, in their order."""
         prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
-        return await self._fetch(prompt, draws)
+        return await self._fetch(prompt, draws) if draws else []
 
     async def close(self) -> None:
         """Close the connections; a later request opens new ones, in whatever loop it runs."""
@@ -142,11 +145,14 @@ class OpenAICompatibleClient:
 
     # ── draws into requests ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _fetch(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion | Failure]:
+    def _fetch(self, prompt: Prompt, draws: Sequence[int]) -> Coroutine[Any, Any, list[Completion | Failure]]:
         """The draws, in one request where the endpoint gives so many choices, else in several at a time."""
         most = self._most_choices
         if len(draws) <= most:
-            return await self._fetch_together(prompt, draws) if draws else []
+            return self._fetch_together(prompt, draws)
+        return self._fetch_in_parts(prompt, draws, most)
+
+    async def _fetch_in_parts(self, prompt: Prompt, draws: Sequence[int], most: int) -> list[Completion | Failure]:
         parts = [draws[start : start + most] for start in range(0, len(draws), most)]
         tasks = [asyncio.ensure_future(self._fetch_together(prompt, part)) for part in parts]
         try:
@@ -162,6 +168,10 @@ class OpenAICompatibleClient:
         """The draws in one request; what it leaves out is fetched in further ones."""
         try:
             completions = await self._ask(prompt, draws)
+        except ParameterRefused as error:
+            # Each refusal names a parameter that was sent and now no longer is, so this ends.
+            self._drop(error)
+            return await self._fetch_together(prompt, draws)
         except ChoicesRefused as error:
             if self._n_mode == "native":
                 return [Failure.of(BadRequestError(str(error)), "generate")] * len(draws)
@@ -184,15 +194,7 @@ class OpenAICompatibleClient:
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
-        """One request, repeated while its failure may pass, and without the parameters that the endpoint refuses."""
-        while True:
-            try:
-                return await self._ask_with_retries(prompt, draws)
-            except ParameterRefused as error:
-                # Each refusal names a parameter that was sent and now no longer is, so this ends.
-                self._drop(error)
-
-    async def _ask_with_retries(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+        """One request, repeated while its failure may pass."""
         retries = self._params.max_retries
         try:
             try:

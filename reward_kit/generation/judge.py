@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from reward_kit.config_models import ModelConfig, Price, Sampling
 from reward_kit.errors import ConfigError
+from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache import CachedClient, ResponseCache
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.factory import make_client
@@ -73,8 +74,11 @@ class Judge:
 
 
 @contextlib.asynccontextmanager
-async def open_judge(config: ModelConfig) -> AsyncIterator[Judge]:
-    """The judge that a config names, with its cache; closed in the end."""
+async def open_judge(config: ModelConfig, budget: Budget | None = None) -> AsyncIterator[Judge]:
+    """The judge that a config names, with its cache, within the run's budget; closed in the end.
+
+    Where a question could cost more than is left, `ask` raises `BudgetExhaustedError`, which stops the run cleanly.
+    """
     if not config.model_name:
         raise ConfigError(
             "The reward asks for a judge, and judge.model_name is not set. Set it to a model your endpoint knows, with "
@@ -82,9 +86,9 @@ async def open_judge(config: ModelConfig) -> AsyncIterator[Judge]:
         )
     client = make_client(config)
     with contextlib.ExitStack() as files:
-        layered = client
+        layered = within(budget, client, price_of(client.model, config.price), "judge")
         if config.cache.enabled:
-            layered = CachedClient(client, files.enter_context(ResponseCache(config.cache.cache_dir)))
+            layered = CachedClient(layered, files.enter_context(ResponseCache(config.cache.cache_dir)))
         try:
             yield Judge(layered, config.sampling(), config.price)
         finally:

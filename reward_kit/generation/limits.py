@@ -52,9 +52,8 @@ class AdaptiveLimit:
 
     async def acquire(self) -> int:
         """Wait for a slot, first come first served. Returns the number of cuts so far, to hand to `overloaded`."""
-        if self.in_flight < self.limit and not self._waiting:
-            self.in_flight += 1
-            return self._cuts
+        if (cuts := self.acquire_at_once()) is not None:
+            return cuts
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -63,6 +62,13 @@ class AdaptiveLimit:
             if turn.done() and not turn.cancelled():
                 self.release()  # the slot was handed over at the moment we were cancelled
             raise
+        return self._cuts
+
+    def acquire_at_once(self) -> int | None:
+        """The same where there is a free slot and nobody waits for one; None where one would have to wait."""
+        if self._waiting or self.in_flight >= self.limit:
+            return None
+        self.in_flight += 1
         return self._cuts
 
     def release(self) -> None:
@@ -100,9 +106,12 @@ class Pause:
         """Start open."""
         self._timing = timing
         self._until = float("-inf")
+        self.was_asked = False
+        """Whether the endpoint has ever asked for one."""
 
     def ask(self, seconds: float) -> None:
         """Keep closed for `seconds` from now; a longer pause that was asked before stands."""
+        self.was_asked = True
         self._until = max(self._until, self._timing.clock() + min(seconds, LONGEST_ASKED_WAIT))
 
     async def over(self) -> None:
@@ -167,9 +176,12 @@ class Limits:
 
     async def enter(self, tokens: float) -> int:
         """Wait until one more request may be sent; pair with `leave`. Returns a mark to hand to `failed`."""
-        mark = await self.concurrency.acquire()
+        mark = self.concurrency.acquire_at_once()
+        if mark is None:
+            mark = await self.concurrency.acquire()
         try:
-            await self._pause.over()
+            if self._pause.was_asked:
+                await self._pause.over()
             if self._rate is not None:
                 await self._rate.acquire()
             if self._tokens is not None:

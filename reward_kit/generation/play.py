@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 from reward_kit.config_models import Price, Sampling
@@ -43,7 +45,7 @@ class SingleTurn:
         return [self._rollout(sample, draw, outcome) for draw, outcome in zip(draws, outcomes, strict=True)]
 
     def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure) -> Rollout:
-        if isinstance(outcome, Failure):
+        if not isinstance(outcome, Completion):
             return Rollout(
                 sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
                 generated_at=_now(), failure=outcome,
@@ -71,4 +73,10 @@ class SingleTurn:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return _stamp(time.time_ns() // 1_000_000)
+
+
+@lru_cache(maxsize=1)  # many answers come within a millisecond
+def _stamp(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000).isoformat(timespec="milliseconds")

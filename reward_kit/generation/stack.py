@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
-from reward_kit.config_models import PipelineConfig, Price
-from reward_kit.errors import ConfigError
-from reward_kit.generation.budget import BudgetedClient
+from reward_kit.config_models import PipelineConfig
+from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache import CachedClient, ResponseCache
 from reward_kit.generation.clients import ModelClient, OpenAICompatibleClient
 from reward_kit.generation.factory import make_client
@@ -34,13 +33,15 @@ class ModelStack:
 
 
 @contextlib.asynccontextmanager
-async def open_models(config: PipelineConfig, client: ModelClient | None, *, spent: float) -> AsyncIterator[ModelStack]:
+async def open_models(
+    config: PipelineConfig, client: ModelClient | None, budget: Budget | None
+) -> AsyncIterator[ModelStack]:
     """Make the client the config names (or take the one given), in its layers, and close it in the end."""
     generation = config.generation
     bare = client or make_client(generation)
     remote = bare if isinstance(bare, OpenAICompatibleClient) else None
     price = price_of(bare.model, generation.price)
-    layered = _within_budget(bare, config.max_cost, spent, price)
+    layered = within(budget, bare, price, "generation")
     with contextlib.ExitStack() as files:
         if generation.cache.enabled:
             cache = files.enter_context(ResponseCache(generation.cache.cache_dir))
@@ -53,14 +54,3 @@ async def open_models(config: PipelineConfig, client: ModelClient | None, *, spe
                 yield ModelStack(play, lambda: remote.draws_at_once, remote.dropped_parameters)
         finally:
             await layered.close()
-
-
-def _within_budget(client: ModelClient, max_cost: float | None, spent: float, price: Price | None) -> ModelClient:
-    if max_cost is None:
-        return client
-    if price is None:
-        raise ConfigError(
-            f"max_cost is set, but the price of {client.model!r} is not known. "
-            "Set generation.price.input and .output (money for a million tokens), or leave max_cost out."
-        )
-    return BudgetedClient(client, max_cost=max_cost, spent=spent, price=price)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
 from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
-    from yarl import URL
+    from reward_kit.generation.exchange import Exchange, Reply
 
-__all__ = ["Reply", "Transport"]
+__all__ = ["Transport"]
 
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
@@ -22,16 +21,8 @@ _LONGEST_CONNECT = 30.0
 _ROUTE = "/chat/completions"
 
 
-class Reply(NamedTuple):
-    """What came back, whatever it means."""
-
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
-
-
 class Transport:
-    """Posts bodies to one address. Opens its session in the loop that first uses it; after `close`, in the next one."""
+    """Posts bodies to one address. Connects in the loop that first uses it; after `close`, in the next one."""
 
     def __init__(self, api_base: str, *, api_key: str | None, headers: Mapping[str, str], timeout: float) -> None:
         """Check the address and the key; nothing is opened yet."""
@@ -39,11 +30,10 @@ class Transport:
         self.url = _completions_url(api_base)
         self._timeout = timeout
         self._deadlines = Deadlines(timeout)  # a fraction of what aiohttp's own timer for each request costs
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_checked(headers)}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
-        self._session: ClientSession | None = None
-        self._address: URL | None = None
+        self._exchange: Exchange | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answered = False
         self._refused_in_a_row = 0
@@ -53,20 +43,17 @@ class Transport:
 
     async def post(self, data: bytes) -> Reply:
         """Send one body; a connection that fails or an answer that does not come in time is a `ProviderError`."""
-        import aiohttp
-
-        session = self._open()
+        exchange = self._open()
         task = asyncio.current_task()
         if task is None:
             raise AssertionError("requests are made in a task")
+        # What this turn's answers brought is put on disk at its end; only then is more asked for. So a crash costs the
+        # requests in flight, and never the answers before them as well.
+        await asyncio.sleep(0)
         self._deadlines.begin(task)
         try:
-            response = await session.post(self._address or self.url, data=data, allow_redirects=False)
-            try:
-                reply = Reply(response.status, response.headers, await response.read())
-            finally:
-                response.release()
-        except (aiohttp.ClientError, OSError) as error:
+            reply = await exchange.post(data)
+        except exchange.faults as error:
             raise self._typed(error) from None
         except asyncio.CancelledError:
             if self._deadlines.was_missed_by(task):
@@ -104,27 +91,21 @@ class Transport:
     async def close(self) -> None:
         """Close the connections."""
         self._deadlines.stop()
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            await exchange.close()
 
-    def _open(self) -> ClientSession:
-        if self._session is not None and self._loop is asyncio.get_running_loop():
-            return self._session
-        import aiohttp
-        from yarl import URL
+    def _open(self) -> Exchange:
+        if self._exchange is not None and self._loop is asyncio.get_running_loop():
+            return self._exchange
+        from reward_kit.generation.exchange import Exchange
 
         self._loop = asyncio.get_running_loop()
-        self._address = URL(self.url)  # aiohttp would make one of a string for every request
         self._deadlines = Deadlines(self._timeout)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),  # how many are in flight is for the limits to say
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_LONGEST_CONNECT),
-            proxy=_proxy_for(self.url),
+        self._exchange = Exchange(
+            self.url, headers=self._headers, proxy=_proxy_for(self.url), connect_timeout=_LONGEST_CONNECT
         )
-        return self._session
+        return self._exchange
 
 
 def _completions_url(api_base: str) -> str:
@@ -145,6 +126,13 @@ def _port_is_valid(parts: SplitResult) -> bool:
         return parts.port != 0
     except ValueError:
         return False
+
+
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not {"\r", "\n", "\0"}.isdisjoint(f"{name}{value}"):
+            raise ConfigError(f"The header {name!r} holds a line break. A header is one line: take it out.")
+    return headers
 
 
 def _sendable(api_key: str) -> str:

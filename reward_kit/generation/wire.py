@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -75,14 +76,26 @@ def readable(data: bytes, *, secret: str | None) -> str:
 def read_json(data: bytes, *, secret: str | None = None) -> dict[str, Any]:
     """A reply's body as an object."""
     try:
-        reply = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        reply = _loads(data)
+    except (ValueError, RecursionError):
         raise ProviderError(
             f"The answer is not JSON, or only a part of it: {_start_of(readable(data, secret=secret))}. Try again."
         ) from None
     if not isinstance(reply, dict):
         raise ProviderError(f"The answer is not a JSON object: {_start_of(readable(data, secret=secret))}. Try again.")
     return reply
+
+
+def _loads(data: bytes) -> Any:
+    """Parse a reply, also one that is whole but no strict JSON: it was paid for, and would come the same way again.
+
+    Servers write NaN for a log-probability, or half of a character where an answer was cut off.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        value = json.loads(data.decode(errors="replace"), parse_constant=lambda _: None)
+        return orjson.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, latency_ms: float) -> list[Completion]:
@@ -164,7 +177,7 @@ def _count(counts: Any, name: str) -> int | None:
     if not counts or not isinstance(counts, dict):
         return None
     value = counts.get(name)
-    return value if type(value) is int else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def _text_or_none(value: Any) -> str | None:

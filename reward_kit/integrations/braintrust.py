@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from reward_kit.integrations.scorers import NamedScore, accepted, as_reward, last_text
-from reward_kit.models import EvaluateResult, Message
+from reward_kit.models import Message
 from reward_kit.reward_call import run_blocking
-from reward_kit.typed_interface import declares_messages, is_async, name_of, signature_of
+from reward_kit.typed_interface import as_result, declares_messages, is_async, name_of, signature_of
 
 __all__ = ["reward_fn_to_scorer", "scorer_to_reward_fn"]
 
@@ -63,7 +63,7 @@ def reward_fn_to_scorer(reward_fn: Callable[..., Any]) -> Callable[..., float | 
         truth = [Message(role="assistant", content=str(expected))] if as_turn and expected is not None else expected
         given = {"messages": messages, "ground_truth": truth}
         answer = reward_fn(**{**accepted(reward_fn, metadata or {}), **given})
-        result: EvaluateResult = run_blocking(answer) if is_async(reward_fn) else answer
+        result = as_result(run_blocking(answer) if is_async(reward_fn) else answer, name_of(reward_fn))
         return result.score if result.is_score_valid and result.error is None else None
 
     scorer.__name__ = scorer.__qualname__ = name_of(reward_fn)
@@ -98,9 +98,13 @@ def _first_content(messages: Sequence[Message]) -> Any:
 
 def _conversation(given: Any) -> list[Message]:
     """An input that is a list of messages is the conversation; anything else is what the user said."""
-    if isinstance(given, list) and given and all(isinstance(turn, Mapping) and "role" in turn for turn in given):
+    if isinstance(given, list) and given and all(_is_turn(turn) for turn in given):
         return [Message.model_validate(turn) for turn in given]
     return [Message(role="user", content=str(given))]
+
+
+def _is_turn(value: Any) -> bool:
+    return isinstance(value, Message) or (isinstance(value, Mapping) and "role" in value)
 
 
 def _scores(answer: Any, name: str) -> list[NamedScore]:

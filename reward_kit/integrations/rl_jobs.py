@@ -160,14 +160,19 @@ class LocalJob:
 
     def follow(self) -> Iterator[str]:
         """The lines that the trainer prints, as they come, until it ends."""
-        shown = 0
+        log = self.directory / "train.log"
+        unshown, read = b"", 0
         while True:
-            running = self.status == "running"
-            text = self.logs()
-            upto = len(text) if not running else text.rfind("\n") + 1
-            yield from text[shown:upto].splitlines()
-            shown = max(shown, upto)
+            running = self.status == "running"  # asked before reading, so that the last lines are read after the end
+            if log.exists():
+                with log.open("rb") as file:
+                    file.seek(read)
+                    unshown += file.read()
+                    read = file.tell()
+            *whole, unshown = unshown.split(b"\n")
+            yield from (line.decode(errors="replace") for line in whole)
             if not running:
+                yield from [unshown.decode(errors="replace")] if unshown else []
                 return
             time.sleep(_POLL_SECONDS)
 
@@ -261,13 +266,13 @@ def _data(request: JobRequest, directory: Path) -> str:
 
 
 def _written(rows: Iterable[Mapping[str, Any]], directory: Path) -> str:
-    lines = [json.dumps(row) for row in rows]
-    if not lines or any('"prompt"' not in line for line in lines):
+    given = list(rows)
+    if not given or any("prompt" not in row for row in given):
         raise ConfigError(
             "The dataset is empty or has rows without a 'prompt'; give each a text or a list of messages."
         )
     directory.mkdir(exist_ok=True)
-    (directory / "train.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (directory / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in given), encoding="utf-8")
     return str(directory)
 
 

@@ -284,10 +284,12 @@ class Scoring:
 
 
 async def _finish(calls: Sequence[asyncio.Future[Any]], ends: float) -> None:
-    """Wait until all are done or the step's time is up; what is not done then is cancelled."""
-    if calls:
-        _, late = await asyncio.wait(calls, timeout=max(0.0, ends - time.monotonic()))
-        for call in late:
+    """Wait until all are done, the step's time is up, or nobody wants them any more; what is not done is cancelled."""
+    try:
+        if calls:
+            await asyncio.wait(calls, timeout=max(0.0, ends - time.monotonic()))
+    finally:
+        for call in calls:
             call.cancel()
 
 

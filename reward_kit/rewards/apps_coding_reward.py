@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.code.blocks import find_code, parses
+from reward_kit.rewards._support.code.blocks import parses
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
 from reward_kit.rewards._support.code.compare import Comparison
 from reward_kit.rewards._support.code.judging import load_judge, not_judged, shown_results
 from reward_kit.rewards._support.code.python_tests import Judge, Options
-from reward_kit.rewards._support.code.tested import Tested, test_answer
+from reward_kit.rewards._support.code.tested import Tested, solution_in, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
 from reward_kit.typed_interface import reward_function
 
@@ -53,7 +53,7 @@ def evaluate_apps_solution(
     except GroundTruthError as error:
         return not_judged(error)
     function = tests.function if isinstance(tests, CallTests) else None
-    code = find_code(reply.text, "python", function)
+    code, _ = solution_in(reply.text, tests, "python")
     if code is not None and not parses(code):
         return wrong("The code is not valid Python.", {"parsability": check(False, "The code is not valid Python.")})
     options = Options(

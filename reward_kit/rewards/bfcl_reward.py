@@ -5,6 +5,7 @@ For BFCL's single-turn tasks, with their lists of acceptable values, see `exact_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from reward_kit.typed_interface import reward_function
 __all__ = ["bfcl_reward"]
 
 _PLACE = "pos_arg_"
-"""How BFCL's simulators name an argument given by place."""
+"""How BFCL's simulators name an argument given by place: this, and its place."""
+_IS_PLACE = re.compile(rf"{_PLACE}\d{{1,4}}", re.ASCII)
 _SHOWN = 300
 
 
@@ -109,7 +111,8 @@ def _read(entry: Any) -> Sequence[ToolCall]:
     if isinstance(entry, str):
         return read_python_calls(entry)
     call = call_from_object(entry)
-    placed = sorted(name for name in call.arguments if name.startswith(_PLACE))
+    places = {int(name.removeprefix(_PLACE)): name for name in call.arguments if _IS_PLACE.fullmatch(name)}
+    placed = [places[place] for place in sorted(places)]
     named = {name: value for name, value in call.arguments.items() if name not in placed}
     return [ToolCall(call.name, named, tuple(call.arguments[name] for name in placed))]
 

@@ -185,12 +185,12 @@ def deepseek_prover_v2_reward(
 
 @reward_function
 def deepseek_huggingface_prover_benchmark(
-    messages: list[Message], ground_truth: Any = None, **kwargs: Any
+    messages: list[Message], ground_truth: Any = None, *, statement: str | None = None, **kwargs: Any
 ) -> EvaluateResult:
     """As `deepseek_prover_v2_reward`, for rows of DeepSeek's ProverBench.
 
     The ground truth is an object with `statement` (or `formal_statement`) and, where one is known, `expected_proof`; or
-    such an object under `dataset_item`. Without a statement there is no verdict.
+    such an object under `dataset_item`. `statement` stands in where it has none; without either there is no verdict.
 
     Metrics: `syntax`, `completeness`, `tactics`, `expected_match`, `subgoal_decomposition`.
     Cost: linear in the answer, tens of microseconds.
@@ -203,7 +203,7 @@ def deepseek_huggingface_prover_benchmark(
     row = ground_truth if isinstance(ground_truth, Mapping) else {}
     item = row.get("dataset_item")
     row = {**(item if isinstance(item, Mapping) else {}), **row}
-    statement = row.get("statement") or row.get("formal_statement")
+    statement = row.get("statement") or row.get("formal_statement") or statement
     expected = row.get("expected_proof") or row.get("reference_solution")
     return deepseek_prover_v2_reward(
         messages, ground_truth=expected if isinstance(expected, str) else None, statement=statement

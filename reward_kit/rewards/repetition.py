@@ -129,6 +129,8 @@ def _words(text: str, language: str) -> list[str]:
 
 def _runs(words: list[str], size: int) -> Iterator[tuple[str, ...]]:
     """Each word with those that follow it, `size` in all."""
+    if size > len(words):
+        return iter(())
     return zip(*(words[start:] for start in range(size)), strict=False)
 
 

@@ -29,10 +29,10 @@ def tag_count_reward(
 ) -> EvaluateResult:
     """`score_per_tag` for each required tag that the answer uses, 1.0 at most.
 
-    `required_tags` are names without brackets, as written (case counts); attributes are allowed. A tag counts once, how
-    often it is used. With `require_balanced` each opening must be closed after it and nothing closed before it is
-    opened; a tag that is not takes `score_per_tag` away again, down to 0.0. Tags in fenced blocks and inline code are
-    shown, not used, and do not count.
+    `required_tags` are names without brackets, as written (case counts); attributes are allowed. A tag counts once,
+    however often it is used. With `require_balanced` each opening must be closed after it and nothing closed before it
+    is opened; a tag that is not takes `score_per_tag` away again, down to 0.0. Tags in fenced blocks and inline code
+    are shown, not used, and do not count.
 
     Metrics: `tag_<name>` for each tag; `overall`.
     Cost: linear in the answer, about 20 µs a kB.

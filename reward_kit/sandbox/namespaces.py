@@ -26,7 +26,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any
 
 from reward_kit.errors import RewardKitError, SandboxError
@@ -37,7 +36,7 @@ from reward_kit.sandbox.disk_use import disk_bytes, held_bytes
 from reward_kit.sandbox.limits import process_limits
 from reward_kit.sandbox.local_sandbox import LocalSandbox
 from reward_kit.sandbox.meter import GroupMeter, Meter, NoMeter, TurnMeter
-from reward_kit.sandbox.overlay import remove_tree, upper_directories
+from reward_kit.sandbox.overlay import remove_home, upper_directories
 from reward_kit.sandbox.portal import Portal
 from reward_kit.sandbox.processes import processes_beside
 from reward_kit.sandbox.rootfs import Root, host_root, image_root
@@ -49,6 +48,7 @@ from reward_kit.sandbox.supervision import Supervised, Supervision
 
 __all__ = ["NamespacesBackend"]
 
+_SWEEP_SECONDS = 0.05
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -126,12 +126,15 @@ class NamespacesBackend:
         self._most = supervisors or max(1, min(8, os.cpu_count() or 1))
         self._machine: _Machine | None = None
         self._supervisions: list[Supervision] = []
+        self._is_starting = False
         self._roots: dict[str | None, Root] = {}
         self._keys = itertools.count(1)
         self._lock = asyncio.Lock()
         self._open: dict[LocalSandbox, Supervised] = {}
         self._snapshots = SnapshotStore(snapshots, self._open_fresh, self._keep, self._discard) if snapshots else None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._discarded: list[str] = []
+        self._sweeping: asyncio.TimerHandle | None = None
 
     # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -141,7 +144,7 @@ class NamespacesBackend:
         if self._machine is None or supervision is None or image not in self._roots:
             async with self._lock:
                 return await self._make_ready(image)
-        if supervision.load and len(self._supervisions) < self._most and not self._lock.locked():
+        if supervision.load and len(self._supervisions) < self._most and not self._is_starting:
             self._start_in_background(self._machine)
         return self._machine, supervision, self._roots[image]
 
@@ -166,10 +169,16 @@ class NamespacesBackend:
         """All supervisors are busy, and there may be more of them: the next sandbox need not wait for one."""
 
         async def start() -> None:
-            async with self._lock:
-                with suppress(SandboxError):  # those that there are go on
-                    await self._start_supervisor(machine)
+            try:
+                async with self._lock:
+                    if self._machine is machine:  # else it has been closed
+                        await self._start_supervisor(machine)
+            except SandboxError:
+                pass  # those that there are go on
+            finally:
+                self._is_starting = False
 
+        self._is_starting = True
         self._do(start())
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
@@ -264,7 +273,18 @@ class NamespacesBackend:
         return supervised.home, await asyncio.to_thread(disk_bytes, [supervised.home], sys.maxsize)
 
     def _discard(self, home: str) -> None:
-        self._do(asyncio.to_thread(remove_tree, home))
+        """Remove what a sandbox has left, soon: going to another thread takes as long as the work there."""
+        self._discarded.append(home)
+        if self._sweeping is None:
+            self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+        if self._discarded:
+            homes, self._discarded = self._discarded, []
+            self._do(asyncio.to_thread(_remove_homes, homes))
 
     async def close(self) -> None:
         """Close every sandbox, and leave nothing behind."""
@@ -272,12 +292,18 @@ class NamespacesBackend:
         async with self._lock:  # a supervisor that is being started is stopped, too
             await asyncio.gather(*(supervision.stop() for supervision in self._supervisions))
             self._supervisions.clear()
+            machine, self._machine = self._machine, None
+        self._sweep()
         while self._tasks:
             await asyncio.gather(*self._tasks)
         self._roots.clear()
-        if self._machine is not None:
-            await asyncio.to_thread(self._machine.leave)
-            self._machine = None
+        if machine is not None:
+            await asyncio.to_thread(machine.leave)
+
+
+def _remove_homes(homes: list[str]) -> None:
+    for home in homes:
+        remove_home(home)
 
 
 def _version(program: str) -> str:
@@ -334,10 +360,7 @@ def _request(machine: _Machine, root: Root, spec: SandboxSpec, snapshot: Snapsho
         uppers = upper_directories(snapshot.home, len(lowers))
         lowers = [(place, [upper, *below]) for (place, below), upper in zip(lowers, uppers, strict=True)]
     options = bubblewrap_options(
-        shared_memory=spec.limits.memory_mb << 19,
-        network=spec.network,
-        seccomp=machine.seccomp is not None,
-        own_users=not machine.as_root,
+        network=spec.network, seccomp=machine.seccomp is not None, own_users=not machine.as_root
     )
     return {
         "own_users": not machine.as_root,
@@ -345,6 +368,7 @@ def _request(machine: _Machine, root: Root, spec: SandboxSpec, snapshot: Snapsho
         "lowers": lowers,
         "options": options,
         "memory_bytes": spec.limits.memory_mb << 20,
+        "shared_memory": spec.limits.memory_mb << 19,
         "processes": spec.limits.processes,
         "rlimits": process_limits(spec.limits, grouped=machine.hierarchy is not None, own_users=not machine.as_root),
     }

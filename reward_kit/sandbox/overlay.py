@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 from contextlib import suppress
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Lowers = list[tuple[str, list[str]]]
 
-__all__ = ["MountedRoot", "remove_tree", "upper_directories"]
+__all__ = ["MountedRoot", "remove_home", "remove_tree", "upper_directories"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEPTH = 40
@@ -32,24 +33,24 @@ class MountedRoot:
     that are only read, the uppermost first.
     """
 
-    def __init__(self, home: str, lowers: Lowers, *, as_root: bool) -> None:
-        """Make `home` and everything in it, and mount."""
+    def __init__(self, home: str, path: str, lowers: Lowers, *, as_root: bool) -> None:
+        """Make `home`, where what is written comes to lie, and mount the root at `path`, which is made, too."""
         self.home = home
-        self.lowers = lowers
-        self.path = os.path.join(home, "root")
+        self.path = path
+        self.uppers = upper_directories(home, len(lowers))
         self._as_root = as_root
-        self._mounted: list[str] = []
-        os.makedirs(self.path)
+        os.mkdir(home)
+        os.mkdir(path)
         try:
             for number, (place, layers) in enumerate(lowers):
-                self._mount(number, self.path + place, layers)
+                self._mount(number, path + place, layers)
         except OSError:
             self.umount()
             raise
 
     def _mount(self, number: int, target: str, layers: list[str]) -> None:
         """Nothing is synced to disk for it: a sandbox does not outlive its process."""
-        upper, work = upper_directories(self.home, number + 1)[-1], os.path.join(self.home, f"work-{number}")
+        upper, work = self.uppers[number], os.path.join(self.home, f"work-{number}")
         os.mkdir(upper)
         os.mkdir(work)
         os.chmod(upper, stat.S_IMODE(os.stat(layers[0]).st_mode))
@@ -57,17 +58,32 @@ class MountedRoot:
             f"lowerdir={':'.join(map(_escaped, layers))},upperdir={_escaped(upper)},workdir={_escaped(work)},volatile"
         )
         mount("overlay", target, "overlay", 0, options if self._as_root else f"{options},userxattr")
-        self._mounted.append(target)
 
     def umount(self) -> None:
         """Unmount all of it. The files stay."""
-        while self._mounted:
-            with suppress(OSError):
-                umount(self._mounted.pop())
+        with suppress(OSError):  # nothing may have been mounted yet
+            umount(self.path)
+        with suppress(OSError):
+            os.rmdir(self.path)
 
 
 def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
+
+
+_LEFT_BY_OVERLAY = ("work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat", "work", "")
+"""What a closed sandbox mostly leaves of an overlay's work directory, which nobody inside can reach."""
+
+
+def remove_home(home: str) -> None:
+    """Remove what a sandbox has left. Most of it is known by its name, and need not be looked for."""
+    with suppress(OSError):  # there are no more, or their modes have to be changed first
+        for number in itertools.count():
+            work = f"{home}/work-{number}/"
+            os.unlink(work + _LEFT_BY_OVERLAY[0])
+            for name in _LEFT_BY_OVERLAY[1:]:
+                os.rmdir(work + name)
+    remove_tree(home)
 
 
 def remove_tree(path: str) -> None:

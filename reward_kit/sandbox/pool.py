@@ -67,7 +67,7 @@ class SandboxPool:
         kind = replace(spec, setup=(), files={})
         if kind != self._kind:
             await self._change_to(kind)
-        while self._warm:
+        while self._warm and self._kind == kind:  # while this waited, somebody may have asked for another kind
             sandbox = self._warm.popleft()
             try:
                 if await _is_alive(sandbox):

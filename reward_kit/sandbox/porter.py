@@ -43,10 +43,8 @@ _CHUNK = 1 << 20
 class Porter:
     """Serves one sandbox until the backend hangs up."""
 
-    def __init__(self, channel: socket.socket, roll: Roll) -> None:
+    def __init__(self, roll: Roll) -> None:
         """Made outside; `serve` is called inside."""
-        self._channel = channel
-        self._inbox = Inbox(channel)
         self._roll = roll
         self._children: dict[int, int] = {}
         self._memory: MemoryWatch | None = None
@@ -61,10 +59,6 @@ class Porter:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
-    def listen(self) -> None:
-        """Take the first request, which is to start the shell, so that it is at hand inside."""
-        self._serving = self._inbox.receive()
-
     def watch_memory(self, most: int) -> None:
         """From here on, inside, see to it that all processes together have no more than `most` bytes."""
         self._roll.look_inside()
@@ -73,12 +67,13 @@ class Porter:
             self._roll.inside, most, lambda: self._say(exhausted), stores=("/dev/shm",), has_segments=True
         )
 
-    def serve(self) -> None:
-        """Do what is asked until the backend hangs up, then end what is left."""
+    def serve(self, channel: socket.socket) -> None:
+        """Do what is asked through `channel` until the backend hangs up, then end what is left."""
+        self._channel = channel
+        inbox = Inbox(channel)
         poll = select.poll()
-        poll.register(self._channel, select.POLLIN)
+        poll.register(channel, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
-        self._answer_all()
         while self._serving:
             pause = self._memory.pause if self._memory else None
             ready = {descriptor for descriptor, _ in poll.poll(None if pause is None else pause * 1000)}
@@ -86,14 +81,11 @@ class Porter:
                 self._memory.look_if_due()
             if self._woken in ready:
                 self._reap()
-            if self._channel.fileno() in ready:
-                self._serving = self._inbox.receive()
-                self._answer_all()
+            if channel.fileno() in ready:
+                self._serving = inbox.receive()
+                for request, descriptors in inbox.messages():
+                    self._answer(request, descriptors)
         self._roll.kill_since(0, spared=set())
-
-    def _answer_all(self) -> None:
-        for request, descriptors in self._inbox.messages():
-            self._answer(request, descriptors)
 
     def _answer(self, request: dict[str, Any], descriptors: list[int]) -> None:
         try:
@@ -257,4 +249,4 @@ def main() -> None:
 
         become_subreaper()
     enter_limits(json.loads(sys.argv[2]))
-    Porter(channel, Roll()).serve()
+    Porter(Roll()).serve(channel)

@@ -278,6 +278,7 @@ async def run_beside(
     data = _encoded(command)
     if data is None:
         return _not_a_command()
+    await asyncio.wait([session.begun])  # before anything is opened that would stay open where this is cancelled
     output = Output(place.limits.output_bytes)
     stdout, write_stdout = os.pipe()
     stderr, write_stderr = os.pipe()
@@ -286,7 +287,6 @@ async def run_beside(
     given = _input(stdin)
     turn = _Turn(place)
     try:
-        await asyncio.wait([session.begun])
         where = {"beside": session.child.serial, "directory": session.directory}
         extra = [_input(data)] if places else []
         child = place.spawn(script, (0, 1, 2, *places), [given, write_stdout, write_stderr, *extra], **where)

@@ -9,13 +9,14 @@ behind, or that write to memory; and a snapshot is used for a minute or two only
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import re
 import shlex
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from reward_kit.errors import SandboxError
@@ -113,7 +114,8 @@ class SnapshotStore:
                 snapshot = self._usable(key)
                 if snapshot is None and key not in self._not_worth:
                     sandbox = await self._open_fresh(spec, None)
-                    snapshot = await self._take(key, sandbox)
+                    async with _closed_unless_done(sandbox):
+                        snapshot = await self._take(key, sandbox)
                     if snapshot is None:
                         return sandbox
         finally:
@@ -148,10 +150,10 @@ class SnapshotStore:
             sandbox = await self._open_fresh(replace(spec, setup=(), files={}), snapshot)
         finally:
             self.released(snapshot)  # an open sandbox counts by itself
-        done = await sandbox.run(f"eval {shlex.quote(snapshot.state)} 2>/dev/null")
-        if done.exited or done.timed_out:
-            await sandbox.close()
-            raise SandboxError("The state of a snapshot could not be restored. Try again, or switch snapshots off.")
+        async with _closed_unless_done(sandbox):
+            done = await sandbox.run(f"eval {shlex.quote(snapshot.state)} 2>/dev/null")
+            if done.exited or done.timed_out:
+                raise SandboxError("The state of a snapshot could not be restored. Try again, or switch snapshots off.")
         return sandbox
 
     def released(self, snapshot: Snapshot) -> None:
@@ -168,3 +170,13 @@ class SnapshotStore:
     def _make_room(self) -> None:
         while len(self._kept) > 1 and sum(one.size for one in self._kept.values()) > self._policy.most_bytes:
             self._forget(next(iter(self._kept)))
+
+
+@contextlib.asynccontextmanager
+async def _closed_unless_done(sandbox: LocalSandbox) -> AsyncIterator[None]:
+    """Close a sandbox that nobody has been given yet where something goes wrong, being cancelled included."""
+    try:
+        yield
+    except BaseException:
+        await sandbox.close()
+        raise

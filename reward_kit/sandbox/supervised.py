@@ -7,25 +7,24 @@ import os
 import signal
 from contextlib import suppress
 
-from reward_kit.sandbox.overlay import MountedRoot, upper_directories
-from reward_kit.sandbox.spare import Spare
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from reward_kit.sandbox.overlay import Lowers
+    from reward_kit.sandbox.bubblewrap import Bubblewrap, Launcher
+    from reward_kit.sandbox.nursery import PorterAhead
+    from reward_kit.sandbox.workshop import MountedFiles, Workshop
 
     class Hub(Protocol):
         """What a sandbox needs of its supervisor."""
 
-        def root(self, lowers: Lowers) -> MountedRoot: ...
+        workshop: Workshop
+        launcher: Launcher
 
         def watch(self, descriptor: int, work: Callable[[], None]) -> None: ...
         def forget(self, descriptor: int) -> None: ...
         def say(self, message: dict[str, Any]) -> None: ...
-        def adopt(self, process: int, ended: Callable[[], None]) -> None: ...
         def drop(self, sandbox: SupervisedSandbox) -> None: ...
 
 
@@ -35,19 +34,22 @@ _READY = b"\n"
 
 
 class SupervisedSandbox:
-    """One sandbox, from its mounts to its unmounting."""
+    """One sandbox, from its mounts to its unmounting. It may be put together before anybody asks for it."""
 
-    def __init__(self, hub: Hub, request: dict[str, Any], spare: Spare) -> None:
-        """Take the description, and the processes that will serve it; `open` does the work."""
-        self.key: int = request["sandbox"]
+    def __init__(self, hub: Hub, kind: dict[str, Any], porter: PorterAhead) -> None:
+        """Take the description and the process that will serve it; `begin` does the work."""
+        self.kind = kind
+        self.key = 0
+        """By what the backend knows it; 0 where nobody has asked for it yet."""
         self._hub = hub
-        self._request = request
-        self._spare = spare
-        self._root: MountedRoot | None = None
-        self._init = 0  # the first process inside, by its number outside
-        self._living = {"porter", "bwrap"}  # and `init`, once there is one
-        self._said = self._information = b""
-        self._open = self._closing = False
+        self._porter = porter
+        self._portal = -1
+        self._files: MountedFiles | None = None
+        self._bwrap: Bubblewrap | None = None
+        self._said = b""
+        self._first = 0  # by its number outside
+        self._living: dict[str, int] = {}  # by their pidfds
+        self._made = self._open = self._closing = False
 
     @property
     def opening(self) -> bool:
@@ -55,68 +57,103 @@ class SupervisedSandbox:
         return not (self._open or self._closing)
 
     @property
+    def closing(self) -> bool:
+        """Whether it is of no more use."""
+        return self._closing
+
+    @property
     def home(self) -> str:
         """Where its files are; nowhere, when it has not come so far."""
-        return self._root.home if self._root else ""
+        return self._files.root.home if self._files else ""
 
     @property
     def uppers(self) -> list[str]:
         """Where what is written in it comes to lie."""
-        return upper_directories(self._root.home, len(self._root.lowers)) if self._root else []
+        return self._files.root.uppers if self._files else []
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, portal: int) -> None:
+    def begin(self) -> None:
         """Start everything."""
-        porter, bwrap = self._spare.porter, self._spare.bwrap
-        self._hub.adopt(porter.process, lambda: self._ended("porter"))
-        self._hub.adopt(bwrap.process, lambda: self._ended("bwrap"))
+        self._watch("porter", self._porter.pidfd)
         try:
-            self._root = self._hub.root(self._request["lowers"])
-            bwrap.go(["--bind", self._root.path, "/", *self._request["options"]])
-            self._hub.watch(bwrap.information, lambda: self._learn(bwrap.information))
-            self._hub.watch(bwrap.said, lambda: self._hear(bwrap.said))
-            if self._spare.group is not None:
-                limits = {name: self._request[name] for name in ("memory_bytes", "processes")}
-                self._spare.group.limit(**limits)
-            porter.give_portal(portal, self._request)
+            if self._porter.group is not None:
+                self._porter.group.limit(memory_bytes=self.kind["memory_bytes"], processes=self.kind["processes"])
+            self._files = files = self._hub.workshop.make(self.kind["lowers"], self.kind["shared_memory"])
+            self._bwrap = self._hub.launcher.start(files.root.path, files.devices, self.kind["options"])
+            if self._bwrap.pidfd >= 0:  # else it has ended, and has said why
+                self._watch("bwrap", self._bwrap.pidfd)
+            self._hub.watch(self._bwrap.said, self._hear)
         except OSError as error:
             self._fail(str(error))
 
-    def _learn(self, information: int) -> None:
-        """bwrap tells the number of the first process inside."""
-        data = os.read(information, 4096)
-        self._information += data
-        if not data:
-            self._hub.forget(information)
-            if self._information:
-                self._init = json.loads(self._information)["child-pid"]
-            self._begin()
+    def _watch(self, name: str, pidfd: int) -> None:
+        self._living[name] = pidfd
+        self._hub.watch(pidfd, lambda: self._ended(name))
 
-    def _hear(self, said: int) -> None:
+    def _hear(self) -> None:
         """The first process says an empty line when it runs; anything else is bwrap complaining."""
-        data = os.read(said, 4096)
+        assert self._bwrap is not None
+        data = os.read(self._bwrap.said, 4096)
         self._said += data
-        self._begin()
-        if not data:
-            self._hub.forget(said)
-            if not self._open and not self._closing:
-                self._fail(self._said.decode(errors="replace").strip() or "bwrap ended without a word")
+        if data and self._said != _READY:
+            return
+        self._made = True
+        self._hub.forget(self._bwrap.said)
+        found = self._said == _READY and self._find_first(self._bwrap.information)
+        if self._closing:
+            self._kill()
+        elif found:
+            self._enter()
+        else:
+            self._fail(self._complaint)
 
-    def _begin(self) -> None:
-        if self._said == _READY and self._init and not self._open and not self._closing:
-            self._open = True
-            self._spare.porter.go(self._init)
-            self._living.add("init")
-            pidfd = os.pidfd_open(self._init)
-            self._hub.watch(pidfd, lambda: self._init_ended(pidfd))
-            group = self._spare.group.name if self._spare.group else ""
-            told = {"group": group, "home": self.home, "first": self._init}
+    @property
+    def _complaint(self) -> str:
+        return self._said.decode(errors="replace").strip() or "bwrap ended without a word"
+
+    def _find_first(self, information: int) -> bool:
+        self._first = json.loads(os.read(information, 4096))["child-pid"]
+        try:
+            self._watch("first", os.pidfd_open(self._first))
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _enter(self) -> None:
+        """It is all there: let the porter in."""
+        self._open = True
+        with suppress(BrokenPipeError):  # it has ended, and that will be heard of
+            self._porter.enter(self._first, self.kind)
+        self._introduce()
+
+    def give_to(self, key: int, portal: int) -> None:
+        """Somebody asks for it, and talks to its porter through `portal`, which is taken over."""
+        self.key, self._portal = key, portal
+        self._introduce()
+
+    def _introduce(self) -> None:
+        if self._open and self.key:
+            group = self._porter.group.name if self._porter.group else ""
+            told = {"group": group, "home": self.home, "first": self._first}
+            with suppress(BrokenPipeError):
+                self._porter.serve(self._portal)
+            self._close_portal()
             self._hub.say({"event": "opened", "sandbox": self.key, **told})
 
+    def _close_portal(self) -> None:
+        if self._portal >= 0:
+            os.close(self._portal)
+        self._portal = -1
+
     def _fail(self, reason: str) -> None:
-        self._hub.say({"event": "failed", "sandbox": self.key, "reason": reason})
+        self._tell({"event": "failed", "reason": reason})
         self.close()
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """Tell who has asked for it, if anybody has."""
+        if self.key:
+            self._hub.say({**event, "sandbox": self.key})
 
     # ── closing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,33 +162,42 @@ class SupervisedSandbox:
         if self._closing:
             return
         self._closing = True
-        numbers = {"init": self._init, "bwrap": self._spare.bwrap.process, "porter": self._spare.porter.process}
-        for name in self._living:
-            with suppress(ProcessLookupError):
-                os.kill(numbers[name], signal.SIGKILL)
+        self._kill()
         self._finish()
 
-    def _init_ended(self, pidfd: int) -> None:
-        self._hub.forget(pidfd)
-        self._ended("init")
+    def _kill(self) -> None:
+        """A bwrap that is still at work is let finish: by now it may have a child that nobody else knows of."""
+        for name, pidfd in self._living.items():
+            if name != "bwrap" or self._made:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
     def _ended(self, who: str) -> None:
         """One of its three processes is no more. When it is not closing, the sandbox has died."""
-        self._living.discard(who)
+        self._hub.forget(self._living.pop(who))
         if not self._closing:
-            self._hub.say({"event": "died", "sandbox": self.key})
-            self.close()
+            self._fail(self._last_words())
         else:
             self._finish()
+
+    def _last_words(self) -> str:
+        """Why it has died; that matters only to who waits for it to open."""
+        if self._bwrap is not None and not self._made:
+            os.set_blocking(self._bwrap.said, False)
+            with suppress(BlockingIOError):
+                while data := os.read(self._bwrap.said, 4096):
+                    self._said += data
+        return self._complaint
 
     def _finish(self) -> None:
         if self._living:
             return
-        self._hub.say({"event": "emptied", "sandbox": self.key})
-        self._spare.close()
-        if self._root is not None:
-            self._root.umount()
-        if self._spare.group is not None:
-            self._spare.group.remove()
+        self._tell({"event": "emptied"})
+        self._close_portal()
+        if self._bwrap is not None:
+            self._bwrap.close()
+        if self._files is not None:
+            self._files.umount()
+        self._porter.remove()
         self._hub.drop(self)
-        self._hub.say({"event": "closed", "sandbox": self.key, "home": self.home})
+        self._tell({"event": "closed", "home": self.home})

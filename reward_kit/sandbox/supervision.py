@@ -45,6 +45,7 @@ class Supervision:
         """`settings` go to the process as they are; `start` starts it."""
         self._settings = settings
         self._sandboxes: dict[int, Supervised] = {}
+        self._kind: dict[str, Any] = {}
         self._dead: str | None = None
 
     # ── its process ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,16 +119,19 @@ class Supervision:
                 _resolve(sandbox.emptied)
             case "closed" if sandbox:
                 sandbox.home = event["home"]
+                _refuse(sandbox.opened, SandboxError("The sandbox ended before it was open. Open another one."))
                 _resolve(sandbox.emptied)
                 _resolve(sandbox.closed)
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, key: int, request: dict[str, Any], porters_end: socket.socket) -> Supervised:
-        """Begin to open a sandbox whose porter talks through `porters_end`, which is taken over."""
+    def open(self, key: int, kind: dict[str, Any], porters_end: socket.socket) -> Supervised:
+        """Begin to open a sandbox of this kind, whose porter talks through `porters_end`, which is taken over."""
         sandbox = self._sandboxes[key] = Supervised(self._loop)
         sandbox.closed.add_done_callback(lambda _: self._sandboxes.pop(key, None))
-        self._channel.send({"do": "open", "sandbox": key, **request}, [porters_end.detach()])
+        news = {} if kind == self._kind else {"kind": kind}
+        self._kind = kind
+        self._channel.send({"do": "open", "sandbox": key, **news}, [porters_end.detach()])
         if self._dead is not None:
             self._gone(self._dead)
         return sandbox

@@ -1,14 +1,17 @@
 """The supervisor of sandboxes: a small process that mounts them, starts them, unmounts them, and outlives nothing.
 
-    backend ── open · close ─────────────────────────▶ supervisor ─┬─ bwrap ── first process
-            ◀── opened · failed · died · emptied · closed ──       └─ porter ── bash …
+    backend ── open · close ──────────────────────▶ supervisor ─┬─ bwrap ── first process
+            ◀── opened · failed · emptied · closed ──           └─ nursery ── porter ── bash …
+
+Where the same kind of sandbox is asked for again and again, the next one is put together before it is asked for. It has
+seen nobody's commands, and is thrown away when another kind is wanted.
 
 It has a mount namespace of its own, so that no mount is ever seen outside and all are gone when it dies; it ends when
 the backend hangs up, and every sandbox with it. As an ordinary user it first makes itself a user namespace in which it
 is root.
 
-It imports only the standard library and its neighbours here, and as little of that as it can: every porter is a fork of
-it.
+It imports only the standard library and its neighbours here, and as little of that as it can: the nursery, and every
+porter with it, is a fork of it.
 """
 
 from __future__ import annotations
@@ -23,27 +26,33 @@ import socket
 import sys
 from contextlib import suppress
 
-from reward_kit.sandbox.bubblewrap import bubblewrap_command
-from reward_kit.sandbox.cgroups import Hierarchy, ProcessGroup
+from reward_kit.sandbox.bubblewrap import Launcher
+from reward_kit.sandbox.cgroups import Hierarchy
 from reward_kit.sandbox.disk_use import disk_bytes
 from reward_kit.sandbox.entering import only_keep_open
-from reward_kit.sandbox.first_process import first_command, first_program
-from reward_kit.sandbox.overlay import MountedRoot
-from reward_kit.sandbox.spare import Kit, Spare
+from reward_kit.sandbox.nursery import Nursery
+from reward_kit.sandbox.overlay import remove_home
 from reward_kit.sandbox.supervised import SupervisedSandbox
-from reward_kit.sandbox.syscalls import CLONE_NEWNS, CLONE_NEWUSER, become_subreaper, mount, umount, unshare
+from reward_kit.sandbox.syscalls import (
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    MS_REC,
+    MS_SLAVE,
+    become_subreaper,
+    mount,
+    umount,
+    unshare,
+)
 from reward_kit.sandbox.wire import Inbox, send
+from reward_kit.sandbox.workshop import Workshop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from reward_kit.sandbox.overlay import Lowers
-
 __all__ = ["Supervisor", "main"]
 
-_MS_REC, _MS_SLAVE = 0x4000, 1 << 19
 _END_MILLISECONDS = 5000.0
 _USELESS = frozenset(
     {
@@ -61,28 +70,20 @@ class Supervisor:
 
     def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
         """Take the backend's end of the conversation, and what it found out about this machine."""
-        self._as_root: bool = settings["as_root"]
-        first = first_program()
-        self._kit = Kit(
-            command=bubblewrap_command(settings["bubblewrap"], first_command(program=first is not None)),
-            first=first,
-            seccomp=bytes.fromhex(settings["seccomp"]) or None,
-            pins=[],
-        )
-        self._hierarchy: Hierarchy | None = None
-        if settings["hierarchy"]:
-            self._hierarchy, pins = Hierarchy(*settings["hierarchy"]).pinned()
-            self._kit.pins.extend(pins)
+        seccomp = bytes.fromhex(settings["seccomp"]) or None
+        self.launcher = Launcher(settings["bubblewrap"], seccomp)
+        self.workshop = Workshop(settings["state"], as_root=settings["as_root"])
+        hierarchy, pins = Hierarchy(*settings["hierarchy"]).pinned() if settings["hierarchy"] else (None, [])
+        name = f"{os.path.basename(settings['state'])}-{os.getpid()}"
+        names = (f"{name}-{number}" for number in itertools.count())
+        self._nursery = Nursery(hierarchy, pins, names, seccomp)
         self._channel = channel
         self._inbox = Inbox(channel)
-        self._sandboxes: dict[int, SupervisedSandbox] = {}
-        self._children: dict[int, Callable[[], None]] = {}
-        name = f"{os.path.basename(settings['state'])}-{os.getpid()}"
-        self._group_names = (f"{name}-{number}" for number in itertools.count())
-        self._homes = (f"{settings['state']}/{os.getpid()}-{number}" for number in itertools.count())
-        self._spare: Spare | None = None
-        self._spare_root: MountedRoot | None = None
-        self._lowers: Lowers = []
+        self._sandboxes: set[SupervisedSandbox] = set()
+        self._given: dict[int, SupervisedSandbox] = {}
+        self._ahead: SupervisedSandbox | None = None
+        self._kind: dict[str, Any] = {}
+        self._is_kind_wanted = False
         self._poll = select.poll()
         self._ready: dict[int, Callable[[], None]] = {}
         self._running = True
@@ -105,44 +106,49 @@ class Supervisor:
         with suppress(BrokenPipeError, ConnectionResetError):
             send(self._channel, message)
 
-    def adopt(self, process: int, ended: Callable[[], None]) -> None:
-        """Call `ended` when this child is no more."""
-        self._children[process] = ended
-
     def drop(self, sandbox: SupervisedSandbox) -> None:
-        """A sandbox has closed."""
-        self._sandboxes.pop(sandbox.key, None)
+        """A sandbox has closed. The files of one that nobody has asked for are nobody else's business."""
+        self._sandboxes.discard(sandbox)
+        self._given.pop(sandbox.key, None)
+        if not sandbox.key and sandbox.home:
+            remove_home(sandbox.home)
 
     # ── the loop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def serve(self) -> None:
         """Answer until the backend hangs up, then end everything."""
-        woken, wake = os.pipe()
-        os.set_blocking(woken, False)
-        os.set_blocking(wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self.watch(woken, lambda: self._reap(woken))
+        # The kernel buries, also those whom we adopt: no pid namespace ends before all in it are buried.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        self.watch(self._nursery.start(), self._from_nursery)
         self.watch(self._channel.fileno(), self._requests)
         while self._running:
             self._get_ahead()
             self._turn(None)
-        self._dismiss_spares()
-        for sandbox in list(self._sandboxes.values()):
+        self.forget(self._nursery.detach())
+        self._nursery.close()
+        for sandbox in list(self._sandboxes):
             sandbox.close()
         while self._sandboxes and self._turn(_END_MILLISECONDS):
             pass
 
     def _turn(self, milliseconds: float | None) -> bool:
-        events = self._poll.poll(milliseconds)
-        for descriptor, _ in events:
-            if work := self._ready.get(descriptor):
+        """Do what there is to do. A descriptor may be closed meanwhile, and its number mean another one."""
+        events = [(descriptor, self._ready[descriptor]) for descriptor, _ in self._poll.poll(milliseconds)]
+        for descriptor, work in events:
+            if self._ready.get(descriptor) is work:
                 work()
         return bool(events)
 
+    def _from_nursery(self) -> None:
+        try:
+            self._nursery.receive()
+        except OSError:  # without it nothing can be done here: let the backend go to another supervisor at once
+            self._channel.shutdown(socket.SHUT_RDWR)
+            self._running = False
+
     def _requests(self) -> None:
-        self._running = self._inbox.receive()
-        if not self._running:
+        if not self._inbox.receive():
+            self._running = False
             self._poll.unregister(self._channel)
         for request, descriptors in self._inbox.messages():
             match request["do"]:
@@ -154,52 +160,48 @@ class Supervisor:
                     self._close(request["sandbox"])
 
     def _open(self, request: dict[str, Any], portal: int) -> None:
+        """`kind` is told where it is another one than the last."""
+        kind = request.get("kind", self._kind)
+        self._is_kind_wanted = kind is self._kind
+        ahead, self._ahead, self._kind = self._ahead, None, kind
+        if ahead is not None and ahead.kind is kind and not ahead.closing:
+            self._given[request["sandbox"]] = ahead
+            ahead.give_to(request["sandbox"], portal)
+            return
+        if ahead is not None:
+            ahead.close()
+        self._open_new(request["sandbox"], portal)
+
+    def _open_new(self, key: int, portal: int) -> None:
         try:
-            spare, self._spare = self._spare or self._new_spare(), None
-            sandbox = self._sandboxes[request["sandbox"]] = SupervisedSandbox(self, request, spare)
-            sandbox.open(portal)
+            sandbox = self._given[key] = self._new_sandbox()
         except OSError as error:  # no process could be started, or no group made
-            self.say({"event": "failed", "sandbox": request["sandbox"], "reason": str(error)})
-            self.say({"event": "closed", "sandbox": request["sandbox"], "home": ""})
-        finally:
             os.close(portal)
+            self.say({"event": "failed", "sandbox": key, "reason": str(error)})
+            self.say({"event": "closed", "sandbox": key, "home": ""})
+        else:
+            sandbox.give_to(key, portal)
+            sandbox.begin()
 
-    def _new_spare(self) -> Spare:
-        group = ProcessGroup(self._hierarchy, next(self._group_names)) if self._hierarchy else None
-        return Spare(group, self._kit)
-
-    def root(self, lowers: Lowers) -> MountedRoot:
-        """A fresh root of these layers: the one that was made ahead, where it is of the same."""
-        self._lowers = lowers
-        spare, self._spare_root = self._spare_root, None
-        if spare is not None and spare.lowers == lowers:
-            return spare
-        if spare is not None:
-            spare.umount()
-        return MountedRoot(next(self._homes), lowers, as_root=self._as_root)
+    def _new_sandbox(self) -> SupervisedSandbox:
+        sandbox = SupervisedSandbox(self, self._kind, self._nursery.take())
+        self._sandboxes.add(sandbox)
+        return sandbox
 
     def _get_ahead(self) -> None:
-        """Start now what the next sandbox will need; what would keep one from opening waits until none is."""
+        """Start now what the next sandbox will need, unless that would keep one from opening."""
+        if any(sandbox.opening for sandbox in self._sandboxes):
+            return
         with suppress(OSError):  # then the next one tries again, and says so
-            if self._spare is None:
-                self._spare = self._new_spare()
-            elif self._spare_root is None and self._lowers and not any(one.opening for one in self._sandboxes.values()):
-                lowers, self._lowers = self._lowers, []
-                self._spare_root = self.root(lowers)
-
-    def _dismiss_spares(self) -> None:
-        if self._spare_root is not None:
-            self._spare_root.umount()
-        if self._spare is not None:
-            self._spare.close()
-            for process in (self._spare.porter.process, self._spare.bwrap.process):
-                os.waitpid(process, 0)
-            if self._spare.group is not None:
-                self._spare.group.remove()
+            self._nursery.refill()
+            if self._is_kind_wanted and self._ahead is None:
+                self._is_kind_wanted = False  # tried once for each that was asked for
+                self._ahead = self._new_sandbox()
+                self._ahead.begin()
 
     def _measure(self, key: int, enough: int) -> None:
         """Count in a process of its own, which has our rights and does not hold us up."""
-        directories = self._sandboxes[key].uppers if key in self._sandboxes else []
+        directories = self._given[key].uppers if key in self._given else []
         result, tell = os.pipe2(os.O_CLOEXEC)
         try:
             if os.fork() == 0:
@@ -216,24 +218,15 @@ class Supervisor:
         self.say({"event": "measured", "sandbox": key, "bytes": taken})
 
     def _close(self, key: int) -> None:
-        if sandbox := self._sandboxes.get(key):
+        if sandbox := self._given.get(key):
             sandbox.close()
         else:
             self.say({"event": "closed", "sandbox": key, "home": ""})
-
-    def _reap(self, woken: int) -> None:
-        with suppress(BlockingIOError):
-            os.read(woken, 4096)
-        with suppress(ChildProcessError):
-            while process := os.waitpid(-1, os.WNOHANG)[0]:
-                if ended := self._children.pop(process, None):
-                    ended()
 
 
 def _count(directories: list[str], enough: int, tell: int) -> NoReturn:
     """In a forked child, which must never go on with its parent's work."""
     try:
-        signal.set_wakeup_fd(-1)
         only_keep_open([tell])
         os.write(tell, b"%d" % (disk_bytes(directories, enough)))
     finally:
@@ -248,16 +241,17 @@ def _isolate(as_root: bool) -> None:
         for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
-    mount("none", "/", "none", _MS_REC | _MS_SLAVE, "")
+    mount("none", "/", "none", MS_REC | MS_SLAVE, "")
 
 
-def _simplify() -> None:
+def _simplify(state: str) -> None:
     """Unmount what no sandbox needs, here only: bwrap reads the whole list of mounts again and again."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as lines:
         mounts = [line.partition(" - ") for line in lines]
     for left, _, right in reversed(mounts):
         place, kind = left.split(" ")[4], right.split(" ")[0]
-        if (kind in _USELESS or place.startswith(_USELESS_PLACES)) and place not in _NEEDED:
+        is_ours = state.startswith(f"{place}/") or place.startswith(f"{state}/")
+        if (kind in _USELESS or place.startswith(_USELESS_PLACES)) and place not in _NEEDED and not is_ours:
             with suppress(OSError):
                 umount(place)
 
@@ -273,7 +267,7 @@ def main() -> None:
         become_subreaper()
         _isolate(settings["as_root"])
         supervisor = Supervisor(channel, settings)
-        _simplify()
+        _simplify(settings["state"])
     except OSError as error:
         send(channel, {"event": "unable", "reason": str(error)})
         return

@@ -1,6 +1,6 @@
 """The few system calls a sandbox needs that Python does not offer, by ctypes; Linux only.
 
-Nothing here imports anything heavy: the supervisor, which forks for every command, stays small.
+Nothing here imports anything heavy: the supervisor, of which every porter is a fork, stays small.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ __all__ = [
     "CLONE_NEWUSER",
     "CLONE_NEWUTS",
     "CONTAINER_CAPABILITIES",
+    "MS_BIND",
+    "MS_NODEV",
+    "MS_NOEXEC",
+    "MS_NOSUID",
+    "MS_PRIVATE",
+    "MS_RDONLY",
+    "MS_REC",
+    "MS_REMOUNT",
+    "MS_SLAVE",
     "become_subreaper",
     "bound_capabilities",
     "die_with_parent",
@@ -40,6 +49,16 @@ CLONE_NEWIPC: Final = 0x0800_0000
 CLONE_NEWUSER: Final = 0x1000_0000
 CLONE_NEWPID: Final = 0x2000_0000
 CLONE_NEWNET: Final = 0x4000_0000
+
+MS_RDONLY: Final = 0x1
+MS_NOSUID: Final = 0x2
+MS_NODEV: Final = 0x4
+MS_NOEXEC: Final = 0x8
+MS_REMOUNT: Final = 0x20
+MS_BIND: Final = 0x1000
+MS_REC: Final = 0x4000
+MS_PRIVATE: Final = 0x4_0000
+MS_SLAVE: Final = 0x8_0000
 
 CONTAINER_CAPABILITIES: Final = {
     "CAP_CHOWN": 0,

@@ -18,6 +18,8 @@ __all__ = ["Inbox", "pack", "send"]
 
 _LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 16
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # `json.dumps` would make an encoder for each message
+_decode = json.JSONDecoder().decode
 _ANCILLARY_BYTES = socket.CMSG_SPACE(253 * array.array("i").itemsize)
 _CLOSE_ON_EXEC = socket.MSG_CMSG_CLOEXEC if hasattr(socket, "MSG_CMSG_CLOEXEC") else 0
 """Without it, what arrives would be open in everything a porter starts. `socket.recv_fds` does not pass it on."""
@@ -25,7 +27,7 @@ _CLOSE_ON_EXEC = socket.MSG_CMSG_CLOEXEC if hasattr(socket, "MSG_CMSG_CLOEXEC") 
 
 def pack(message: dict[str, Any], descriptors: Sequence[int] = ()) -> bytes:
     """One message as bytes. It says how many descriptors come with it."""
-    body = json.dumps({**message, "descriptors": len(descriptors)}, separators=(",", ":")).encode()
+    body = _encode({**message, "descriptors": len(descriptors)}).encode()
     return _LENGTH.pack(len(body)) + body
 
 
@@ -70,7 +72,7 @@ class Inbox:
             end = _LENGTH.size + length
             if len(self._data) < end:
                 return
-            message = json.loads(self._data[_LENGTH.size : end])
+            message = _decode(self._data[_LENGTH.size : end].decode())
             del self._data[:end]
             yield message, [self._descriptors.popleft() for _ in range(message.pop("descriptors"))]
 

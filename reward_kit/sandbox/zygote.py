@@ -57,6 +57,8 @@ class CallOutcome:
     oom_killed: bool = False
     """It died because it exceeded its memory."""
     wall_seconds: float = 0.0
+    fresh: bool = True
+    """It was the first call in its process, so that no earlier one can have brought this about."""
 
     @property
     def ok(self) -> bool:
@@ -170,6 +172,7 @@ class PythonZygote:
         *,
         isolated: bool = True,
         stop_early: bool = False,
+        most_lost: float = 1e9,
         look_after: float = 1e9,
         loose: bool = False,
         files: Mapping[str, bytes] = _NO_FILES,
@@ -182,16 +185,16 @@ class PythonZygote:
         each call on its own, and for loading. `isolated`: each call runs in a copy of the process as it was when the
         code had been loaded, and nothing of a call lasts until the next; without it they run in one process, as in an
         ordinary test file, which is cheaper, and where state that a wrong program keeps makes a later call fail.
-        `stop_early`: the first call that does not return is the last to be made. `look_after`: so is one that is made
-        when so many seconds have passed, so that the caller can look at results before more are made. `loose`: a
-        returned iterator, range or view is the list of what it gives, and a decimal or fraction a number; else these
-        are not plain data.
+        `stop_early`: the first call that does not return is the last to be made. `most_lost`: so is one that runs out
+        of time when so many seconds have been lost in that way. `look_after`: so is one that is made when so many
+        seconds have passed, so that the caller can look at results before more are made. `loose`: a returned iterator,
+        range or view is the list of what it gives, and a decimal or fraction a number; else these are not plain data.
 
         What the results should be stays here: the sandbox is never given it.
         """
         header, seconds = self._header("call", files, timeout, limits)
         header |= {"source": SOLUTION, "function": function, "isolated": isolated, "stop_early": stop_early}
-        header |= {"loose": loose, "look_after": look_after}
+        header |= {"loose": loose, "look_after": look_after, "most_lost": most_lost}
         calls = [encode(list(given)).encode() for given in arguments]
         return await self._calls(header, [_source(code, SOLUTION, files), *files.values()], calls, seconds)
 
@@ -201,6 +204,7 @@ class PythonZygote:
         inputs: Sequence[bytes],
         *,
         stop_early: bool = False,
+        most_lost: float = 1e9,
         look_after: float = 1e9,
         timeout: float | None = None,
         limits: Limits | None = None,
@@ -208,12 +212,12 @@ class PythonZygote:
         """Run `code` as a program once for each input, all in one process; what it printed is the value of an outcome.
 
         For programs that a fresh process costs more than they do. One that succeeds here would succeed in `run`. One
-        that does not may be the victim of what an earlier run left in the process or its files, unless it is the first
-        and it `raised` or `returned`: ask `run`. Exit codes other than 0 are `raised`.
+        that does not may be the victim of what an earlier run left in the process or its files, unless it is `fresh`
+        and did not die: ask `run`. Exit codes other than 0 are `raised`.
         """
         header, seconds = self._header("call", _NO_FILES, timeout, limits)
         header |= {"source": MAIN, "function": None, "isolated": False, "stop_early": stop_early}
-        header |= {"look_after": look_after}
+        header |= {"look_after": look_after, "most_lost": most_lost}
         return await self._calls(header, [_source(code, MAIN, _NO_FILES)], inputs, seconds)
 
     async def _calls(
@@ -362,7 +366,7 @@ def _call_outcomes(answer: Message, calls: int) -> list[CallOutcome]:
 
 
 def _call_outcome(row: dict[str, Any], content: bytes) -> CallOutcome:
-    facts = {"oom_killed": row["oom_killed"], "wall_seconds": row["wall_seconds"]}
+    facts = {name: row[name] for name in ("oom_killed", "wall_seconds", "fresh")}
     text = content.decode(errors="replace")
     if row["kind"] != "returned":
         return CallOutcome(row["kind"], error=text, **facts)

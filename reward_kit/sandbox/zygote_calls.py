@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from reward_kit.sandbox.zygote_cell import Cell, Forker, Part
 from reward_kit.sandbox.zygote_conversation import Conversation, Outcome
-from reward_kit.sandbox.zygote_wire import Message, pack
+from reward_kit.sandbox.zygote_wire import Message, lost, pack
 
 __all__ = ["call"]
 
@@ -41,12 +41,14 @@ def call(forker: Forker, request: Message) -> bytes:
 
 
 def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Outcome]:
-    """One outcome a call; fewer when it was asked to stop at the first that does not return, or after some time."""
+    """One outcome a call; fewer when it was asked to stop at failures, or after some time."""
     solution: Conversation | None = None
     isolated: bool = task.header["isolated"]
+    to_lose: float = task.header["most_lost"]
     began = time.monotonic()
     try:
         for number, arguments in enumerate(calls):
+            fresh = solution is None or not solution.alive
             if solution is None or not solution.alive:
                 solution = _loading(forker, task, len(calls))
                 loaded = solution.begin()
@@ -54,9 +56,11 @@ def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Out
                     yield from [_while_loading(loaded)] * (len(calls) - number)
                     return
             outcome = solution.call(arguments, isolated=isolated)
-            yield outcome
+            yield outcome._replace(fresh=fresh or isolated)
             failed = outcome.kind != "returned" and task.header["stop_early"]
-            if failed or time.monotonic() - began > task.header["look_after"]:
+            if outcome.kind == "timed_out":
+                to_lose -= lost(task.header["timeout"], outcome.wall_seconds)
+            if failed or to_lose <= 0 or time.monotonic() - began > task.header["look_after"]:
                 return
     finally:
         if solution:

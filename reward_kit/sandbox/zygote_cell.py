@@ -30,6 +30,9 @@ __all__ = ["Cell", "Ending", "Forker", "OwnerGoneError", "Part", "Patience", "Wa
 _ENTERED = b"+"
 _REPLY_BYTES = 1 << 16
 _FIRST_LOOK, _NEVER = 0.02, 3600.0
+_CORES = os.cpu_count() or 1
+_USED_TICKS = slice(11, 13)
+"""Where a process's `stat` has its time in user mode and in the kernel."""
 _CPU_COUNTED = 0.8
 """The kernel enforces its limit by ticks, and reports time more finely: the two differ on a busy machine."""
 
@@ -132,6 +135,10 @@ class Cell:
         """How long threads of its first processes were ready to run and got no processor."""
         return sum(map(_starved, self._pids))
 
+    def whole_cpu_seconds(self) -> float:
+        """CPU time that its living processes have used, all together."""
+        return max((_cpu_in(f"/proc/{pid}/root/proc") for pid in self._pids if pid > 0), default=0.0)
+
     @functools.cached_property
     def _pids(self) -> list[int]:
         rows = [Path(f"/proc/self/fdinfo/{program}").read_text().splitlines() for program in self._programs]
@@ -222,6 +229,18 @@ def _starved(pid: int) -> float:
     return total / 1e9
 
 
+def _cpu_in(proc: str) -> float:
+    """CPU time of every process that a /proc shows."""
+    ticks = 0
+    with contextlib.suppress(OSError):
+        for pid in filter(str.isdecimal, os.listdir(proc)):
+            with contextlib.suppress(OSError, ValueError):
+                # After the name, which may hold anything: the state, then the fields from the fourth on.
+                fields = Path(f"{proc}/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].split()
+                ticks += sum(map(int, fields[_USED_TICKS]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def _complaint(answer: bytes) -> str:
     """What the zygote said instead of doing it."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -230,7 +249,10 @@ def _complaint(answer: bytes) -> str:
 
 
 class Patience:
-    """How long a cell is waited for: the time it got no processor does not count, within reason."""
+    """How long a cell is waited for: the time it got no processor does not count, within reason.
+
+    It does where its own processes had them all that time.
+    """
 
     def __init__(self, cell: Cell, seconds: float) -> None:
         """From now on, `seconds` of its own."""
@@ -243,6 +265,8 @@ class Patience:
         """Whether to give up; else `deadline` is when to ask again."""
         if time.monotonic() < self.deadline:
             return False
+        if self._cell.whole_cpu_seconds() >= self._seconds * _CORES:
+            return True
         given = min(self._seconds + self._cell.starved_seconds(), longest(self._seconds))
         self.deadline = self._began + given
         return time.monotonic() >= self.deadline

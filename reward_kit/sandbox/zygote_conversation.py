@@ -38,6 +38,8 @@ class Outcome(NamedTuple):
     """The process that answers calls has ended, or must be."""
     oom_killed: bool = False
     wall_seconds: float = 0.0
+    fresh: bool = True
+    """No earlier request was made of that process."""
 
 
 _TIMED_OUT = Outcome("timed_out", final=True)

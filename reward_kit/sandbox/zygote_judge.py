@@ -12,16 +12,23 @@ import ast
 import builtins
 import contextlib
 import importlib
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator, Mapping
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from reward_kit.sandbox.zygote_frames import CHANNEL, Frames, described
+from reward_kit.sandbox.zygote_names import (
+    MODULES,
+    Names,
+    entry_name,
+    known_names,
+    obtained,
+    offer_modules,
+    tested_object,
+)
 from reward_kit.sandbox.zygote_program import new_module
-from reward_kit.sandbox.zygote_remote import CodeGoneError, Link, RemoteError, UnjudgeableError
+from reward_kit.sandbox.zygote_remote import Link, UnjudgeableError
 from reward_kit.sandbox.zygote_test_files import with_pytest, with_unittest
 from reward_kit.sandbox.zygote_wire import WORK
 
@@ -31,8 +38,6 @@ _CODE = 4
 """The descriptor on which the code under test is asked."""
 _FILE = "test_solution.py"
 _SHOWN = 500
-_MODULES = {name: name for name in (*sys.stdlib_module_names, "numpy", "pytest")} | {"np": "numpy", "pd": "pandas"}
-"""What tests call modules by."""
 
 Verdict = tuple[str, str | None]
 """The name of a test, and what was wrong; None where nothing was."""
@@ -51,15 +56,15 @@ def judge_program(tests: bytes, setup: bytes, settings: Mapping[str, Any]) -> in
 
 def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list[Verdict]:
     trees = [_parsed(test) for test in tests]
-    link = Link(_CODE, _mentioned(trees) - {settings["entry_point"]})
+    link = Link(_CODE, _mentioned(trees) - {entry_name(settings["entry_point"])})
     try:
         link.ask("load")
+        names = known_names(link.ask("names")[0])
     except BaseException as error:  # noqa: BLE001 - whatever the code raises as it is loaded
         return [("loading", f"while the code was loaded: {_told(error)}")]
-    try:
-        scene = _Scene(link, setup, settings)
-    except CodeGoneError as error:
-        return [("loading", _told(error))]
+    scene = _Scene(link, names, settings)
+    if problem := scene.set_up(setup):
+        return [("loading", f"while the tests were set up: {problem}")]
     found: list[Verdict] = []
     for number, (source, tree) in enumerate(zip(tests, trees, strict=True)):
         for verdict in scene.run(source, tree, f"test {number + 1}"):
@@ -86,85 +91,32 @@ def _mentioned(trees: list[ast.Module]) -> set[str]:
     return names | imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
-class _Code(ModuleType):
-    """The module under test, as a test file imports it."""
-
-    def __init__(self, name: str, link: Link, names: Mapping[str, Any]) -> None:
-        super().__init__(name)
-        vars(self)["_found"] = (link, names)
-        self.__all__ = [each for each in names if not each.startswith("_") and not _taken(each, names[each])]
-        self.__path__: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        link, names = vars(self)["_found"]
-        if name not in names:
-            raise AttributeError(f"the code defines no {name!r}")
-        return _obtained(link, name, names[name])
-
-
-def _missing(names: list[str]) -> Iterator[str]:
-    """The modules that are not there, with the packages that they would be in, and the one called `solution`."""
-    yield "solution"
-    for name in names:
-        parts = name.split(".")
-        if parts[0] == "solution" or importlib.util.find_spec(parts[0]) is None:
-            yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
-
-
-def _taken(name: str, kind: Any) -> bool:
-    """Whether a name has a meaning for tests that the code must not change for them unless they ask for it by name."""
-    return hasattr(builtins, name) or (kind[:1] == ["object"] and name in _MODULES)
-
-
-def _obtained(link: Link, name: str, kind: Any) -> Any:
-    """What the code calls `name`, as far as it can be had here."""
-    match kind:
-        case ["exception", list(ancestors)]:
-            return _exception(link, name, [str(each) for each in ancestors])
-        case ["module", str(path)] if importlib.util.find_spec(path.partition(".")[0]):
-            return importlib.import_module(path)  # the interpreter's own, not what the code made of it
-    return link.ask("get", [["h", 0], ["v", name]])[0]
-
-
-def _exception(link: Link, name: str, ancestors: list[str]) -> type[BaseException]:
-    """A class of our own that stands for one of the code's exceptions; its built-in parents catch it too."""
-    for ancestor in reversed(ancestors[:-1]):  # the last is `object`
-        native = getattr(builtins, ancestor, None)
-        if isinstance(native, type) and issubclass(native, BaseException):
-            parent: type[BaseException] = native
-        elif ancestor not in link.exceptions:
-            base = parent if issubclass(parent, Exception) else RemoteError
-            link.exceptions[ancestor] = parent = type(ancestor, (base,), {})
-        else:
-            parent = link.exceptions[ancestor]
-    return link.exceptions.get(name) or link.exceptions.get(ancestors[0], parent)
-
-
 class _Scene:
     """Where tests run: the names they find, and the code behind them."""
 
-    def __init__(self, link: Link, setup: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, link: Link, names: Names, settings: Mapping[str, Any]) -> None:
         self._link = link
+        self._names = names
         self._entry_point: str | None = settings["entry_point"]
-        names, _ = link.ask("names")
-        self._names: dict[str, Any] = names if isinstance(names, dict) else {}
-        for name in _missing(settings["modules"]):
-            sys.modules[name] = _Code(name, link, self._names)
+        offer_modules(link, names, settings["modules"])
         self._home = new_module("tests_of_solution", f"{WORK}/{_FILE}")
-        for name, kind in self._names.items():
+        for name, kind in names.items():
             if kind[:1] == ["exception"]:
-                _obtained(link, name, kind)
-        self._set_up(setup)
+                obtained(link, name, kind)
 
-    def _set_up(self, setup: str) -> None:
-        try:
-            exec(compile(setup, "<set-up>", "exec", dont_inherit=True), vars(self._home))
-        except Exception as error:  # noqa: BLE001 - foreign code
-            raise UnjudgeableError(f"the set-up of the tests failed: {_told(error)}") from None
+    def set_up(self, setup: str) -> str | None:
+        """Run what comes before the tests; what was wrong with the code, where the set-up uses it."""
+        used = self._link.used
+        error = self._attempt(lambda: exec(compile(setup, "<set-up>", "exec", dont_inherit=True), vars(self._home)))
+        if error is not None and self._link.used == used:
+            raise UnjudgeableError(f"the set-up of the tests failed: {error}")
+        return error
 
     def run(self, source: str, tree: ast.Module, name: str) -> Iterator[Verdict]:
         """Run one piece of source; a verdict for each test in it."""
-        self._provide(tree)
+        if error := self._attempt(lambda: self._provide(tree)):
+            yield name, error
+            return
         if _wants_pytest(tree):
             yield from with_pytest(source, _FILE)
             return
@@ -185,16 +137,12 @@ class _Scene:
         """The tests that the source defined and did not run by itself."""
         check = new.get("check")
         if isinstance(check, FunctionType) and self._entry_point:
-            yield "check", self._attempt(lambda: check(self._candidate()))
+            entry_point = self._entry_point
+            yield "check", self._attempt(lambda: check(tested_object(self._link, self._names, entry_point)))
         for key, value in list(new.items()):
             if key.startswith("test") and isinstance(value, FunctionType):
                 yield key, self._attempt(value)
         yield from with_unittest(new)
-
-    def _candidate(self) -> Any:
-        if self._entry_point not in self._names:
-            raise NameError(f"the code defines no {self._entry_point!r}")
-        return _obtained(self._link, self._entry_point, self._names[self._entry_point])
 
     def _attempt(self, test: Any) -> str | None:
         """What was wrong with one test."""
@@ -210,15 +158,17 @@ class _Scene:
         """Let the test find what it uses and does not define: never a built-in, nor what the set-up has defined."""
         bound = _bound(tree)
         place = vars(self._home)
-        for name in _mentioned([tree]):
-            if name not in self._names or name in bound or hasattr(builtins, name):
+        for name in _mentioned([tree]) - bound:
+            if hasattr(builtins, name):
                 continue
-            if name in _MODULES and name not in _called(tree):
+            if name not in self._names:
+                if self._entry_point and name == entry_name(self._entry_point):
+                    place[name] = tested_object(self._link, self._names, self._entry_point)
+            elif name in MODULES and name not in _called(tree):
                 with contextlib.suppress(ImportError):  # a module that the test forgot to import, and nobody's own
-                    place[name] = importlib.import_module(_MODULES[name])
-                continue
-            if name == self._entry_point or name not in place:
-                place[name] = _obtained(self._link, name, self._names[name])
+                    place[name] = importlib.import_module(MODULES[name])
+            elif name == self._entry_point or name not in place:
+                place[name] = obtained(self._link, name, self._names[name])
 
 
 def _called(tree: ast.Module) -> set[str]:

@@ -12,6 +12,8 @@ import socket
 import struct
 from typing import Final
 
+from reward_kit.sandbox.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
+
 __all__ = [
     "MS_BIND",
     "MS_NODEV",
@@ -29,14 +31,6 @@ __all__ = [
     "set_hostname",
     "spawn_init",
 ]
-
-MS_RDONLY: Final = 0x1
-MS_NOSUID: Final = 0x2
-MS_NODEV: Final = 0x4
-MS_NOEXEC: Final = 0x8
-MS_BIND: Final = 0x1000
-MS_REC: Final = 0x4000
-MS_PRIVATE: Final = 0x4_0000
 
 _CLONE_VM: Final = 0x100
 _CLONE_FILES: Final = 0x400

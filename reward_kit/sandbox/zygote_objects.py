@@ -70,7 +70,8 @@ class _Objects:
 
     def _result(self, function: Callable[..., Any], arguments: list[Any], named: dict[str, Any]) -> _Answer:
         given = [self._taken(argument) for argument in arguments]
-        before = {place: encode(value) for place, value in enumerate(given) if isinstance(value, _MUTABLE)}
+        plain = [place for place, (kind, _) in enumerate(arguments) if kind == "v"]
+        before = {place: encode(given[place]) for place in plain if isinstance(given[place], _MUTABLE)}
         result = function(*given, **{name: self._taken(argument) for name, argument in named.items()})
         answer = self._given(result)
         if answer[0] == "v":
@@ -78,15 +79,23 @@ class _Objects:
         return answer
 
     def _taken(self, argument: list[Any]) -> Any:
-        kind, value = argument
-        return value if kind == "v" else self._known[value]
+        match argument:
+            case ["v", value]:
+                return value
+            case ["list", parts]:
+                return [self._taken(part) for part in parts]
+            case ["tuple", parts]:
+                return tuple(self._taken(part) for part in parts)
+            case ["dict", pairs]:
+                return {self._taken(key): self._taken(value) for key, value in pairs}
+        return self._known[argument[1]]
 
     def _given(self, value: Any) -> _Answer:
         try:
             encode(value)
         except TypeError:
             self._known.append(value)
-            facts = {"callable": callable(value), "class": isinstance(value, type), "type": type(value).__name__}
+            facts = {"class": isinstance(value, type), "type": type(value).__name__}
             return ["h", len(self._known) - 1, facts]
         return ["v", value]
 

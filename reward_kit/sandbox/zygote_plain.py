@@ -4,6 +4,7 @@
     (1, 2)                  {"tuple": [1, 2]}          {1: "a"}    {"dict": [[1, "a"]]}
     {1, 2}                  {"set": [1, 2]}            b"\\xff"     {"bytes": "ff"}
     1 + 2j                  {"complex": [1.0, 2.0]}    10**5000    {"int": "0x…"}
+    Fraction(1, 2)          {"fraction": [1, 2]}       decimals, dates and times by their text, deques as lists
 
 Only built-in types come out, however clever a subclass went in: an `int` that claims to equal everything is written as
 the number it holds. Reading text from a hostile writer is safe: it is a `ValueError`, or plain data, in bounded time.
@@ -12,8 +13,9 @@ Standard library only.
 
 from __future__ import annotations
 
+import datetime as dates
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +29,8 @@ _SMALL_INT = 1 << 63
 _CROWD = 64
 _LISTED = (Iterator, range, deque, KeysView, ValuesView, ItemsView)
 _NUMBERS = (Decimal, Fraction)
+_DIGITS, _BITS = 1000, 4096
+"""What a decimal or a fraction may have: calculating with more could take for ever."""
 _dump = json.JSONEncoder(separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
 
@@ -49,7 +53,7 @@ def decode(text: str) -> Any:
     """The data of such a text; a `ValueError` when it is not one."""
     try:
         return _read(_load(text))
-    except (RecursionError, TypeError, KeyError, AttributeError) as error:
+    except (RecursionError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"this is not plain data: {error}") from error
 
 
@@ -111,6 +115,10 @@ def _write_set(value: Any, depth: int, careful: bool) -> object:
     return {kind.__name__: _items(kind.__iter__(value), depth, careful)}
 
 
+def _write_fraction(value: Any, depth: int, careful: bool) -> object:
+    return {"fraction": _items([value.numerator, value.denominator], depth, careful)}
+
+
 _Write = Callable[[Any, int, bool], object]
 _WRITERS: tuple[tuple[type | tuple[type, ...], _Write], ...] = (
     (int, _write_int),
@@ -121,6 +129,13 @@ _WRITERS: tuple[tuple[type | tuple[type, ...], _Write], ...] = (
     ((set, frozenset), _write_set),
     ((bytes, bytearray), lambda value, *_: {"bytes": bytes(memoryview(value)).hex()}),
     (complex, lambda value, *_: {"complex": [complex.real.__get__(value), complex.imag.__get__(value)]}),
+    (Decimal, lambda value, *_: {"decimal": Decimal.__str__(value)}),
+    (Fraction, _write_fraction),
+    (deque, lambda value, depth, careful: {"deque": _items(deque.__iter__(value), depth, careful)}),
+    (dates.datetime, lambda value, *_: {"datetime": dates.datetime.isoformat(value)}),
+    (dates.date, lambda value, *_: {"date": dates.date.isoformat(value)}),
+    (dates.time, lambda value, *_: {"time": dates.time.isoformat(value)}),
+    (dates.timedelta, lambda value, *_: {"timedelta": [value.days, value.seconds, value.microseconds]}),
 )
 
 
@@ -143,9 +158,23 @@ def _read_dict(pairs: Any) -> dict[Any, Any]:
 
 def _spread(values: list[Any]) -> list[Any]:
     """The values, unless so many share a hash that building a set of them would take for ever."""
-    if len(values) > _CROWD and len({hash(value) for value in values}) < len(values) // 2:
+    if len(values) > _CROWD and max(Counter(map(hash, values)).values()) > _CROWD:
         raise ValueError("too many of a set's members have the same hash")
     return values
+
+
+def _read_decimal(text: str) -> Decimal:
+    number = Decimal(text)
+    if len(text) > _DIGITS or not number.is_finite() or abs(number.adjusted()) > _DIGITS:
+        raise ValueError("a decimal without end, or of too many digits")
+    return number
+
+
+def _read_fraction(parts: list[Any]) -> Fraction:
+    above, below = map(_read, parts)
+    if not (type(above) is type(below) is int and max(above.bit_length(), below.bit_length()) <= _BITS):
+        raise ValueError("a fraction of too many digits")
+    return Fraction(above, below)
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
@@ -156,4 +185,11 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "frozenset": lambda items: frozenset(_spread([_read(item) for item in items])),
     "bytes": bytes.fromhex,
     "complex": lambda parts: complex(*map(float, parts)),
+    "decimal": _read_decimal,
+    "fraction": _read_fraction,
+    "deque": lambda items: deque([_read(item) for item in items]),
+    "datetime": dates.datetime.fromisoformat,
+    "date": dates.date.fromisoformat,
+    "time": dates.time.fromisoformat,
+    "timedelta": lambda parts: dates.timedelta(*map(int, parts)),
 }

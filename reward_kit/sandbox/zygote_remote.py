@@ -5,7 +5,9 @@ attribute) is answered there; what tests decide by is decided here, so that no a
 
 - plain values arrive as built-in types, whatever class they had there;
 - an object is never equal to a plain value, nor near, above or below one; the code is not asked;
-- two objects are compared by the code where the test itself names their class, which is then what it tests.
+- two objects are compared by the code where the test itself names their class, which is then what it tests;
+- what comes of an object and a plain value is plain only where the test made the object from a class of the code: one
+  that a function returned could be made to fit (`abs(f(x) - 3)`, which any object can answer with 0).
 
 Standard library only.
 """
@@ -25,6 +27,8 @@ __all__ = ["CodeGoneError", "Link", "Remote", "RemoteError", "UnjudgeableError"]
 
 
 _T = TypeVar("_T")
+_TOLD_FACTS = ("class", "type")
+"""What the code says of an object; all else that is known of one is found out here."""
 
 
 class CodeGoneError(Exception):
@@ -46,11 +50,14 @@ class Link:
         """By a socket; the test itself names the classes `familiar`."""
         self._frames = Frames(descriptor)
         self._familiar = familiar
+        self.used = 0
+        """How often tests have turned to the code."""
         self.exceptions: dict[str, type[BaseException]] = {}
         """Exceptions of the code under test that a test program can catch, by name."""
 
     def ask(self, *request: Any) -> Any:
         """Have something done, and take what came of it: a value, a `Remote`, or an exception raised here."""
+        self.used += 1
         nonce = os.urandom(NONCE_BYTES)
         self._frames.send(nonce, encode(list(request)).encode())
         answer = self._answer_to(nonce)
@@ -58,8 +65,11 @@ class Link:
         if kind == "v":
             return rest[0], rest[1]
         if kind == "h":
-            return Remote(self, rest[0], rest[1]), {}
-        raise self._exception(*rest)
+            return Remote(self, rest[0], {fact: rest[1].get(fact) for fact in _TOLD_FACTS}), {}
+        error = self._exception(*rest)
+        if isinstance(error, StopIteration) and request[0] != "next":
+            raise RuntimeError("the code raised StopIteration")  # which would only end a loop of the test
+        raise error
 
     def operate(self, name: str, *values: Any) -> Any:
         """Have an operation done with these."""
@@ -76,8 +86,16 @@ class Link:
         try:
             encode(value)
         except TypeError as error:
-            raise UnjudgeableError(f"the test hands over something that is not plain data: {error}") from None
+            return self._sent_parts(value, error)
         return ["v", value]
+
+    def _sent_parts(self, value: Any, error: TypeError) -> list[Any]:
+        """What holds objects of the code."""
+        if isinstance(value, (list, tuple)):
+            return ["tuple" if isinstance(value, tuple) else "list", [self.sent(item) for item in value]]
+        if isinstance(value, dict):
+            return ["dict", [[self.sent(key), self.sent(item)] for key, item in value.items()]]
+        raise UnjudgeableError(f"the test hands over something that is not plain data: {error}")
 
     def _answer_to(self, nonce: bytes) -> list[Any]:
         while True:
@@ -132,7 +150,7 @@ class Remote:
         )
         for place, now in changed.items():
             _become(arguments[place], now)
-        if isinstance(value, Remote) and facts_of(self).get("class"):
+        if isinstance(value, Remote) and facts_of(self).get("class") and _names_a_class(facts_of(self).get("name")):
             facts_of(value)["constructed"] = True
         return value
 
@@ -149,7 +167,7 @@ class Remote:
 
     def __iter__(self) -> Iterator[Any]:
         link = link_of(self)
-        iterator = link.operate("iter", self)
+        iterator = _told(self, "iter")
         while True:
             try:
                 yield link.operate("next", iterator)
@@ -157,28 +175,28 @@ class Remote:
                 return
 
     def __next__(self) -> Any:
-        return link_of(self).operate("next", self)
+        return _told(self, "next")
 
     def __bool__(self) -> bool:
-        return link_of(self).operate("bool", self) is True
+        return _told(self, "bool") is True
 
     def __len__(self) -> int:
-        return _exactly(int, link_of(self).operate("len", self))
+        return _exactly(int, _told(self, "len"))
 
     def __str__(self) -> str:
-        return _exactly(str, link_of(self).operate("str", self))
+        return _exactly(str, _told(self, "str"))
 
     def __repr__(self) -> str:
         return _exactly(str, link_of(self).operate("repr", self))
 
     def __int__(self) -> int:
-        return _exactly(int, link_of(self).operate("int", self))
+        return _exactly(int, _told(self, "int"))
 
     def __float__(self) -> float:
-        return _exactly(float, link_of(self).operate("float", self))
+        return _exactly(float, _told(self, "float"))
 
     def __getitem__(self, key: Any) -> Any:
-        return link_of(self).operate("getitem", self, key)
+        return _told(self, "getitem", key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         link_of(self).operate("setitem", self, key, value)
@@ -219,7 +237,14 @@ def _calculating(name: str) -> Callable[[Remote, Any], Any]:
         if not link_of(self).familiar(self):
             return NotImplemented
         result = link_of(self).operate(name, self, other)
-        return result if isinstance(result, Remote) or isinstance(other, Remote) else NotImplemented
+        if not isinstance(result, Remote):
+            return result if isinstance(other, Remote) else NotImplemented
+        facts = [facts_of(each) for each in (self, other) if isinstance(each, Remote)]
+        if not isinstance(other, Remote) and not facts[0].get("constructed"):
+            facts_of(result)["fitted"] = True
+        for fact in ("constructed", "fitted"):
+            facts_of(result)[fact] = facts_of(result).get(fact) or any(each.get(fact) for each in facts)
+        return result
 
     return calculate
 
@@ -246,6 +271,18 @@ def facts_of(remote: Remote) -> dict[str, Any]:
     """What is known of it."""
     facts: dict[str, Any] = object.__getattribute__(remote, "_reward_kit_facts")
     return facts
+
+
+def _names_a_class(name: Any) -> bool:
+    """Whether a test that calls this means to make an object, by the way that classes are written."""
+    return isinstance(name, str) and name.lstrip("_")[:1].isupper()
+
+
+def _told(remote: Remote, operation: str, *values: Any) -> Any:
+    """A plain fact about an object, as the code tells it; never about one that may have been made to fit."""
+    if facts_of(remote).get("fitted"):
+        raise TypeError("what comes of an object that the code returned and a plain value is not plain")
+    return link_of(remote).operate(operation, remote, *values)
 
 
 def _comparable(one: Remote, other: Any) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "WORK",
     "Message",
     "longest",
+    "lost",
     "pack",
     "receive",
     "sizes",
@@ -47,6 +48,12 @@ SOLUTION = "solution.py"
 def longest(seconds: float) -> float:
     """How long something that may take `seconds` is waited for at most, where the machine is too busy to run it."""
     return 8 * seconds + 20
+
+
+def lost(seconds: float, wall: float) -> float:
+    """What something that ran out of its `seconds` counts for, where it took `wall`: more only where that was far more,
+    as where its own processes kept it from running."""
+    return max(seconds, wall / 2)
 
 
 class Message(NamedTuple):

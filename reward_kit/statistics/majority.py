@@ -37,16 +37,17 @@ def win_chances(counts: tuple[int, ...], k: int) -> tuple[float, ...]:
     by_size = {
         size: _win_chance(size, [*counts[: (at := counts.index(size))], *counts[at + 1 :]], k) for size in {*counts}
     }
-    return tuple(by_size[size] / comb(n, k) for size in counts)
+    return tuple(by_size[size] for size in counts)
 
 
 def _win_chance(size: int, others: list[int], k: int) -> float:
-    """The number of draws of k in which a group of `size` wins, each tie counted as its share."""
-    won = 0.0
+    """The share of draws of k in which a group of `size` wins, each tie counted as its share."""
+    won = [0] * (len(others) + 1)
     for votes in range(1, min(size, k) + 1):
         for tied, ways in enumerate(_ways_to_lose(others, k - votes, votes)):
-            won += comb(size, votes) * ways / (tied + 1)
-    return won
+            won[tied] += comb(size, votes) * ways
+    every = comb(size + sum(others), k)  # which may be too large for a float: only whole numbers are divided
+    return fsum(draws / ((tied + 1) * every) for tied, draws in enumerate(won))
 
 
 def _ways_to_lose(others: list[int], drawn: int, limit: int) -> list[int]:

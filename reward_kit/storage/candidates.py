@@ -15,6 +15,7 @@ import orjson
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import RESULTS
+from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.digest_map import DigestMap, digest64
 from reward_kit.utils.reasoning import split_reasoning
 
@@ -71,10 +72,10 @@ def read_queries(source: Path, *, threshold: float | None = None) -> Iterator[Qu
         results = source / RESULTS
         if not results.exists():
             raise ConfigError(f"{str(source)!r} holds no {RESULTS}. Name the output directory of a run that judged.")
-        return _together(_journal_rows(results, _thresholds(source, threshold)), source)
+        return _together(_journal_rows(results, thresholds_of(source, threshold)), source)
     if source.suffix.lower() in (".parquet", ".pq"):
         return _together(_parquet_rows(source, threshold), source)
-    return _together(_journal_rows(source, _thresholds(source.parent, threshold)), source)
+    return _together(_journal_rows(source, thresholds_of(source.parent, threshold)), source)
 
 
 def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
@@ -93,27 +94,11 @@ def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
 
 # ── journals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_Threshold = Callable[[str | None], float]
 
-
-def _thresholds(directory: Path, given: float | None) -> _Threshold:
-    """The score that verifies an answer: the one given, else what the run's own config says."""
-    import yaml  # here, because only this needs it
-
-    try:
-        config = yaml.safe_load((directory / "config.yaml").read_bytes()) if given is None else {}
-    except (OSError, yaml.YAMLError):
-        config = {}
-    reward = config.get("reward", {}) if isinstance(config, dict) else {}
-    usual = float(reward.get("pass_threshold", 1.0)) if given is None else given
-    named = {split: float(part.get("pass_threshold", usual)) for split, part in reward.get("by_split", {}).items()}
-    return lambda split: named.get(split or "", usual)
-
-
-def _journal_rows(path: Path, threshold: _Threshold) -> Iterator[_Row]:
+def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
     with Journal(path, read_only=True) as journal:
         for line in map(orjson.loads, journal.in_order()):
-            yield _VOCABULARIES[_vocabulary_of(line)](line, threshold)
+            yield _VOCABULARIES[_vocabulary_of(line)](line, thresholds)
 
 
 def _vocabulary_of(line: Mapping[str, Any]) -> str:
@@ -122,24 +107,24 @@ def _vocabulary_of(line: Mapping[str, Any]) -> str:
     return "run" if "user_query" in line else "best-of-n"
 
 
-def _from_run(line: dict[str, Any], threshold: _Threshold) -> _Row:
+def _from_run(line: dict[str, Any], thresholds: Thresholds) -> _Row:
     prompt, turns = _split_off_answer(line["messages"])
     truth = line["ground_truth_for_eval"]
     query = Query(line["id"], line["split"], prompt, None, _text(truth), [])
     score = line["evaluation_score"]
-    return _Row(query, _candidate(line["response_index"], turns, score, _verified(score, threshold(query.split))))
+    return _Row(query, _candidate(line["response_index"], turns, score, _verified(score, thresholds.of(query.split))))
 
 
-def _from_experiment(line: dict[str, Any], threshold: _Threshold) -> _Row:
+def _from_experiment(line: dict[str, Any], thresholds: Thresholds) -> _Row:
     score = line["evaluation_score"]
     columns = {
         **line, "query_id": line["id"], "candidate_idx": line["response_index"], "score": score,
-        "is_verified": _verified(score, threshold(line["split"])),
+        "is_verified": _verified(score, thresholds.of(line["split"])),
     }  # fmt: skip
     return _from_columns(columns, None)
 
 
-def _from_shell(line: dict[str, Any], _: _Threshold) -> _Row:
+def _from_shell(line: dict[str, Any], _: Thresholds) -> _Row:
     query = Query(line["id"], None, [{"role": "user", "content": line["task"]}], None, line["success_condition"], [])
     command, verdict = line["generated_command"], line["overall_success"]
     turns = [] if command is None else [{"role": "assistant", "content": command}]
@@ -147,7 +132,7 @@ def _from_shell(line: dict[str, Any], _: _Threshold) -> _Row:
     return _Row(query, Candidate(line["response_index"], turns, None, score, verdict))
 
 
-_VOCABULARIES: dict[str, Callable[[dict[str, Any], _Threshold], _Row]] = {
+_VOCABULARIES: dict[str, Callable[[dict[str, Any], Thresholds], _Row]] = {
     "run": _from_run,
     "best-of-n": _from_experiment,
     "shell": _from_shell,

@@ -33,6 +33,7 @@ _STATUS_CODES = {b"ok": 0, b"failed": 1, b"retry": 2}
 _STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
 _STATUS_BITS = 2
 _CONTENT_MASK = (1 << 63) - 1
+_COPIED_AT_ONCE = 1 << 20
 _OPENING = b'{"schema":'
 _HEAD = re.compile(
     rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*"),"response_index":(\d+),"position":(\d+),'
@@ -212,7 +213,15 @@ class Journal:
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
-        os.fsync(self._descriptor)
+        if self.read_only:
+            return
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StorageError(
+                f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). "
+                "See to the disk, then run the same command again."
+            ) from error
 
     def index(self) -> JournalIndex:
         """Read the heads of all lines."""
@@ -246,7 +255,7 @@ class Journal:
         replacement = self.path.with_name(self.path.name + ".compacting")
         try:
             with replacement.open("wb") as file:
-                file.writelines(self._placed(order))
+                file.writelines(self._rewritten(order))
                 file.flush()
                 os.fsync(file.fileno())
             replacement.replace(self.path)
@@ -263,10 +272,11 @@ class Journal:
     def close(self) -> None:
         """Put everything on the disk and let go of the file."""
         if self._descriptor >= 0:
-            if not self.read_only:
-                os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            try:
+                self.sync()
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = -1
 
     def _reopen(self) -> None:
         os.close(self._descriptor)
@@ -318,6 +328,15 @@ class Journal:
         if isinstance(order, WrittenOrder):
             return map(self.line_at, order.offsets())
         return (_moved_to(position, self.line_at(offset)) for position, offset in order.places())
+
+    def _rewritten(self, order: WrittenOrder | ScannedOrder) -> Iterator[bytes]:
+        """The same, as pieces of any length: lines that stay neighbours are copied together."""
+        if not isinstance(order, WrittenOrder):
+            yield from self._placed(order)
+            return
+        for begin, end in order.spans():
+            for start in range(begin, end, _COPIED_AT_ONCE):
+                yield os.pread(self._descriptor, min(_COPIED_AT_ONCE, end - start), start)
 
     def lines(self) -> Iterator[bytes]:
         """Every whole line as it stands in the file: one a key, in dataset order, where a finished run left it."""

@@ -49,11 +49,29 @@ class WrittenOrder:
 
     def offsets(self) -> Iterator[int]:
         """Where the lines to keep begin, in order: the last line of each key."""
-        begins = accumulate(self._lengths, initial=0)
+        begins = array("Q", accumulate(self._lengths, initial=0))
+        return (begins[number] for number in self._numbers())
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """The same as spans of the file, each from its first byte to behind its last: neighbours stay together."""
+        begins = array("Q", accumulate(self._lengths, initial=0))
+        first = behind = -1
+        for number in self._numbers():
+            if number != behind:
+                if behind > 0:
+                    yield begins[first], begins[behind]
+                first = number
+            behind = number + 1
+        if behind > 0:
+            yield begins[first], begins[behind]
+
+    def _numbers(self) -> Iterator[int]:
+        """The lines to keep, in order, by their number in the file."""
+        numbers = range(len(self._positions))
         if _slots_are_worth_it(self._positions, self._indexes):
-            return (offset for _, offset in _by_slots(self._positions, self._indexes, begins))
-        columns = zip(self._positions, self._indexes, begins, strict=False)  # the last begin is the file's end
-        last = {(position, index): offset for position, index, offset in columns}
+            return (number for _, number in _by_slots(self._positions, self._indexes, numbers))
+        columns = zip(self._positions, self._indexes, numbers, strict=True)
+        last = {(position, index): number for position, index, number in columns}
         return (last[place] for place in sorted(last))
 
 
@@ -110,9 +128,10 @@ def _slots_are_worth_it(positions: array[int], indexes: array[int]) -> bool:
     return bool(positions) and (max(positions) + 1) * (max(indexes) + 1) <= _MOST_SLOTS_A_LINE * len(positions)
 
 
-def _by_slots(positions: array[int], indexes: array[int], offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _by_slots(positions: array[int], indexes: array[int], values: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The position and the last value of each place, in order."""
     width = max(indexes) + 1
     slots = array("Q", bytes(8 * (max(positions) + 1) * width))
-    for position, index, offset in zip(positions, indexes, offsets, strict=False):
-        slots[position * width + index] = offset + 1
+    for position, index, value in zip(positions, indexes, values, strict=True):
+        slots[position * width + index] = value + 1
     return ((number // width, slot - 1) for number, slot in enumerate(slots) if slot)

@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ import orjson
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.storage.journal import Journal
+from reward_kit.utils.git_revision import GitRevision
 
 __all__ = ["RunDirectory", "digest_of"]
 
@@ -33,6 +33,9 @@ ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
 OWN_FILES = (ROLLOUTS, RESULTS, "config.yaml", "manifest.json", "summary.json", ".lock")
 """The files a run lives on."""
+
+_PATIENCE_WITH_GIT = 5.0
+"""Seconds that the end of a phase waits for git, where it has not answered by then."""
 
 
 def digest_of(value: object) -> str:
@@ -49,6 +52,7 @@ class RunDirectory:
         self.path = path
         self._lock: int | None = None
         self._manifest: dict[str, Any] = {}
+        self._revision: GitRevision | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -65,9 +69,14 @@ class RunDirectory:
         except StorageError:
             self.__exit__()
             raise
+        if self.made_by.get("git") is None:
+            self._revision = GitRevision()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._revision is not None:
+            self._revision.close()
+            self._revision = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -157,6 +166,8 @@ class RunDirectory:
     def end_phase(self, entry: dict[str, Any], status: str, facts: Mapping[str, Any]) -> None:
         """Complete a phase's entry."""
         entry.update({"status": status, "finished": _now(), **facts})
+        if self._revision is not None:
+            self._revision.answer(patience=_PATIENCE_WITH_GIT)
         self.write_manifest()
 
     @property
@@ -176,6 +187,10 @@ class RunDirectory:
         if self._manifest.get(name) != value:
             self._manifest[name] = value
             self.write_manifest()
+
+    def noted(self, name: str) -> Any:
+        """A fact that was kept; None where it was not."""
+        return self._manifest.get(name)
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write the resolved configuration."""
@@ -197,7 +212,9 @@ class RunDirectory:
 
     def write_manifest(self) -> None:
         """Write the manifest as it now stands."""
-        self._manifest.setdefault("made_by", _provenance())
+        made_by = self._manifest.setdefault("made_by", _provenance())
+        if self._revision is not None:
+            made_by["git"] = self._revision.answer()
         self.write("manifest.json", orjson.dumps(self._manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
 
     def write(self, name: str, content: bytes) -> None:
@@ -220,6 +237,11 @@ class RunDirectory:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
             self._lock = None
+            if not isinstance(error, BlockingIOError):
+                raise StorageError(
+                    f"{str(self.path)!r} cannot be locked ({error.strerror}), so two runs could spoil each other's "
+                    "files. Choose an output.output_dir on a local disk, or mount this filesystem with locks."
+                ) from error
             raise StorageError(
                 f"Another run (process {holder}) is working in {str(self.path)!r}. "
                 "Wait for it, or choose another output.output_dir."
@@ -269,21 +291,9 @@ def _provenance() -> dict[str, Any]:
         "reward_kit": __version__,
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
-        "git": _git_revision(),
+        "git": None,
         "created": _now(),
     }
-
-
-def _git_revision() -> str | None:
-    """The revision of the project the run was started in, marked when it had uncommitted changes."""
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
-            capture_output=True, text=True, timeout=5, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
 
 
 def _now() -> str:

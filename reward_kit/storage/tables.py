@@ -58,7 +58,7 @@ def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failu
 
 def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, row: dict[str, Any]) -> Entry:
     """A line of a results journal with the columns of `row`, in whatever vocabulary."""
-    failure = verdict if isinstance(verdict, Failure) else None
+    failure = None if isinstance(verdict, EvaluateResult) else verdict
     try:
         body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
@@ -68,7 +68,7 @@ def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, 
 
 def verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
     """What was said of a rollout, in the columns that figures are made of."""
-    return _failed(verdict) if isinstance(verdict, Failure) else _judged(verdict)
+    return _judged(verdict) if isinstance(verdict, EvaluateResult) else _failed(verdict)
 
 
 def set_fields(value: BaseModel) -> dict[str, Any]:
@@ -161,12 +161,24 @@ def json_text(value: Any) -> str:
     try:
         return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
-        return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+        return _forgiving_text(value)
 
 
 def _forgiving(row: dict[str, Any]) -> bytes:
+    """The same text as bytes; what is not valid Unicode becomes a question mark."""
+    return _forgiving_text(row).encode("utf-8", "replace")
+
+
+def _forgiving_text(value: Any) -> str:
     """JSON from the standard library, for what the fast writers refuse: slower, exact in numbers, lenient in text."""
-    return json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    text = _stdlib_json(value)
+    if "NaN" in text or "Infinity" in text:  # words the library writes bare, and nobody may read: null, as elsewhere
+        return _stdlib_json(json.loads(text, parse_constant=lambda _: None))
+    return text
+
+
+def _stdlib_json(value: Any) -> str:
+    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(value: object) -> object:

@@ -53,12 +53,23 @@ class DigestMap:
 
     def put(self, key: int, value: int) -> None:
         """Let `key` map to `value`, replacing what it mapped to."""
-        if value < 0:
-            raise ValueError(f"value {value!r} is negative; put a whole number from 0 to 2**63 - 1")
+        _require_storable(value)
         slot = self._slot(key)
         if self._values[slot]:
             self._values[slot] = value + 1
-            return
+        else:
+            self._fill(slot, key, value)
+
+    def put_first(self, key: int, value: int) -> int:
+        """Let `key` map to `value` unless it maps to something already; returns that, or -1."""
+        _require_storable(value)
+        slot = self._slot(key)
+        stored = self._values[slot]
+        if not stored:
+            self._fill(slot, key, value)
+        return stored - 1
+
+    def _fill(self, slot: int, key: int, value: int) -> None:
         self._keys[slot] = key
         self._values[slot] = value + 1
         self._count += 1
@@ -95,3 +106,8 @@ class DigestMap:
                 slot = self._slot(key)
                 self._keys[slot] = key
                 self._values[slot] = stored
+
+
+def _require_storable(value: int) -> None:
+    if value < 0:
+        raise ValueError(f"value {value!r} is negative; put a whole number from 0 to 2**63 - 1")

@@ -195,6 +195,26 @@ def test_a_run_directory_is_an_experiment(tmp_path: Path) -> None:
     assert experiment.numbers("completion_tokens") is not None
 
 
+def test_each_split_of_a_run_has_its_own_threshold(tmp_path: Path) -> None:
+    lines = [result("a", 0, 0.6, split="easy"), result("b", 0, 0.6, split="hard"), result("c", 0, 0.6)]
+    write_lines(tmp_path / "results.jsonl", lines)
+    told = {"pass_threshold": 0.9, "by_split": {"easy": {"pass_threshold": 0.5}}}
+    (tmp_path / "config.yaml").write_text(json.dumps({"reward": told}))
+    verified = [(("all", "c"), 1, 0, 1), (("easy", "a"), 1, 1, 1), (("hard", "b"), 1, 0, 1)]
+    assert facts(load(tmp_path)) == verified
+    (tmp_path / "config.yaml").unlink()
+    summary = {"pass_threshold": 0.9, "splits": {"easy": {"pass_threshold": 0.5}}}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    assert facts(load(tmp_path)) == verified
+    assert facts(load(tmp_path, pass_threshold=0.6))[2] == (("hard", "b"), 1, 1, 1)
+
+
+def test_a_run_that_was_cut_short_in_a_line_is_read_up_to_it(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "results.jsonl", [result("a", 0, 1.0), result("b", 0, 1.0)])
+    path.write_bytes(path.read_bytes() + b'{"id": "c", "resp')
+    assert [name for name, *_ in facts(load(path))] == [("all", "a"), ("all", "b")]
+
+
 def test_the_results_of_a_run_in_a_data_frame_are_the_run(tmp_path: Path) -> None:
     lines = [result("a", 0, 1.0), result("a", 1, 0.4), result("b", 0, 1.0, is_score_valid=False)]
     frame = pd.read_json(write_lines(tmp_path / "results.jsonl", lines), lines=True)

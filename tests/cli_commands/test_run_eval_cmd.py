@@ -14,7 +14,7 @@ import yaml
 from tests.cli_commands.conftest import Call, start, write_config
 from tests.generation.loopback import Reaction, complains
 from tests.loopback.endpoint import honest, serving
-from tests.loopback.runs import config, lines, questions, results, write_rows
+from tests.loopback.runs import REWARDS, config, lines, questions, results, write_rows
 
 SECRET = "sk-do-not-tell-anyone-0123456789"
 
@@ -40,6 +40,14 @@ def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, call
     again = call("run", file, "--json")
     assert orjson.loads(again.out)["judged"] == 4
     assert "judged" in again.err
+
+
+def test_what_a_reward_prints_is_no_part_of_the_json(tmp_path: Path, call: Call) -> None:
+    said = call("run", write_config(tmp_path, config(tmp_path, reward="talkative")), "--json", "-q")
+    assert orjson.loads(said.out)["judged"] == 4
+    assert {said.err.count(f"talk by {way}") for way in ("print", "descriptor", "program")} == {4}
+    tried = call("rewards", "try", f"{REWARDS}:talkative", "--answer", "4", "--json")
+    assert orjson.loads(tried.out)["score"] > 0
 
 
 def test_quiet_says_nothing_but_errors(tmp_path: Path, call: Call) -> None:
@@ -140,8 +148,21 @@ def test_nothing_judged_is_a_failure(tmp_path: Path, call: Call) -> None:
         file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
         said = call("run", file)
         assert said.code == 1
-        assert "4 generate: BadRequestError" in said.err
+        assert "4 × generate: BadRequestError" in said.err
         assert call("run", file, "--phase", "inference", f"output.output_dir={tmp_path}/only").code == 1
+
+
+@pytest.mark.parametrize("phase", ["both", "inference"])
+def test_a_failure_says_why_also_to_those_who_asked_for_quiet(tmp_path: Path, call: Call, phase: str) -> None:
+    with serving(lambda body, number: complains(400, "the hamster is out")) as endpoint:
+        file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
+        said = call("run", file, "--phase", phase)
+        assert said.err.count("the hamster is out") == 2, "beside the count, and in the sentence at the end"
+        assert "Nothing could be judged" in said.sentence
+        quiet = call("run", file, "--phase", phase, "-q", f"output.output_dir={tmp_path}/other")
+        assert "the hamster is out" in quiet.sentence
+    told = orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["failure_examples"]
+    assert "the hamster is out" in told["generate: BadRequestError"]
 
 
 def test_some_judged_is_no_failure(tmp_path: Path, call: Call) -> None:

@@ -59,6 +59,19 @@ def test_code_is_verified_by_test_cases_in_one_shape() -> None:
     assert with_ground_truth(row(turn("user"), ground_truth="42\n"), "code")["ground_truth"] == "42\n"
 
 
+def test_a_solution_in_code_is_no_output_to_compare_with() -> None:
+    tests = [{"input": "3\n", "expected_output": "4\n"}]
+    program = "print(int(input()) + 1)"
+    for columns in ({"solution": program}, {"answer": program}):
+        assert with_ground_truth(row(turn("user"), tests=tests, **columns), "code")["ground_truth"] == tests
+        with pytest.raises(BadRow, match="nothing to verify an answer against"):
+            with_ground_truth(row(turn("user"), **columns), "code")
+
+
+def test_that_no_call_is_expected_can_be_said() -> None:
+    assert with_ground_truth(row(turn("user"), ground_truth=[]), "tool_calling")["ground_truth"] == []
+
+
 def test_tool_calls_are_verified_against_the_first_ones_and_the_tools_are_offered() -> None:
     found = with_ground_truth(tool_row(7), "tool_calling")
     (call,) = found["ground_truth"]["tool_calls"]

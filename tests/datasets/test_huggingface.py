@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import load_samples
+from reward_kit.datasets.huggingface import HuggingFaceSource
 from reward_kit.errors import DatasetError, MissingExtraError
 
 WriteRows = Callable[..., str]
@@ -52,6 +53,18 @@ def test_a_bad_row_is_numbered(write_rows: WriteRows) -> None:
     path = write_rows({"user_query": "a"}, {"user_query": ""})
     with pytest.raises(DatasetError, match="'json', row 2: column 'user_query'"):
         list(load_samples(config({"train": path})))
+
+
+def test_a_stream_that_breaks_off_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: object) -> Iterator[dict[str, Any]]:
+        yield {"user_query": "1?"}
+        raise RuntimeError("the Hub is away")
+
+    monkeypatch.setattr(HuggingFaceSource, "_load", broken)
+    samples = iter(load_samples(DatasetConfig(path_or_name="somebody/set", split="train")))
+    assert next(samples).messages[0].text == "1?"
+    with pytest.raises(DatasetError, match=r"'somebody/set' broke off: RuntimeError: the Hub is away.*again to go on"):
+        next(samples)
 
 
 def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

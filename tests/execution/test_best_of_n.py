@@ -77,6 +77,13 @@ def test_synchronous_verifiers_do_not_hold_up_the_event_loop(tmp_path: Path) -> 
     assert judges and f"process {os.getpid()}" not in judges
 
 
+def test_what_an_experiment_does_not_say_is_empty_and_not_missing(tmp_path: Path) -> None:
+    values = experiment(tmp_path, temperature=None, notes=None, max_queries=1)
+    BestOfN(load_experiment(values)).run()
+    known = metadata(values)
+    assert (known["notes"], known["config_file"], known["temperature"]) == ("", "", "")
+
+
 def test_everything_needed_to_repeat_it_is_in_the_metadata(tmp_path: Path) -> None:
     values = experiment(tmp_path, notes="Does the first win?\nYes.", max_queries=2)
     run(values)

@@ -100,3 +100,60 @@ def test_a_limit_on_an_unknown_price_is_refused_before_anything_is_sent(tmp_path
         with pytest.raises(ConfigError, match=r"generation\.price\.input"):
             EvaluationPipeline(config(tmp_path, endpoint.api_base, max_cost=1.0)).run()
         assert not endpoint.requests
+
+
+# ── a judge ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+JUDGE_REWARD = "reward_kit.rewards.judge:judge_reward"
+
+
+def react_and_judge(body: dict[str, Any], number: int) -> Says:
+    if body["model"] != "judge":
+        return react(body, number)
+    return answer("VERDICT: 7", prompt_tokens=5, completion_tokens=TOKENS)
+
+
+def judged_run(home: Path, api_base: str, max_cost: float, **settings: Any) -> RunResult:
+    judge = {"model_name": "judge", "api_base": api_base, "price": PRICE, "max_tokens": TOKENS, "temperature": 0.0}
+    return run(home, api_base, max_cost, reward__function_path=JUDGE_REWARD, reward__concurrency=4,
+               judge={**judge, "cache": {"enabled": False}}, **settings)  # fmt: skip
+
+
+def asked_of_the_judge(requests: list[dict[str, Any]]) -> list[Any]:
+    return [request["messages"] for request in requests if request["model"] == "judge"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_judge_spends_of_the_same_money_and_what_it_did_not_judge_is_owed(tmp_path: Path, concurrency: int) -> None:
+    width: dict[str, Any] = {"generation__api_params": {"max_concurrent_requests": concurrency}}
+    with serving(react_and_judge) as endpoint:
+        first = judged_run(tmp_path, endpoint.api_base, 0.085, **width)
+        asked = len(asked_of_the_judge(endpoint.requests))
+        assert (first.status, first.failed) == ("stopped", 0)
+        assert "max_cost" in (first.reason or "")
+        assert spent(tmp_path) + 0.01 * asked <= 0.085
+        assert len(results(tmp_path)) == first.judged == asked
+        assert judged_run(tmp_path, endpoint.api_base, 0.085, **width).status == "stopped"
+        assert len(endpoint.requests) * 0.01 <= 0.085, "what earlier entries paid the judge counts"
+        last = judged_run(tmp_path, endpoint.api_base, 1.0, **width)
+        judged = asked_of_the_judge(endpoint.requests)
+    assert (last.status, len(results(tmp_path)), last.failed) == ("finished", 10, 0)
+    assert len(judged) == len({str(messages) for messages in judged}) == 10, "nobody was judged twice"
+
+
+def test_a_judge_of_the_second_phase_is_bounded_too(tmp_path: Path) -> None:
+    with serving(react_and_judge) as endpoint:
+        told = config(tmp_path, endpoint.api_base, rows=questions(10), generation__max_tokens=TOKENS)
+        EvaluationPipeline(told, phase="inference").run()
+        prices: dict[str, Any] = {"model_name": "judge", "api_base": endpoint.api_base, "max_tokens": TOKENS}
+        settings: dict[str, Any] = {
+            "max_cost": 0.035,
+            "reward__function_path": JUDGE_REWARD,
+            "generation__max_tokens": TOKENS,
+        }
+        judged = config(tmp_path, endpoint.api_base, judge={**prices, "price": PRICE}, **settings)
+        result = EvaluationPipeline(judged, phase="execution").run()
+        assert (result.status, result.judged, len(asked_of_the_judge(endpoint.requests))) == ("stopped", 3, 3)
+        with pytest.raises(ConfigError, match=r"judge\.price\.input"):
+            unpriced = config(tmp_path, endpoint.api_base, judge=prices, **settings)
+            EvaluationPipeline(unpriced, phase="execution", rescore=True).run()

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from reward_kit.errors import EndpointError, StorageError
+from reward_kit.errors import AuthError, EndpointError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from tests.generation.loopback import Reaction, complains
@@ -154,6 +154,33 @@ def test_a_row_that_changed_under_its_id_is_refused(tmp_path: Path, column: str)
     assert {name: content[: len(before[name])] for name, content in files(tmp_path).items()} == before
 
 
+def test_rows_in_memory_are_read_anew_whatever_was_finished_before(tmp_path: Path) -> None:
+    told = config(tmp_path)
+    rows = questions(4)
+    assert run(told, samples=rows[:2]).judged == 2
+    assert run(told, samples=rows).judged == 4
+    with pytest.raises(StorageError, match="'s0' is not what it was"):
+        run(told, samples=[rows[0] | {"ground_truth_for_eval": "changed"}])
+
+
+def test_another_way_of_reading_the_same_file_is_noticed_in_a_finished_run(tmp_path: Path) -> None:
+    rows = [row | {"assistant_response": "first", "revised": "second"} for row in questions(2)]
+    told = config(tmp_path, rows=rows, generation__enabled=False)
+    assert run(told).judged == 2
+    with pytest.raises(StorageError, match="'s0' is not what it was"):
+        run(config(tmp_path, generation__enabled=False, dataset__response_column="revised"))
+
+
+def test_edited_preprocessing_is_noticed_in_a_finished_run(tmp_path: Path) -> None:
+    code = tmp_path / "prepare.py"
+    code.write_text("def prepare(row):\n    return row\n")
+    told = config(tmp_path, dataset__preprocess=[f"{code}:prepare"])
+    assert run(told).judged == 4
+    code.write_text("def prepare(row):\n    return {**row, 'user_query': 'Why?'}\n")
+    with pytest.raises(StorageError, match="'s0' is not what it was"):
+        run(told)
+
+
 def test_what_an_endpoint_refused_at_once_can_be_corrected(tmp_path: Path) -> None:
     def react(body: dict[str, Any], number: int) -> Reaction:
         return honest(body, number) if body["model"] == "right" else complains(404, "no such model")
@@ -183,3 +210,32 @@ def test_the_manifest_tells_the_story_of_the_directory(tmp_path: Path) -> None:
         ("execution", "finished"),
     ]
     assert set(manifest["digests"]) == {"rollouts", "results"}
+
+
+def test_what_was_to_be_tried_again_is_so_however_the_run_ended(tmp_path: Path) -> None:
+    """A run with --retry-failed breaks down half way: the rest is still owed, and what was tried again is not."""
+
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        if number <= 6:
+            return complains(400, "not today")
+        return (
+            complains(401, "no more")
+            if number == 10
+            else honest(body, number)
+            if number != 7
+            else complains(400, "not yet")
+        )
+
+    with serving(react) as endpoint:
+        told = config(
+            tmp_path, endpoint.api_base, rows=questions(6), generation__api_params={"max_concurrent_requests": 1}
+        )
+        assert run(told).failed == 6
+        with pytest.raises(AuthError):
+            run(told, retry_failed=True)
+        assert len(endpoint.requests) == 10, "a failure, two answers, and the end"
+        assert run(told).failed == 1
+        assert len(endpoint.requests) == 13, "the three that were not tried again yet"
+        assert run(told).counters.generated == 0
+        assert run(told, retry_failed=True).failed == 0
+    assert len(results(tmp_path)) == 6

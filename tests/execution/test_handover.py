@@ -65,3 +65,41 @@ async def test_the_end_reaches_everybody() -> None:
     handover.end()
     assert await asyncio.gather(*takers) == [None] * 5
     assert await handover.take() is None
+
+
+async def test_as_many_takers_work_at_once_as_there_are_items() -> None:
+    handover, busy, all_busy = Handover(100), 0, asyncio.Event()
+
+    async def work() -> None:
+        nonlocal busy
+        while await handover.take() is not None:
+            busy += 1
+            if busy == 50:
+                all_busy.set()
+            await all_busy.wait()
+
+    takers = [asyncio.create_task(work()) for _ in range(50)]
+    await asyncio.sleep(0)
+    for number in range(50):
+        handover.give(item(number))
+    handover.end()
+    await asyncio.wait_for(asyncio.gather(*takers), 5)
+
+
+async def test_items_keep_flowing_after_takers_were_cancelled_on_their_way() -> None:
+    handover = Handover(100)
+    for number in range(20):
+        doomed = asyncio.create_task(handover.take())
+        await asyncio.sleep(0)
+        handover.give(item(number))
+        doomed.cancel()
+        await asyncio.wait([doomed])
+        left = await handover.take()
+        assert left is not None
+        assert left.content == str(number)
+    waiting = asyncio.create_task(handover.take())
+    await asyncio.sleep(0)
+    handover.give(item(20))
+    last = await asyncio.wait_for(waiting, 5)
+    assert last is not None
+    assert last.content == "20"

@@ -41,6 +41,16 @@ def test_parts_of_an_ordinary_run_merge_into_the_whole(tmp_path: Path) -> None:
     assert len(lines(tmp_path / "merged" / "rollouts.jsonl")) == 6
 
 
+def test_what_passed_in_the_parts_has_passed_in_the_whole(tmp_path: Path) -> None:
+    settings = {"pass_threshold": 0.0}
+    for name, rows in (("a", ROWS[:3]), ("b", ROWS[3:])):
+        evaluate(rows, is_one, output_dir=tmp_path / name, reward_settings=settings)
+    summary = merge_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
+    assert (summary["passed"], summary["pass_threshold"]) == (6, 0.0)
+    again = merge_runs([tmp_path / "merged"], tmp_path / "again")
+    assert (again["passed"], again["pass_threshold"]) == (6, 0.0)
+
+
 def test_a_verdict_counts_before_a_failure_whichever_comes_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

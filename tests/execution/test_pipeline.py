@@ -357,6 +357,21 @@ def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
     assert len(lines(tmp_path / "run" / "rollouts.jsonl")) >= 1
 
 
+@pytest.mark.timeout(30)
+def test_a_disk_that_does_not_take_the_lines_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import reward_kit.execution.local_engine as engine
+
+    def refuse(self: Journal) -> None:
+        raise StorageError("not on the disk")
+
+    monkeypatch.setattr(engine, "_SYNC_SECONDS", 0.05)
+    monkeypatch.setattr(engine, "_GRACE_SECONDS", 0.2)
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="not on the disk"):
+        patch.setattr(Journal, "sync", refuse)
+        run(config(tmp_path, generation__mock={"latency_ms": 500}, rows=questions(2000)))
+    assert len(lines(tmp_path / "run" / "rollouts.jsonl")) < 2000
+
+
 @pytest.mark.parametrize("journal", ["rollouts.jsonl", "results.jsonl"])
 @pytest.mark.parametrize("error", [StorageError("no room"), AttributeError("a bug of ours")])
 def test_a_line_that_could_not_be_written_is_never_passed_over(

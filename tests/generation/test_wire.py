@@ -81,3 +81,25 @@ def test_content_in_parts_is_kept(parts: list[dict[str, str]]) -> None:
     (completion,) = read_completions(reply, asked_model="m", most=1, latency_ms=0.0)
     assert completion.message.content == parts
     assert completion.message.text == "ab"
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        (b'"content":"42"},"logprobs":{"content":[{"logprob":NaN},{"logprob":-Infinity}]}', "42"),
+        (rb'"content":"4\ud83d2"}', "4?2"),
+        (b'"content":"4\xc32"}', "4\N{REPLACEMENT CHARACTER}2"),
+    ],
+)
+def test_a_whole_answer_that_is_no_strict_json_is_not_thrown_away(odd: bytes, said: str) -> None:
+    body = b'{"choices":[{"message":{"role":"assistant",' + odd + b'}],"usage":{"prompt_tokens":3}}'
+    (completion,) = read_completions(read_json(body), asked_model="m", most=1, latency_ms=1.0)
+    assert completion.message.content == said
+    assert completion.usage is not None and completion.usage.prompt_tokens == 3
+
+
+def test_no_tokens_are_taken_back() -> None:
+    body = b'{"choices":[{"message":{"content":"42"}}],"usage":{"prompt_tokens":-5,"completion_tokens":7}}'
+    (completion,) = read_completions(read_json(body), asked_model="m", most=1, latency_ms=1.0)
+    assert completion.usage is not None
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (0, 7)

@@ -108,5 +108,14 @@ def test_a_reward_is_a_scorer(reward: Any) -> None:
     assert scorer.__name__ == reward.__name__
 
 
+def test_a_plain_function_is_a_scorer_and_messages_are_a_conversation() -> None:
+    def plain(messages: list[Message], ground_truth: str, **kwargs: Any) -> float:
+        return float(messages[0].content == "foo" and messages[-1].content == ground_truth)
+
+    scorer = reward_fn_to_scorer(plain)
+    assert scorer([Message(role="user", content="foo")], "bar", "bar") == 1.0
+    assert scorer("foo", "bar", "baz") == 0.0
+
+
 def test_no_verdict_is_none_to_braintrust() -> None:
     assert reward_fn_to_scorer(declared)("foo", "bar", "bar", {"sure": False}) is None

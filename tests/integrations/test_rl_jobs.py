@@ -91,7 +91,7 @@ def test_what_cannot_start_is_refused(backend: LocalBackend, tmp_path: Path) -> 
     with pytest.raises(ConfigError, match="a job in"):
         start(backend, tmp_path / "job", "work")
     with pytest.raises(ConfigError, match="'prompt'"):
-        start(backend, tmp_path / "rows", "work", dataset=[{"question": "q"}])
+        start(backend, tmp_path / "rows", "work", dataset=[{"question": "prompt"}])
     with pytest.raises(ImportError, match="no_such"):
         start_rl_job("m", ROWS, "no_such:thing", output_dir=tmp_path / "none", backend=backend)
     with pytest.raises(ConfigError, match="no job"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from reward_kit.errors import ConfigError
 from reward_kit.integrations.scoring import Scoring
+from reward_kit.models import Message
 from reward_kit.reward_call import Payload, RewardCall
 from reward_kit.utils.background_loop import background_loop
 from tests.integrations import trainer_rewards
@@ -75,6 +78,23 @@ def test_an_asynchronous_reward_has_a_deadline_too() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.slow_async), timeout=0.2)
     (verdict,) = scoring.score(payloads("a"))[0]
     assert verdict.score is None and "0.2 s" in (verdict.error or "")
+
+
+async def test_judging_that_nobody_waits_for_any_more_is_given_up() -> None:
+    begun, given_up = threading.Event(), threading.Event()
+
+    async def patient(messages: list[Message], **kwargs: Any) -> float:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            given_up.set()
+        return 1.0
+
+    judging = asyncio.create_task(Scoring(RewardCall(patient)).score_async(payloads("x")))
+    assert await asyncio.to_thread(begun.wait, 30)
+    judging.cancel()
+    assert await asyncio.to_thread(given_up.wait, 30)
 
 
 def test_the_rewards_own_timeout_is_kept_unless_another_is_given() -> None:

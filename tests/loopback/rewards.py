@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import Any
@@ -31,6 +32,15 @@ async def quick(messages: list[Message], **kwargs: Any) -> EvaluateResult:
 @reward_function
 def steady(messages: list[Message], **kwargs: Any) -> EvaluateResult:
     """Judges in a worker process."""
+    return verdict(messages[-1].text)
+
+
+@reward_function
+async def talkative(messages: list[Message], **kwargs: Any) -> EvaluateResult:
+    """Judges on the loop, and prints in every way there is."""
+    print("talk by print")
+    os.write(1, b"talk by descriptor\n")
+    subprocess.run(["echo", "talk by program"], check=True)
     return verdict(messages[-1].text)
 
 

@@ -91,6 +91,13 @@ def test_places_and_names() -> None:
     assert judge(truth, successful_func_calls=placed).score == 1.0
 
 
+def test_places_are_counted_and_not_spelled() -> None:
+    values = list("abcdefghijkl")
+    truth = {"function_calls": [[f"f({', '.join(map(repr, values))})"]], "comparable_state": STATE}
+    placed = {f"pos_arg_{place}": value for place, value in enumerate(values)}
+    assert judge(truth, successful_func_calls=[[{"name": "f", "args": placed}]]).score == 1.0
+
+
 class World:
     """A simulator that tells its state."""
 

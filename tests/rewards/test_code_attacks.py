@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reward_kit.models import EvaluateResult
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from tests.rewards.code_parts import answer, require_zygote
 
@@ -291,7 +292,14 @@ def judged(code: str, tests: Any) -> Any:
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_function_passes(name: str, style: str) -> None:
     result = judged(RIGHT[name], FUNCTION_TESTS[style])
+    skip_without_pytest(result)
     assert (result.score, result.is_score_valid) == (1.0, True), result.reason
+
+
+def skip_without_pytest(result: EvaluateResult) -> None:
+    """The interpreter in the sandbox is not always the one that runs these tests, and need not have it."""
+    if "the tests need pytest" in (result.reason or ""):
+        pytest.skip(str(result.reason))
 
 
 QUICK = ("values", "check", "loop", "unittest")
@@ -310,6 +318,7 @@ def test_a_wrong_function_fails_however_it_is_tested(name: str) -> None:
 )
 def test_a_wrong_function_fails_in_pytest(name: str) -> None:
     result = judged(WRONG[name], BY_PYTEST)
+    skip_without_pytest(result)
     assert (result.score, result.is_score_valid) == (0.0, True), result.reason
 
 

@@ -6,7 +6,6 @@ import doctest
 import inspect
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,20 +17,17 @@ import pytest
 
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards import apps_coding_reward, code_execution, deepcoder_reward
-from reward_kit.rewards._support.code import host
+from reward_kit.rewards._support.code import host, python_tests
 from reward_kit.rewards.apps_coding_reward import evaluate_apps_solution
 from reward_kit.rewards.code_execution import (
     compare_outputs,
-    execute_javascript_code,
     execute_python_code,
     extract_code_blocks,
     fractional_code_reward,
     local_code_execution_reward,
     string_similarity,
 )
-from reward_kit.rewards.cpp_code import binary_cpp_code_reward, ioi_cpp_code_reward
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
-from tests.execution.shell_support import require_namespaces
 from tests.rewards.code_parts import answer, require_zygote
 
 
@@ -197,37 +193,26 @@ def test_a_slow_test_after_a_wrong_one_is_not_run() -> None:
     assert result.score == 0.0 and "test 1" in (result.reason or "")
 
 
-# ── which code ───────────────────────────────────────────────────────────────────────────────────────────────────────
+@pytest.mark.parametrize("function", ["f", None])
+def test_code_that_never_ends_is_wrong_and_not_waited_for_in_every_test(
+    monkeypatch: pytest.MonkeyPatch, function: str | None
+) -> None:
+    monkeypatch.setattr(python_tests, "MOST_LOST", 2.5)
+    code = "import time\ndef f(x): time.sleep(60)\nif __name__ == '__main__': f(input())"
+    tests = [{"input": str(n), "expected_output": str(n)} for n in range(100)]
+    result = fractional_code_reward(messages=answer(code), ground_truth=tests, function_to_call=function, timeout=1)
+    assert (result.score, result.is_score_valid) == (0.0, True)
+    rows = json.loads(result.metrics["test_results"].reason)
+    assert [row["status"] for row in rows] == ["timed_out"] * 50
+    assert [("not run" in row["details"]) for row in rows[:4]] == [False, False, False, True]
 
 
-def judged(text: str, function: str | None = None) -> float:
-    tests = [{"input": "2", "expected_output": "4"}]
-    messages = [Message(role="assistant", content=text)]
-    return fractional_code_reward(messages=messages, ground_truth=tests, function_to_call=function).score
-
-
-def test_the_code_is_taken_from_the_right_block() -> None:
-    right, usage = "def f(x):\n    return x * 2", "print(f(2))"
-    assert judged(f"First try:\n```python\ndef f(x): return 0\n```\nBetter:\n```python\n{right}\n```", "f") == 1.0
-    assert judged(f"```python\n{right}\n```\nUse it so:\n```python\n{usage}\n```\n```text\n4\n```", "f") == 1.0
-    assert judged(f"<think>```python\ndef f(x): return 0\n```</think>```py\n{right}\n```", "f") == 1.0
-    assert judged(f"```\n{right}\n```", "f") == 1.0
-    assert judged(right, "f") == 1.0
-    assert judged(f"```python\n{right}", "f") == 1.0
-    assert (
-        judged("```bash\npip install x\n```\n```python\nprint(int(input()) * 2)\n```\n```python\nprint('e.g.')\n```")
-        == 1.0
-    )
-    assert judged("The answer is four.", "f") == 0.0
-
-
-def test_a_completion_continues_its_prompt() -> None:
-    prompt = 'def f(x):\n    """Twice."""\n'
-    test = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n"
-    for completion in ("    return x * 2\n", "return x * 2", "```python\n    return x * 2\n```"):
-        messages = [Message(role="assistant", content=completion)]
-        result = deepcoder_code_reward(messages=messages, ground_truth=test, entry_point="f", prompt=prompt)
-        assert result.score == 1.0, (completion, result.reason)
+def test_what_an_earlier_run_left_behind_is_not_held_against_a_program() -> None:
+    spinning = "import threading\ndef spin():\n    while True: pass\nprint(input(), flush=True)\n"
+    code = spinning + "for _ in range(8): threading.Thread(target=spin, daemon=True).start()"
+    tests = [{"input": str(n), "expected_output": str(n)} for n in range(3)]
+    result = fractional_code_reward(messages=answer(code), ground_truth=tests, timeout=1)
+    assert result.score == 1.0, result.reason
 
 
 # ── no verdict ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,41 +284,6 @@ def test_apps_problems(truth: dict[str, Any]) -> None:
 def test_apps_code_that_is_not_python() -> None:
     result = evaluate_apps_solution(messages=answer("print(1"), ground_truth={"inputs": [""], "outputs": ["1"]})
     assert result.score == 0.0 and "parsability" in result.metrics
-
-
-# ── other languages ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_javascript() -> None:
-    require_namespaces()
-    assert execute_javascript_code("console.log(6 * 7)") == {"success": True, "output": "42", "error": None}
-    code = "const add = (a, b) => { console.log('hm'); return [a + b]; };"
-    tests = [{"input": "1\n2", "expected_output": "[3]"}, {"input": '"a"\n"b"', "expected_output": '["ba"]'}]
-    result = fractional_code_reward(
-        messages=answer(code, "js"), ground_truth=tests, language="javascript", function_to_call="add"
-    )
-    assert result.score == 0.5, result.reason
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
-def test_cpp() -> None:
-    require_namespaces()
-    code = (
-        "#include <iostream>\nint main() { long a, b; std::cin >> a >> b; if (a == 9) for (;;); std::cout << a + b; }"
-    )
-    tests = [{"input": f"{n} 1", "expected_output": "3"} for n in (2, 3, 9)]
-    given: dict[str, Any] = {"messages": answer(code, "cpp"), "ground_truth": tests, "timeout": 1000}
-    part = ioi_cpp_code_reward(**given)
-    assert part.score == pytest.approx(1 / 3)
-    assert [row["status"] for row in json.loads(part.metrics["test_results"].reason)] == [
-        "passed",
-        "wrong",
-        "timed_out",
-    ]
-    assert binary_cpp_code_reward(**given, pass_threshold=0.3).score == 1.0
-    broken = ioi_cpp_code_reward(messages=answer("int main() {", "cpp"), ground_truth=tests)
-    assert broken.score == 0.0 and broken.is_score_valid and "does not compile" in (broken.reason or "")
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -268,6 +268,11 @@ def test_e2b_by_tests(e2b: FakeE2b) -> None:
         function_to_call="f",
     )
     assert result.score == 0.5, result.reason
+    objects = [{"input": '{"a": [1]}', "expected_output": "1"}]
+    by_object = fractional_code_reward(
+        messages=answer("def f(x): return x['a'][0]"), ground_truth=objects, environment="e2b", function_to_call="f"
+    )
+    assert by_object.score == 1.0, by_object.reason
     by_input = [{"input": "2\n", "expected_output": "4"}]
     result = fractional_code_reward(
         messages=answer("print(int(input()) * 2)"), ground_truth=by_input, environment="e2b"

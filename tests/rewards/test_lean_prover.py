@@ -105,6 +105,10 @@ def test_rows_of_the_benchmark() -> None:
     assert deepseek_huggingface_prover_benchmark(saying(PROOF), ground_truth=row).score == 1.0
     assert not deepseek_huggingface_prover_benchmark(saying(PROOF), ground_truth={}).is_score_valid
     assert not deepseek_huggingface_prover_benchmark(saying(PROOF), ground_truth=None).is_score_valid
+    named = deepseek_huggingface_prover_benchmark(
+        saying("theorem t : 1 = 1 := by sorry"), statement="theorem t : 1 = 1"
+    )
+    assert (named.score, named.is_score_valid) == (0.0, True)
 
 
 def test_reading() -> None:

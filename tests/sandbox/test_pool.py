@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Self
 
 import pytest
 
 from reward_kit.errors import SandboxError
+from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec
 from reward_kit.sandbox.pool import SandboxPool
 from tests.sandbox.places import opened
@@ -84,6 +86,56 @@ async def test_another_kind_is_not_mixed_up(counting: Counting) -> None:
     await until_warm(counting, 3)
     async with await pool.open(SandboxSpec(environment={"V": "2"})) as sandbox:
         assert (await sandbox.run("echo $V")).output == "2\n"
+    await pool.close()
+
+
+class Slow:
+    """A backend whose sandboxes take their time to close, and say of which kind they are."""
+
+    name = "slow"
+
+    async def probe(self) -> Probe:
+        return Probe(True, "")
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:
+        return SlowToClose(spec)
+
+    async def close(self) -> None:
+        pass
+
+
+class SlowToClose:
+    def __init__(self, spec: SandboxSpec) -> None:
+        self.kind = spec.environment["V"]
+
+    async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
+        return ExecResult(exit_code=0, output=self.kind)
+
+    run_standalone = run
+
+    async def read(self, path: str) -> bytes:
+        return b""
+
+    async def write(self, path: str, content: bytes) -> None:
+        pass
+
+    async def close(self) -> None:
+        await asyncio.sleep(0.05)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def test_kinds_that_are_asked_for_at_once_are_not_mixed_up() -> None:
+    pool = SandboxPool(Slow(), size=8, warm=1)
+    one, two = SandboxSpec(environment={"V": "1"}), SandboxSpec(environment={"V": "2"})
+    await (await pool.open(one)).close()  # another one is being started now
+    await asyncio.sleep(0)
+    given = await asyncio.gather(pool.open(two), pool.open(one), pool.open(two), pool.open(one))
+    assert [(await sandbox.run("")).output for sandbox in given] == ["2", "1", "2", "1"]
     await pool.close()
 
 

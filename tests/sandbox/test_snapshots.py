@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from reward_kit.sandbox.contract import SandboxSpec
+from reward_kit.sandbox.local_sandbox import LocalSandbox
 from reward_kit.sandbox.namespaces import NamespacesBackend
 from reward_kit.sandbox.snapshots import SnapshotPolicy, snapshot_key
 from tests.sandbox.leftovers import leftovers
@@ -91,6 +92,19 @@ async def test_a_set_up_that_leaves_a_process_is_not_kept() -> None:
     for _ in range(2):
         async with await backend.open(spec) as sandbox:
             assert (await sandbox.run("jobs -r | wc -l")).output == "1\n"
+    await backend.close()
+
+
+@pytest.mark.usefixtures("works")
+async def test_a_sandbox_that_nobody_is_given_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: LocalSandbox) -> bool:
+        raise OSError("nobody can look")
+
+    backend = NamespacesBackend(snapshots=SnapshotPolicy(slower_than=0.0))
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="nobody can look"):
+        patch.setattr(LocalSandbox, "is_quiet", broken)
+        await backend.open(HEAVY)
+    assert not backend._open
     await backend.close()
 
 

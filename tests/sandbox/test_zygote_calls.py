@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-import pytest_asyncio
 
 from reward_kit.sandbox.zygote import CallOutcome, PythonZygote
-from tests.sandbox.zygote_parts import LIMITS, descendants, working_zygotes
+from tests.sandbox.zygote_parts import LIMITS
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -19,22 +17,6 @@ pytestmark = [
 ]
 
 both_ways = pytest.mark.parametrize("isolated", [True, False], ids=["isolated", "shared"])
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def only_zygotes() -> AsyncIterator[PythonZygote]:
-    async with working_zygotes() as pool:
-        yield pool
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def zygotes(only_zygotes: PythonZygote) -> AsyncIterator[PythonZygote]:
-    """After each test the next call works, in the same zygote, and nothing of the last is left."""
-    assert (await only_zygotes.run("pass")).ok
-    before = descendants()
-    yield only_zygotes
-    assert [outcome.value for outcome in await only_zygotes.call("def f(x): return x", "f", [[1]])] == [1]
-    assert descendants() == before
 
 
 def kinds(outcomes: list[CallOutcome]) -> list[str]:

@@ -6,12 +6,10 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.zygote import PythonZygote
@@ -24,22 +22,6 @@ pytestmark = [
 
 WHAT_A_ZYGOTE_HAS_MB = 50
 """A program shares the memory of its zygote: it counts as its own, but not against its limit."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def only_zygotes() -> AsyncIterator[PythonZygote]:
-    async with working_zygotes() as pool:
-        yield pool
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def zygotes(only_zygotes: PythonZygote) -> AsyncIterator[PythonZygote]:
-    """After each test: the next program works, in the same zygote, and nothing of the last is left."""
-    assert (await only_zygotes.run("pass")).ok
-    before = descendants()
-    yield only_zygotes
-    assert (await only_zygotes.run("import os; print(os.listdir('/tmp'), os.getpid())")).stdout == "[] 2\n"
-    assert descendants() == before
 
 
 async def refused(zygotes: PythonZygote, code: str) -> ExecResult:

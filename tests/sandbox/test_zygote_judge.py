@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from reward_kit.sandbox.zygote import JudgeOutcome, PythonZygote
-from tests.sandbox.zygote_parts import descendants, working_zygotes
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -17,7 +14,7 @@ pytestmark = [
 ]
 
 CODE = '''
-import collections, math
+import collections, datetime, decimal, fractions, math
 LIMIT = 10
 class TooMuch(ValueError):
     """More than the limit."""
@@ -43,23 +40,23 @@ def countdown(n):
         n -= 1
 def pair(x): return x, {x: [x]}
 def find(text): import re; return re.search('b', text)
+class Metres:
+    def __init__(self, n): self.n = n
+    def __add__(self, other): return Metres(self.n + (other.n if isinstance(other, Metres) else other))
+    def __eq__(self, other): return self.n == other.n
+    def __float__(self): return float(self.n)
+    def __iter__(self): return iter([self.n])
+def metres(n): return Metres(n)
+def longest(many): return max(many, key=lambda each: each.n)
+def total(named): return sum(each.n for each in named.values())
+def half(n): return fractions.Fraction(n, 2)
+def tenth(n): return decimal.Decimal(n) / 10
+def after(day): return day + datetime.timedelta(days=1)
+def rotated(items): items = collections.deque(items); items.rotate(1); return items
+def ends(): raise StopIteration("no more")
+class Solution:
+    def double(self, x): return 2 * x
 '''
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def only_zygotes() -> AsyncIterator[PythonZygote]:
-    async with working_zygotes() as pool:
-        yield pool
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def zygotes(only_zygotes: PythonZygote) -> AsyncIterator[PythonZygote]:
-    """After each test the same zygote works, and nothing of the last run is left."""
-    assert (await only_zygotes.run("pass")).ok
-    before = descendants()
-    yield only_zygotes
-    assert (await only_zygotes.judge("def f(): return 1", ["assert f() == 1"])).ok
-    assert descendants() == before
 
 
 HOLDS = {
@@ -82,6 +79,14 @@ HOLDS = {
     "a loop": "for n in range(5):\n    assert double(n) == 2 * n",
     "a helper": "def twice(n): return n + n\nassert double(3) == twice(3)",
     "functions": "def test_a(): assert double(1) == 2\ndef test_b(): assert double(2) == 4",
+    "objects and numbers": "assert float(Metres(1) + 2) == 3.0 and list(Metres(1) + 2) == [3]",
+    "objects that functions return": "assert metres(1) + 2 == Metres(3)",
+    "objects in lists": "assert longest([Metres(1), Metres(3), Metres(2)]).n == 3 and total({'a': Metres(4)}) == 4",
+    "fractions": "assert half(4) == 2 and half(1) == 0.5 and half(1) < 1",
+    "decimals": "import decimal\nassert tenth(5) == decimal.Decimal('0.5') and tenth(20) == 2",
+    "dates": "import datetime\nassert after(datetime.date(2024, 2, 28)) == datetime.date(2024, 2, 29)",
+    "deques": "import collections\nassert rotated([1, 2, 3]) == collections.deque([3, 1, 2])",
+    "a generator's end": "g = countdown(1); next(g)\ntry: next(g)\nexcept StopIteration: pass\nelse: assert False",
     "raises by hand": "import sys\nif double(1) != 2: raise SystemExit(1)",
 }
 
@@ -169,6 +174,96 @@ def f(x): return -5
 """
     outcome = await zygotes.judge(code, [test])
     assert outcome.kind == "judged" and not outcome.ok
+
+
+FITTING = """
+class {name}:
+    def __init__(self, *a): pass
+    def __sub__(self, other): return self
+    __rsub__ = __add__ = __truediv__ = __mod__ = __sub__
+    def __float__(self): return 0.0
+    def __int__(self): return 0
+    def __len__(self): return 0
+    def __bool__(self): return False
+    def __iter__(self): return iter(())
+    def __str__(self): return "0"
+def f(x): return {name}()
+"""
+
+
+@pytest.mark.parametrize("name", ["math", "fabs", "Near", "difference"])
+@pytest.mark.parametrize(
+    "test",
+    [
+        "import math\nfor x in [1, 2]: assert math.fabs(f(x) - x) < 1e-6",
+        "import math\nfor x in [1, 2]: assert math.isclose(f(x) - x, 0, abs_tol=1e-6)",
+        "for difference in [1, 2]: assert not f(difference) - difference",
+        "Near = 1\nassert int(f(1) - Near) == 0 and float(f(1) - 1) == 0",
+        "Near = {1}\nassert len(f(1) - Near) == 0",
+        "Near = 3\nassert str(f(1) - 3) == '0' and list(f(1) - 3) == []",
+    ],
+)
+async def test_an_object_cannot_be_made_to_fit(zygotes: PythonZygote, name: str, test: str) -> None:
+    outcome = await zygotes.judge(FITTING.format(name=name), [test])
+    assert outcome.kind == "judged" and not outcome.ok, outcome
+
+
+async def test_a_class_in_place_of_a_function_fits_nothing(zygotes: PythonZygote) -> None:
+    test = "import math\nfor x in [1, 2]: assert math.fabs(f(x) - x) < 1e-6"
+    outcome = await zygotes.judge(FITTING.partition("def f")[0].format(name="f"), [test])
+    assert outcome.kind == "judged" and not outcome.ok, outcome
+
+
+async def test_an_exception_does_not_end_a_loop_of_the_test(zygotes: PythonZygote) -> None:
+    outcome = await zygotes.judge(CODE, ["assert all(map(lambda n: ends() == n, [1, 2]))"])
+    assert outcome.kind == "judged" and not outcome.ok, outcome
+
+
+TAMPERING = """
+import gc
+def double(x): return -1
+for each in gc.get_objects():
+    if type(each).__name__ == '_Objects':
+        kind, answer = type(each), type(each).answer
+"""
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "kind._names = lambda self: {'double': 5}",
+        "kind._names = lambda self: {'double': ['exception', []]}",
+        "kind._names = lambda self: {'double': ['exception', ['a b', 'object']]}",
+        "kind._names = lambda self: {'double': ['module', '']}",
+        "kind._names = lambda self: 1 / 0",
+        "kind.answer = lambda self, request: ['h', 10**30, {'type': [], 'class': 1, 'constructed': 1}]",
+        "kind.answer = lambda self, request: ['x', ['OSError'], [1, 2, 3, 4, 5], '']",
+        "kind.answer = lambda self, r: ['v', 2, {99: 1}] if r[0] == 'call' else answer(self, r)",
+        "import types; double = types.ModuleType('__main__')",
+        "class Odd(type):\n    def mro(cls): return [cls, BaseException, object]\n"
+        "class E(BaseException, metaclass=Odd): pass",
+    ],
+)
+@pytest.mark.parametrize("test", ["assert double(1) == 2", "from solution import double\nassert double(1) == 2"])
+async def test_what_the_code_says_of_itself_never_prevents_a_verdict(
+    zygotes: PythonZygote, tampering: str, test: str
+) -> None:
+    outcome = await zygotes.judge(TAMPERING + tampering, [test])
+    assert outcome.kind == "judged" and not outcome.ok, outcome
+
+
+async def test_a_set_up_that_needs_the_code_is_the_codes_affair(zygotes: PythonZygote) -> None:
+    missing = await zygotes.judge(CODE, ["assert other(1) == 2"], setup="from solution import other")
+    assert missing.kind == "judged" and not missing.ok
+    assert (await zygotes.judge(CODE, ["assert twice(1) == 2"], setup="from solution import double as twice")).ok
+    assert (await zygotes.judge(CODE, ["assert double(1) == 2"], setup="import no_such_module")).kind == "unjudgeable"
+
+
+@pytest.mark.parametrize("test", ["def check(candidate): assert candidate(x=2) == 4", "assert double(x=2) == 4"])
+async def test_an_entry_point_may_be_a_method(zygotes: PythonZygote, test: str) -> None:
+    code = CODE.replace("def double(x, times=1):", "def other(x, times=1):")
+    assert (await zygotes.judge(code, [test], entry_point="Solution().double")).ok
+    assert not (await zygotes.judge("", [test], entry_point="Solution().double")).ok
 
 
 async def test_a_function_may_be_called_as_a_module_is(zygotes: PythonZygote) -> None:

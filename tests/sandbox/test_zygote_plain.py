@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dates
 import math
+from collections import deque
 from typing import Any
 
 import pytest
@@ -17,7 +19,15 @@ hashable = some.recursive(
     max_leaves=5,
 )
 plain = some.recursive(
-    hashable | some.complex_numbers(allow_nan=False),
+    hashable
+    | some.complex_numbers(allow_nan=False)
+    | some.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**300), max_value=10**300)
+    | some.fractions()
+    | some.dates()
+    | some.datetimes(timezones=some.none() | some.just(dates.UTC))
+    | some.times()
+    | some.timedeltas()
+    | some.lists(some.integers()).map(deque),
     lambda inner: some.lists(inner) | some.tuples(inner) | some.dictionaries(hashable, inner) | some.sets(hashable),
     max_leaves=20,
 )
@@ -64,6 +74,8 @@ def test_other_things_are_named(value: object) -> None:
         *("", "{}", "[", "[" * 100_000, "1" * 5000, '{"tuple":[' * 50_000),
         *('{"tuple": 5}', '{"a": 1, "b": 2}', '{"set": [[1]]}', '{"dict": [[1]]}', '{"dict": [[[], 1]]}', '{"x": 1}'),
         *('{"int": 5}', '{"bytes": "zz"}', '{"complex": [1, 2, 3]}'),
+        *('{"decimal": "sNaN"}', '{"decimal": "1e99999999"}', '{"decimal": "x"}', '{"date": "2024-02-30"}'),
+        *('{"fraction": [1, 0]}', '{"fraction": [1]}', '{"fraction": [1.5, 2]}', '{"timedelta": [999999999999, 0, 0]}'),
     ],
 )
 def test_broken_text_is_refused(text: str) -> None:
@@ -79,3 +91,9 @@ def test_a_flood_of_equal_hashes_is_refused() -> None:
     pairs = ",".join(f"[{(2**61 - 1) * number},0]" for number in range(100_000))
     with pytest.raises(ValueError, match="same hash"):
         decode(f'{{"dict":[{pairs}]}}')
+
+
+def test_a_flood_among_others_is_refused() -> None:
+    flood = [(2**61 - 1) * number for number in range(1000)]
+    with pytest.raises(ValueError, match="same hash"):
+        decode(encode([*range(1001)]).replace("[", '{"set":[', 1)[:-1] + f",{','.join(map(str, flood))}]}}")

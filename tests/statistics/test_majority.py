@@ -48,3 +48,9 @@ def test_a_vote_of_one_or_two_is_a_draw() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="between 1 and n"):
         win_chances((2, 1), 4)
+
+
+def test_a_thousand_answers_are_not_too_many() -> None:
+    likely = majority_at_k([1200, 800], [1, 0], 1500)
+    assert 0.999 < likely <= 1.0
+    assert majority_at_k([1000, 1000], [1, 0], 1500) == pytest.approx(0.5)

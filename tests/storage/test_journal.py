@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import resource
@@ -273,3 +274,17 @@ def test_a_compaction_that_does_not_fit_leaves_everything(tmp_path: Path) -> Non
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
     assert [item.name for item in tmp_path.iterdir()] == ["j"]
+
+
+def test_what_does_not_reach_the_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = fill(tmp_path / "j.jsonl", entry("a"))
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(StorageError, match=r"not on the disk.*run the same command again"), Journal(path) as journal:
+        journal.append([entry("b", position=1)])
+    with Journal(path, read_only=True) as somebody_elses:
+        somebody_elses.sync()
+    monkeypatch.undo()
+    assert held(path) == [("a", 0, "x"), ("b", 0, "x")]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import subprocess
 from pathlib import Path
 
 import orjson
@@ -29,6 +32,17 @@ def test_a_second_entry_is_refused_while_the_first_is_there(tmp_path: Path) -> N
         pytest.fail("entered")
     with RunDirectory(tmp_path / "run"):
         pass
+
+
+def test_a_filesystem_without_locks_is_not_taken_for_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StorageError, match=r"cannot be locked \(Function not implemented\)"), RunDirectory(tmp_path):
+        pytest.fail("entered")
 
 
 def test_other_settings_are_refused_and_what_changed_is_named(tmp_path: Path) -> None:
@@ -103,9 +117,31 @@ def test_phases_are_noted_with_how_they_ended(tmp_path: Path) -> None:
 
 def test_the_manifest_says_who_made_the_run(tmp_path: Path) -> None:
     with RunDirectory(tmp_path) as directory:
-        directory.write_manifest()
-        first = (tmp_path / "manifest.json").read_bytes()
+        directory.end_phase(directory.begin_phase("both", {}), "finished", {})
+        first = directory.made_by
     with RunDirectory(tmp_path) as directory:
         directory.write_manifest()
-    assert (tmp_path / "manifest.json").read_bytes() == first
-    assert {"reward_kit", "python", "platform", "git", "created"} <= orjson.loads(first)["made_by"].keys()
+    made_by = orjson.loads((tmp_path / "manifest.json").read_bytes())["made_by"]
+    assert made_by == first
+    assert {"reward_kit", "python", "platform", "git", "created"} <= made_by.keys()
+
+
+def test_the_manifest_names_the_revision_even_where_a_run_died_before_git_had_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *arguments], check=True)
+    revision = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    run = tmp_path / "run"
+    with RunDirectory(run) as directory:
+        directory.begin_phase("both", {})
+    manifest = orjson.loads((run / "manifest.json").read_bytes())
+    manifest["made_by"]["git"] = None
+    (run / "manifest.json").write_bytes(orjson.dumps(manifest))
+    with RunDirectory(run) as directory:
+        directory.end_phase(directory.begin_phase("both", {}), "finished", {})
+    assert orjson.loads((run / "manifest.json").read_bytes())["made_by"]["git"] == revision

@@ -143,6 +143,19 @@ def test_what_json_can_hardly_hold_is_written_all_the_same(truth: Any) -> None:
     assert rollout_from_line(line_of(rollout)).sample.id == "a"
 
 
+@pytest.mark.parametrize("odd", [2**70, "lone \ud800 surrogate"])
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_a_number_that_json_lacks_is_null_beside_anything(odd: Any, number: float) -> None:
+    columns = {"x": [number], "said": "NaN"}
+    rollout = a_rollout()
+    rollout = rollout.model_copy(
+        update={"sample": rollout.sample.model_copy(update={"ground_truth": odd, "columns": columns})}
+    )
+    for entry in (rollout_entry(rollout, "c"), result_entry(rollout, "c", EvaluateResult(score=1.0))):
+        body = orjson.loads(entry.body)
+        assert body.get("sample", body)["columns"] == {"x": [None], "said": "NaN"}
+
+
 def test_a_preview_pair_is_made_only_of_answers() -> None:
     answered = row_of(a_rollout(), EvaluateResult(score=1.0))
     assert preview_pair(answered) == {"messages": answered["messages"], "id": "a", "ground_truth": "4"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -45,3 +46,31 @@ async def test_another_cancellation_is_passed_on() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def stubborn(deadlines: Deadlines, times: int) -> str:
+    """A call that takes no notice of being cancelled, so many times."""
+    task = asyncio.current_task()
+    assert task is not None
+    deadlines.begin(task)
+    try:
+        for _ in range(times):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(30)
+        return "done"
+    finally:
+        deadlines.end(task)
+
+
+async def test_a_call_that_takes_no_notice_is_cancelled_again() -> None:
+    assert await asyncio.create_task(stubborn(Deadlines(0.05), 3)) == "done"
+
+
+async def test_what_a_call_kept_to_itself_leaves_no_trace() -> None:
+    async def both() -> list[str]:
+        deadlines = Deadlines(0.05)
+        return [await stubborn(deadlines, 1), await timed(deadlines, 30), await timed(deadlines, 0)]
+
+    task = asyncio.create_task(both())
+    assert await task == ["done", "late", "done"]
+    assert task.cancelling() == 0

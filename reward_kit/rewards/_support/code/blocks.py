@@ -1,6 +1,6 @@
 """The code in an answer: which fenced blocks there are, and which of them is the solution.
 
-    text ─▶ blocks, in order ─▶ the last one in the language that defines the function, or that reads input
+    text ─▶ blocks, in order ─▶ the last one in the language that defines what is tested, or that reads input
 
 Linear in the length of the answer.
 """
@@ -8,6 +8,7 @@ Linear in the length of the answer.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import threading
 import warnings
@@ -59,23 +60,28 @@ def code_blocks(text: str) -> list[Block]:
     return found
 
 
-def find_code(answer: str, language: str = "python", function: str | None = None) -> str | None:
+def find_code(answer: str, language: str = "python", *names: str) -> str | None:
     """The solution in an answer, after what was thought aloud; None where there is no code.
 
-    Of the blocks that say they are in the language (or, if none does, of those that say nothing): the last one that
-    defines `function`; without a function, the last one that reads input; else the last. An answer without blocks is
-    code where it is valid Python.
+    Of the blocks that say they are in the language (or, if none does, of those that say nothing): the last one of those
+    that define most of `names`; without names, the last one that reads input; else the last. An answer without blocks
+    is code where it is valid Python.
     """
     spoken = without_reasoning(answer)
     blocks = code_blocks(spoken)
-    names = _ALIASES.get(language.lower(), frozenset({language.lower()}))
-    in_language = [block.code for block in blocks if block.language in names]
+    called = _ALIASES.get(language.lower(), frozenset({language.lower()}))
+    in_language = [block.code for block in blocks if block.language in called]
     candidates = in_language or [block.code for block in blocks if not block.language]
     if not candidates:
         bare = spoken.strip("\n")
         return bare if not blocks and bare.strip() and language.lower() in _ALIASES["python"] and parses(bare) else None
-    wanted = [code for code in candidates if (defines(code, function) if function else _READS_INPUT.search(code))]
-    return (wanted or candidates)[-1]
+    return max(reversed(candidates), key=functools.partial(_fitness, names=names))
+
+
+def _fitness(code: str, names: tuple[str, ...]) -> int:
+    if not names:
+        return bool(_READS_INPUT.search(code))
+    return sum(defines(code, name) for name in names)
 
 
 def defines(code: str, name: str) -> bool:
@@ -98,14 +104,25 @@ def parses(code: str) -> bool:
     return True
 
 
-def completed(answer: str, prompt: str | None, function: str | None) -> str | None:
-    """The whole program of an answer that may only continue the code in `prompt`, as completions of HumanEval do."""
-    code = find_code(answer, "python", function)
-    if prompt is None or function is None or not defines(prompt, function):
+def completed(answer: str, prompt: str | None, *names: str) -> str | None:
+    """The whole program of an answer that may only continue the code in `prompt`, as completions of HumanEval do.
+
+    One that defines the function anew still finds what the prompt imports and defines beside it.
+    """
+    code = find_code(answer, "python", *names)
+    if prompt is None or not any(defines(prompt, name) for name in names):
         return code
-    if code is not None and defines(code, function):
-        return code if parses(code) else _joined(prompt, code)
-    return _joined(prompt, code if code is not None else without_reasoning(answer))
+    if code is None or not any(defines(code, name) for name in names):
+        return _joined(prompt, code if code is not None else without_reasoning(answer))
+    if not parses(code):
+        return _joined(prompt, code)
+    whole = f"{prompt.rstrip()}\n\n\n{code}"
+    return whole if parses(prompt) and _compiles(whole) else code
+
+
+def _compiles(code: str) -> bool:
+    """Whether it is a program; one whose `from __future__` does not come first only parses."""
+    return "from __future__" not in code and parses(code)
 
 
 def _joined(prompt: str, code: str) -> str:

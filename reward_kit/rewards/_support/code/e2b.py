@@ -32,6 +32,11 @@ class E2bPlace:
         with _as_sandbox_error(self._client):
             await self._sandbox.files.write(f"{_HOME}/{path}", content)
 
+    async def read(self, path: str) -> bytes:
+        """Read a file."""
+        with _as_sandbox_error(self._client):
+            return bytes(await self._sandbox.files.read(f"{_HOME}/{path}", format="bytes"))
+
     async def run_standalone(
         self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
     ) -> ExecResult:

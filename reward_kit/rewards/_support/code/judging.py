@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from reward_kit.errors import AuthError, ConfigError, MissingExtraError, SandboxError, SandboxUnavailableError
@@ -14,7 +14,14 @@ from reward_kit.rewards._support.code.e2b import open_e2b
 from reward_kit.rewards._support.code.host import Host, run
 from reward_kit.rewards._support.code.python_tests import Judge, Options, judge_python, run_python
 from reward_kit.rewards._support.code.results import CaseResult
-from reward_kit.rewards._support.code.sandboxed import Place, judge_in, language_of, run_in, with_room_for
+from reward_kit.rewards._support.code.sandboxed import (
+    Place,
+    compiler_limits,
+    judge_in,
+    language_of,
+    run_in,
+    with_room_for,
+)
 from reward_kit.rewards._support.verdicts import no_verdict
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.utils.module_loader import load_function
@@ -46,8 +53,8 @@ def judge_code(
     async def work(host: Host) -> list[CaseResult]:
         if spoken == "python" and environment == "local":
             return await judge_python(host.zygotes(), code, tests, options)
-        async with await _place(host, spoken, options, environment) as place:
-            return await judge_in(place, spoken, code, tests, options)
+        async with _places(host, spoken, options, environment) as (place, workshop):
+            return await judge_in(place, workshop, spoken, code, tests, options)
 
     return run(work)
 
@@ -61,21 +68,31 @@ def execute(
     async def work(host: Host) -> ExecResult:
         if spoken == "python" and environment == "local":
             return await run_python(host.zygotes(), code, "", options, room=room)
-        async with await _place(host, spoken, options, environment) as place:
-            return await run_in(place, spoken, code, "", options)
+        async with _places(host, spoken, options, environment) as (place, workshop):
+            return await run_in(place, workshop, spoken, code, "", options)
 
     return run(work)
 
 
-async def _place(
+@asynccontextmanager
+async def _places(
     host: Host, language: str, options: Options, environment: Environment
-) -> AbstractAsyncContextManager[Place]:
+) -> AsyncIterator[tuple[Place, Place]]:
+    """Where the program runs, and where it is compiled."""
     if environment == "e2b":
-        return open_e2b()
+        async with open_e2b() as rented:
+            yield rented, rented
+        return
     if environment != "local":
         raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
     backend = await host.backend("auto")
-    return await backend.open(SandboxSpec(limits=with_room_for(language, options).limits))
+    compiling = compiler_limits(language)
+    async with await backend.open(SandboxSpec(limits=with_room_for(language, options).limits)) as place:
+        if compiling is None:
+            yield place, place
+            return
+        async with await backend.open(SandboxSpec(limits=compiling)) as workshop:
+            yield place, workshop
 
 
 def load_judge(judge: Judge | str | None) -> Judge | None:

@@ -15,14 +15,15 @@ from typing import Any, TypeAlias
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._support.code.asserts import Check, UndecidedError, take_apart
-from reward_kit.rewards._support.code.blocks import parses
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._support.code.compare import DEFAULT, Comparison, same_output, same_value
 from reward_kit.rewards._support.code.results import CaseResult, of_call, of_run, shown
+from reward_kit.rewards._support.code.test_sources import modules_in
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.zygote import CallOutcome, JudgeOutcome, PythonZygote
+from reward_kit.sandbox.zygote_wire import lost
 
-__all__ = ["Judge", "Options", "judge_python", "run_python"]
+__all__ = ["MOST_LOST", "NOT_RUN", "Judge", "Options", "judge_python", "run_python"]
 
 Judge: TypeAlias = Callable[[str, str, str], bool]
 """A special judge: whether an output is right, from input, expected output and output."""
@@ -31,6 +32,13 @@ _IMPORTED = ("collections", "itertools", "functools", "heapq", "bisect", "math",
 _USUAL_IMPORTS = "".join([*(f"from {name} import *; " for name in _STARRED), f"import {', '.join(_IMPORTED)}\n"])
 _LOOK_AFTER = 0.25
 """Seconds after which results are looked at before more calls are made, where the first failure decides."""
+
+
+MOST_LOST = 150.0
+"""Seconds that tests may lose by running out of time, before the others count as if they had: else code that never ends
+would take its time for each of a hundred tests, and nobody waits for that verdict."""
+NOT_RUN = CaseResult("timed_out", "was not run: too many others ran out of time")
+"""The result of a test that comes after too many that ran out of time."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +89,24 @@ async def run_python(zygotes: PythonZygote, code: str, stdin: str, options: Opti
 async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: Options) -> list[CaseResult]:
     """All in one process, and in one of its own whatever fails there for a reason that may not be the program's."""
     found: list[CaseResult] = []
+    lost_time = 0.0
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
         outcomes = await _run_each(zygotes, code, waiting, options)
-        for place, (outcome, (given, expected)) in enumerate(zip(outcomes, waiting, strict=True)):
+        for outcome, (given, expected) in zip(outcomes, waiting, strict=True):
             if outcome.kind == "skipped":
                 break
             result = _of_output(outcome, outcome.ok and options.right(given, expected, outcome.value))
-            if not result.passed and (place or outcome.kind == "died") and outcome.kind != "timed_out":
+            if not result.passed and (not outcome.fresh or outcome.kind == "died"):
                 done = await run_python(zygotes, code, given, options, room=len(expected))
                 result = of_run(done, done.ok and options.right(given, expected, done.stdout))
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
+            if result.status == "timed_out":
+                lost_time += lost(options.timeout, outcome.wall_seconds)
+            if lost_time >= MOST_LOST:
+                return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
 
@@ -105,6 +118,7 @@ async def _run_each(
         code,
         [given.encode(errors="surrogatepass") for given, _ in cases],
         stop_early=options.stop_early,
+        most_lost=MOST_LOST,
         look_after=_LOOK_AFTER if options.stop_early else 1e9,
         timeout=options.timeout,
         limits=replace(options.limits, output_bytes=room),
@@ -123,18 +137,23 @@ def _of_output(outcome: CallOutcome, right: bool) -> CaseResult:
 async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Options) -> list[CaseResult]:
     code, function = _reachable(code, tests.function)
     found: list[CaseResult] = []
+    lost_time = 0.0
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
         outcomes = await _call(zygotes, code, function, [arguments for arguments, _ in waiting], options)
-        for place, (outcome, (arguments, expected)) in enumerate(zip(outcomes, waiting, strict=True)):
+        for outcome, (arguments, expected) in zip(outcomes, waiting, strict=True):
             if outcome.kind == "skipped":
                 break
             result = of_call(outcome, outcome.ok and same_value(expected, outcome.value, options.comparison.tolerance))
-            if not result.passed and place and outcome.kind != "timed_out":
+            if not result.passed and not outcome.fresh:
                 result = await _alone(zygotes, code, function, (arguments, expected), options)
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
+            if result.status == "timed_out":
+                lost_time += lost(options.timeout, outcome.wall_seconds)
+            if lost_time >= MOST_LOST:
+                return found + [NOT_RUN] * (len(tests.cases) - len(found))
     return found
 
 
@@ -156,6 +175,7 @@ async def _call(
             arguments,
             isolated=False,
             stop_early=options.stop_early,
+            most_lost=MOST_LOST,
             look_after=_LOOK_AFTER if options.stop_early else 1e9,
             loose=True,
             timeout=options.timeout,
@@ -171,16 +191,24 @@ def _reachable(code: str, function: str) -> tuple[str, str]:
     Tests name a method of the class `Solution` by itself. Such code is written for a place where the usual modules are
     there already, so they are.
     """
+    try:
+        ast.parse(function, mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise GroundTruthError(f"The function to be tested is {function!r}. Give its name in the code.") from error
     inside = "class Solution" in code and not any(line.startswith(f"def {function}") for line in code.splitlines())
-    if not inside or not function.isidentifier():
+    if not inside or not (function.isidentifier() or function.startswith("Solution(")):
         return code, function
-    return code if "from __future__" in code else _USUAL_IMPORTS + code, f"Solution().{function}"
+    code = code if "from __future__" in code else _USUAL_IMPORTS + code
+    return code, f"Solution().{function}" if function.isidentifier() else function
 
 
 # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, options: Options) -> list[CaseResult]:
+    if tests.entry_point:
+        code, entry_point = _reachable(code, tests.entry_point)
+        tests = replace(tests, entry_point=entry_point)
     taken = take_apart(tests.tests, tests.entry_point)
     if taken is not None:
         results = await _checks(zygotes, code, *taken, options)
@@ -191,7 +219,7 @@ async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, optio
         tests.tests,
         entry_point=tests.entry_point,
         setup=tests.setup,
-        modules=_modules(tests.tests),
+        modules=modules_in((tests.setup, *tests.tests)),
         stop_early=options.stop_early,
         timeout=options.timeout,
         limits=options.limits,
@@ -254,11 +282,3 @@ def _judged(outcome: JudgeOutcome, tests: int) -> list[CaseResult]:
     ]
     loading = any(name == "loading" for name, _ in outcome.verdicts)
     return results * tests if loading else results
-
-
-def _modules(tests: Sequence[str]) -> list[str]:
-    """Every module that tests import. Those that are not there when they run are the code."""
-    trees = [ast.parse(test) for test in tests if parses(test)]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
-    return sorted(named | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names})

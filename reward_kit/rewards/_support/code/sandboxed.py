@@ -2,13 +2,15 @@
 
     write the program ─▶ (compile) ─▶ one command a test: its input in, its output or its returned value out
 
-What is expected stays here. A returned value comes back as text after a mark that is new for each test; whoever writes
-the mark gives an answer, and it is his own. Each test may take so much processor time, and more by the clock, for the
-machine may be busy.
+A compiler works in a sandbox of its own, by its own limits: those of a program are for the program. What is expected
+stays here. A returned value comes back as text after a mark that is new for each test; whoever writes the mark gives an
+answer, and it is his own. Each test may take so much processor time, and more by the clock, for the machine may be
+busy.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import secrets
@@ -23,13 +25,15 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, StdinTests, Tests
 from reward_kit.rewards._support.code.compare import same_value
-from reward_kit.rewards._support.code.python_tests import Options
+from reward_kit.rewards._support.code.python_tests import MOST_LOST, NOT_RUN, Options
 from reward_kit.rewards._support.code.results import CaseResult, of_run, shown
-from reward_kit.sandbox.zygote_plain import decode
+from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.zygote_plain import decode, encode
 
-__all__ = ["LANGUAGES", "Language", "Place", "judge_in", "run_in"]
+__all__ = ["LANGUAGES", "Language", "Place", "compiler_limits", "judge_in", "language_of", "run_in", "with_room_for"]
 
-_COMPILE_SECONDS = 60.0
+_COMPILE_SECONDS, _COMPILE_MB = 60.0, 1536
+_BUILT = "main"
 _BUSY = 4
 """How much longer than its processor time a test may take by the clock."""
 _SIGNALLED = 128
@@ -40,6 +44,10 @@ class Place(Protocol):
 
     async def write(self, path: str, content: bytes) -> None:
         """Write a file, relative to where commands run."""
+        ...
+
+    async def read(self, path: str) -> bytes:
+        """Read such a file; an `OSError` where there is none."""
         ...
 
     async def run_standalone(
@@ -58,6 +66,7 @@ class Language(NamedTuple):
     tool: str
     """What must be installed."""
     compile: str = ""
+    """The command that makes the program `main` of it."""
     driver: str = ""
     """A program that calls a function of the code: it is given the mark, the function and, on its input, arguments."""
     memory_mb: int = 0
@@ -72,7 +81,7 @@ arguments = decode(sys.stdin.read())
 out, sys.stdout = sys.stdout, sys.stderr
 import solution
 answer = encode(eval(function, vars(solution))(*arguments), loose=True)
-out.write("\\n" + mark + answer)
+out.write("\\n" + mark + "=" + answer)
 out.flush()
 """
 _JAVASCRIPT_DRIVER = """
@@ -81,20 +90,27 @@ const [mark, name] = process.argv.slice(2);
 const given = JSON.parse(fs.readFileSync(0, 'utf8'));
 const log = process.stderr;
 console.log = (...each) => log.write(each.join(' ') + '\\n');
-globalThis.require = require; globalThis.module = module;
+Object.assign(globalThis, { require, module, exports: module.exports });
 vm.runInThisContext(fs.readFileSync('main.js', 'utf8'), { filename: 'main.js' });
-const found = vm.runInThisContext(name);
+let place = name;
+if (/^[\\w$]+$/.test(name) && vm.runInThisContext(`typeof ${name}`) === 'undefined')
+  place = typeof module.exports === 'function' ? 'module.exports'
+    : name in module.exports ? `module.exports.${name}` : `new Solution().${name}`;
+const found = vm.runInThisContext(`(...given) => (${place})(...given)`);
+const plain = (_, each) => typeof each === 'bigint' ? { [mark]: `${each}` }
+  : each instanceof Set ? [...each] : each instanceof Map ? Object.fromEntries(each) : each;
 Promise.resolve(found(...given)).then(value => {
-  const text = JSON.stringify(value === undefined ? null : value,
-    (_, each) => typeof each === 'bigint' ? Number(each) : each instanceof Set ? [...each] : each);
-  fs.writeSync(1, '\\n' + mark + text);
+  fs.writeSync(1, '\\n' + mark + '=' + JSON.stringify(value === undefined ? null : value, plain));
 });
 """
+
+_CPP = " || ".join(f"g++ -O2 -std=gnu++{year} -pipe -o main main.cpp" for year in (20, 17))
+"""By the newer standard, and what only the older one takes by that."""
 
 LANGUAGES = {
     "python": Language("solution.py", "python3 -I solution.py", "python3", driver="driver.py"),
     "javascript": Language("main.js", "node main.js", "node", driver="driver.js", memory_mb=512),
-    "cpp": Language("main.cpp", "./main", "g++", compile="g++ -O2 -std=c++17 -pipe -o main main.cpp", memory_mb=64),
+    "cpp": Language("main.cpp", "./main", "g++", compile=_CPP, memory_mb=64),
 }
 """What can be run in a sandbox, by name."""
 
@@ -108,10 +124,12 @@ def language_of(name: str) -> str:
     return found
 
 
-async def judge_in(place: Place, language: str, code: str, tests: Tests, options: Options) -> list[CaseResult]:
-    """One result a test, in order; fewer where the first failure was the last."""
+async def judge_in(
+    place: Place, workshop: Place, language: str, code: str, tests: Tests, options: Options
+) -> list[CaseResult]:
+    """One result a test, in order; fewer where the first failure was the last. It is compiled in `workshop`."""
     program = _Program(place, LANGUAGES[language], options)
-    failure = await program.prepare(code)
+    failure = await program.prepare(code, workshop)
     match tests:
         case StdinTests(cases):
             return await _each(cases, failure, options, program.case)
@@ -130,13 +148,15 @@ async def _each(
         found.append(await judge(case))
         if options.stop_early and not found[-1].passed:
             break
+        if sum(result.status == "timed_out" for result in found) * _most_seconds(options) >= MOST_LOST:
+            return found + [NOT_RUN] * (len(cases) - len(found))
     return found
 
 
-async def run_in(place: Place, language: str, code: str, stdin: str, options: Options) -> ExecResult:
+async def run_in(place: Place, workshop: Place, language: str, code: str, stdin: str, options: Options) -> ExecResult:
     """Run a program. A program that does not compile is one that fails."""
     program = _Program(place, LANGUAGES[language], options)
-    failure = await program.prepare(code)
+    failure = await program.prepare(code, workshop)
     if failure is not None:
         return ExecResult(exit_code=1, stderr=failure.detail, output=failure.detail)
     return await program.run(program.language.run, stdin.encode())
@@ -148,19 +168,30 @@ class _Program:
         self.language = language
         self._options = options
 
-    async def prepare(self, code: str) -> CaseResult | None:
+    async def prepare(self, code: str, workshop: Place) -> CaseResult | None:
         """Have the program ready; what is wrong with it, where it does not compile."""
-        there = await self._place.run_standalone(f"command -v {self.language.tool}", timeout=_COMPILE_SECONDS)
+        there = await workshop.run_standalone(f"command -v {self.language.tool}", timeout=_COMPILE_SECONDS)
         if not there.ok:
             raise SandboxError(
                 f"The sandbox has no {self.language.tool!r}. Install it there, or use an image that has it.",
                 retryable=False,
             )
-        await self._place.write(self.language.file, code.encode(errors="replace"))
+        await workshop.write(self.language.file, code.encode(errors="replace"))
         if not self.language.compile:
             return None
-        done = await self._place.run_standalone(self.language.compile, timeout=_COMPILE_SECONDS)
-        return None if done.ok else CaseResult("raised", f"does not compile: {shown(done.output.strip())}")
+        done = await workshop.run_standalone(self.language.compile, timeout=_BUSY * _COMPILE_SECONDS)
+        if done.timed_out and (done.cpu_seconds or 0.0) < _COMPILE_SECONDS:
+            raise SandboxError("The compiler got too little of a busy processor to say anything. Try again.")
+        if not done.ok:
+            return CaseResult("raised", f"does not compile: {shown(done.output.strip())}")
+        if workshop is not self._place:
+            await self._move(workshop)
+        return None
+
+    async def _move(self, workshop: Place) -> None:
+        """Have the compiled program where it runs."""
+        await self._place.write(_BUILT, await workshop.read(_BUILT))
+        await self._place.run_standalone(f"chmod +x {_BUILT}")
 
     async def case(self, case: tuple[str, str]) -> CaseResult:
         """One test by input and output."""
@@ -177,12 +208,14 @@ class _Program:
         if driver.endswith(".py"):
             await self._place.write("plain.py", (files("reward_kit.sandbox") / "zygote_plain.py").read_bytes())
         command = f"{'python3' if driver.endswith('.py') else 'node'} {driver} {mark} {shlex.quote(function)}"
-        result = await self.run(command, json.dumps(list(arguments)).encode())
-        answered, _, text = result.stdout.rpartition(mark)
+        python = driver.endswith(".py")
+        given = encode(list(arguments)) if python else _as_json(list(arguments))
+        result = await self.run(command, given.encode())
+        answered, _, text = result.stdout.rpartition(f"{mark}=")
         if not result.ok or not answered:
             return of_run(result, False)
         try:
-            value = decode(text) if driver.endswith(".py") else json.loads(text)
+            value = decode(text) if python else json.loads(text, object_hook=functools.partial(_big, mark))
         except (ValueError, RecursionError):
             return CaseResult("died", "what it answered cannot be read")
         right = same_value(expected, value, self._options.comparison.tolerance)
@@ -192,11 +225,36 @@ class _Program:
         """Run a command within its processor time."""
         cpu = max(1, math.ceil(self._options.timeout))
         limited = f"ulimit -St {cpu}; ulimit -Ht {cpu + 1}; exec {command}"
-        result = await self._place.run_standalone(limited, timeout=_BUSY * self._options.timeout + 5, stdin=stdin)
+        result = await self._place.run_standalone(limited, timeout=_most_seconds(self._options), stdin=stdin)
         codes = (signal.SIGXCPU, _SIGNALLED + signal.SIGXCPU)
         if result.signal in codes or result.exit_code in codes[1:]:
             return result.model_copy(update={"timed_out": True, "exit_code": None})
         return result
+
+
+def _as_json(arguments: list[Any]) -> str:
+    try:
+        return json.dumps(arguments)
+    except (TypeError, ValueError) as error:
+        raise GroundTruthError(f"The arguments of a test cannot be handed over: {error}. Give JSON values.") from error
+
+
+def _big(mark: str, answered: dict[str, Any]) -> Any:
+    """An object of an answer; one that stands for a whole number of any size is that."""
+    digits = answered.get(mark)
+    return int(digits) if len(answered) == 1 and isinstance(digits, str) else answered
+
+
+def _most_seconds(options: Options) -> float:
+    """How long a test may take by the clock."""
+    return _BUSY * options.timeout + 5
+
+
+def compiler_limits(language: str) -> Limits | None:
+    """What a compiler may use; None for a language that has none."""
+    if not LANGUAGES[language].compile:
+        return None
+    return Limits(memory_mb=_COMPILE_MB, timeout=_BUSY * _COMPILE_SECONDS, cpu_seconds=_COMPILE_SECONDS)
 
 
 def with_room_for(language: str, options: Options) -> Options:

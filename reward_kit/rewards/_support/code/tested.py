@@ -18,6 +18,7 @@ from reward_kit.rewards._support.code.judging import (
 )
 from reward_kit.rewards._support.code.python_tests import Options
 from reward_kit.rewards._support.code.results import CaseResult
+from reward_kit.rewards._support.code.test_sources import names_tested
 from reward_kit.rewards._support.verdicts import check, wrong
 
 __all__ = ["Tested", "number_of", "solution_in", "test_answer"]
@@ -40,21 +41,24 @@ class Tested(NamedTuple):
 
 def solution_in(answer: str, tests: Tests, language: str, prompt: str | None = None) -> tuple[str | None, Tests]:
     """The code of an answer, and its tests as they apply to it."""
-    function = _function(tests)
+    names = _names(tests)
     if language.lower() not in ("python", "py", "python3"):
-        return find_code(answer, language, function), tests
+        return find_code(answer, language, *names), tests
     if isinstance(tests, ProgramTests) and prompt is not None and not tests.setup and parses(prompt):
         tests = replace(tests, setup=prompt)
-    return completed(answer, prompt, function), tests
+    return completed(answer, prompt, *names), tests
 
 
-def _function(tests: Tests) -> str | None:
+def _names(tests: Tests) -> tuple[str, ...]:
+    """What the code must define."""
     match tests:
         case CallTests(function):
-            return function
-        case ProgramTests(entry_point=entry_point):
-            return entry_point
-    return None
+            return (function,)
+        case ProgramTests(entry_point=str(entry_point)):
+            return (entry_point,)
+        case ProgramTests(sources):
+            return names_tested(sources)
+    return ()
 
 
 def number_of(tests: Tests) -> int:

@@ -11,40 +11,32 @@ same(gold, answer)
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
 
 from reward_kit.rewards._support.mathematics.big import as_big, is_real
-from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
+from reward_kit.rewards._support.mathematics.evaluation import spend, symbols
 from reward_kit.rewards._support.mathematics.identity import (
-    EXACT,
-    Tolerance,
     constant,
     same_direction,
-    same_expression,
     same_solutions,
 )
 from reward_kit.rewards._support.mathematics.labels import bare, renamed, renaming, said, unlabelled
 from reward_kit.rewards._support.mathematics.matrices import has_matrix, rows_of
 from reward_kit.rewards._support.mathematics.nodes import (
-    Constant,
-    Degrees,
-    InBase,
-    Measure,
     Negative,
     Node,
     Number,
-    Percent,
-    Product,
-    Ratio,
     Relation,
     Sequence,
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
+from reward_kit.rewards._support.mathematics.parameters import same_parameters, unconditional
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces
+from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
-from reward_kit.rewards._support.mathematics.vocabulary import UNIT_SIZES, singular
 
 __all__ = ["Comparison"]
 
@@ -52,16 +44,16 @@ _MAX_UNORDERED: Final = 60
 """Items that are compared each with each."""
 
 
-class Comparison:
+class Comparison(ScalarComparison):
     """Comparisons under one tolerance."""
-
-    def __init__(self, tolerance: Tolerance = EXACT) -> None:
-        self._tolerance = tolerance
 
     def same(self, gold: Node, answer: Node) -> bool | None:
         """Whether the two mean the same; `None` where that cannot be told."""
+        spend(1)
         if gold == answer:
             return True
+        if isinstance(gold, Sequence) or isinstance(answer, Sequence):
+            gold, answer = same_parameters(unconditional(gold), unconditional(answer))
         gold, answer = expanded(gold), expanded(answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._with_relations(gold, answer)
@@ -71,90 +63,7 @@ class Comparison:
             return self._matrices(gold, answer)
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
             return self._sequences(gold, answer)
-        return self._scalars(gold, answer)
-
-    # ── numbers and expressions ──────────────────────────────────────────────────────────────────────────────────────
-
-    def _scalars(self, gold: Node, answer: Node) -> bool | None:
-        if isinstance(gold, Measure) or isinstance(answer, Measure):
-            return self._measures(gold, answer)
-        if isinstance(gold, Ratio) and isinstance(answer, Ratio):
-            return self._ratios(gold, answer)
-        infinite = [node for node in (gold, answer) if _has_infinity(node)]
-        if infinite:
-            return _infinity_sign(gold) == _infinity_sign(answer)
-        if isinstance(gold, InBase) or isinstance(answer, InBase):
-            return self._in_bases(gold, answer)
-        for kind in (Percent, Degrees):
-            if isinstance(gold, kind) != isinstance(answer, kind):
-                return self._marked_once(gold, answer, kind)
-            if isinstance(gold, kind) and isinstance(answer, kind):
-                return self._scalars(gold.value, answer.value)
-        verdict = same_expression(gold, answer, self._tolerance)
-        return verdict if verdict is not False else self._as_groups(gold, answer) or self._in_other_case(gold, answer)
-
-    def _marked_once(self, gold: Node, answer: Node, kind: type[Percent] | type[Degrees]) -> bool | None:
-        """50%, 50 and 0.5 are the same answer, and so are 30°, 30 and π/6."""
-        plain_gold = gold.value if isinstance(gold, kind) else gold
-        plain_answer = answer.value if isinstance(answer, kind) else answer
-        return self._scalars(plain_gold, plain_answer) or same_expression(gold, answer, self._tolerance)
-
-    def _measures(self, gold: Node, answer: Node) -> bool | None:
-        """Units that can be converted are; otherwise the number decides."""
-        if isinstance(gold, Measure) and isinstance(answer, Measure):
-            if isinstance(gold.value, Ratio) and gold.unit.lower() != answer.unit.lower():
-                return False  # 3:30 am is not 3:30 pm
-            sizes = [UNIT_SIZES.get(singular(node.unit), UNIT_SIZES.get(node.unit)) for node in (gold, answer)]
-            if sizes[0] and sizes[1] and sizes[0] != sizes[1] and sizes[0][0] == sizes[1][0]:
-                factors = (Number(sizes[0][1]), Number(sizes[1][1]))
-                return self._scalars(Product((gold.value, factors[0])), Product((answer.value, factors[1])))
-            return self.same(gold.value, answer.value)
-        measure, other = (gold, answer) if isinstance(gold, Measure) else (answer, gold)
-        assert isinstance(measure, Measure)
-        value = measure.product if measure.product is not None and symbols(other) else measure.value
-        return self.same(*((value, other) if measure is gold else (other, value)))
-
-    def _ratios(self, gold: Ratio, answer: Ratio) -> bool | None:
-        if len(gold.parts) != len(answer.parts):
-            return False
-        if gold.clock and answer.clock:
-            return self._in_order(gold.parts, answer.parts)
-        if self._in_order(gold.parts, answer.parts):
-            return True
-        crossed = (
-            self._scalars(Product((right, answer.parts[0])), Product((given, gold.parts[0])))
-            for right, given in zip(gold.parts[1:], answer.parts[1:], strict=True)
-        )
-        return _all(crossed)
-
-    def _in_bases(self, gold: Node, answer: Node) -> bool | None:
-        if isinstance(gold, InBase) and isinstance(answer, InBase):
-            if gold.base == answer.base:
-                return gold.digits.lstrip("0") == answer.digits.lstrip("0")
-            return same_expression(gold, answer)
-        based, other = (gold, answer) if isinstance(gold, InBase) else (answer, gold)
-        assert isinstance(based, InBase)
-        return same_expression(Number(Fraction(int(based.digits))), other)
-
-    def _as_groups(self, gold: Node, answer: Node) -> bool:
-        """`1,22` may be a decimal comma."""
-        pair = (gold, answer)
-        return any(
-            isinstance(node, Number) and node.grouped.startswith("0") and isinstance(other, Number)
-            and Fraction(node.grouped.replace(",", ".", 1).replace(",", "")) == other.value
-            for node, other in (pair, pair[::-1])
-        )  # fmt: skip
-
-    def _in_other_case(self, gold: Node, answer: Node) -> bool:
-        """A parameter may be called C or c."""
-        ours, theirs = symbols(gold), symbols(answer)
-        if ours == theirs or len(ours) != len(theirs):
-            return False
-        lower = {name.lower(): name for name in ours}
-        changes = {name: lower[name.lower()] for name in theirs if name.lower() in lower}
-        if len(lower) != len(ours) or len(changes) != len(theirs):
-            return False
-        return same_expression(gold, renamed(answer, changes), self._tolerance) is True
+        return self.scalars(gold, answer)
 
     # ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,6 +90,8 @@ class Comparison:
         if all(operator == "=" for operator in (*gold.operators, *answer.operators)):
             return self._equations(gold, answer)
         if is_set(gold) and is_set(answer):
+            if _about_others(gold, answer):
+                return False
             try:
                 return same_pieces(pieces(gold), pieces(answer), self.same)
             except NotReal:
@@ -197,21 +108,24 @@ class Comparison:
         return self.same(right, renamed(given, changes))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool | None:
-        if len(gold.operands) != len(answer.operands):
+        if len(gold.operands) != len(answer.operands) or not symbols(gold) | symbols(answer):
+            # Without variables nothing is to be solved, and any two differences are multiples of each other.
             values = said(gold), said(answer)
+            if bare(gold) is not None and bare(answer) is not None:
+                return False  # T(3) = 5 and T(3) = 7, which _labelled found to differ
             return None if values[0] is None or values[1] is None else self.same(values[0], values[1])
         if len(gold.operands) > 2:
-            return self._in_order(gold.operands, answer.operands) or None
+            return self.in_order(gold.operands, answer.operands) or None
         return same_solutions(_difference(gold), _difference(answer))
 
     def _inequalities(self, gold: Relation, answer: Relation) -> bool | None:
         if len(gold.operators) != len(answer.operators):
             return False
-        if gold.operators == answer.operators and self._in_order(gold.operands, answer.operands):
+        if gold.operators == answer.operators and self.in_order(gold.operands, answer.operands):
             return True
         if len(gold.operators) > 1:
             flipped = answer.operands[::-1]
-            return self._in_order(gold.operands, flipped) if gold.operators[0] != answer.operators[0] else False
+            return self.in_order(gold.operands, flipped) if gold.operators[0] != answer.operators[0] else False
         signs = {"<": -1, "≤": -1, ">": 1, "≥": 1}
         (left,), (right,) = gold.operators, answer.operators
         if left not in signs or right not in signs or (left in "≤≥") != (right in "≤≥"):
@@ -256,21 +170,21 @@ class Comparison:
         if labels and other_labels:
             if sorted(labels) == sorted(other_labels):
                 by_label = dict(zip(other_labels, theirs.items, strict=True))
-                return self._in_order(ours.items, tuple(by_label[label] for label in labels))
-            return self._in_order(ours.items, theirs.items)
+                return self.in_order(ours.items, tuple(by_label[label] for label in labels))
+            return self.in_order(ours.items, theirs.items)
         ordered = bool(labels or other_labels) or ours.opening in ("(", "[") or theirs.opening in ("(", "[")
         if ordered:
-            return self._in_order(ours.items, theirs.items)
-        return self._any_order(ours.items, theirs.items)
+            return self.in_order(ours.items, theirs.items)
+        return self._any_order(ours.items, theirs.items, repeats=_counts_repeats(ours, theirs))
 
     def _tuples(self, ours: Sequence, theirs: Sequence) -> bool | None:
         """Item by item; the only parameter of a family may have another name."""
-        verdict = self._in_order(ours.items, theirs.items)
+        verdict = self.in_order(ours.items, theirs.items)
         names, other_names = symbols(ours), symbols(theirs)
         if verdict is not False or len(names) != 1 or len(other_names) != 1 or names == other_names:
             return verdict
         (right,), (given,) = names, other_names
-        return self._in_order(ours.items, renamed(theirs.items, {given: right}))
+        return self.in_order(ours.items, renamed(theirs.items, {given: right}))
 
     def _brackets_agree(self, ours: Sequence, theirs: Sequence) -> bool:
         """(1, 3) and [1, 3] differ where they may be intervals; longer ones, and falling pairs, are tuples."""
@@ -281,28 +195,35 @@ class Comparison:
             return False
         return as_big(low).re >= as_big(high).re
 
-    def _in_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...]) -> bool | None:
+    def in_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...]) -> bool | None:
+        """Whether two rows of items mean the same, one by one."""
         if len(gold) != len(answer):
             return False
-        return _all(self.same(right, given) for right, given in zip(gold, answer, strict=True))
+        return all_same(self.same(right, given) for right, given in zip(gold, answer, strict=True))
 
-    def _any_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...]) -> bool | None:
+    def _any_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...], *, repeats: bool) -> bool | None:
+        """Whether two lists hold the same; how often counts only where `repeats` says so."""
+        if repeats and len(gold) != len(answer):
+            return False
         keys, other_keys = [_key(item) for item in gold], [_key(item) for item in answer]
         if None not in keys and None not in other_keys:
-            return set(keys) == set(other_keys)
+            return Counter(keys) == Counter(other_keys) if repeats else set(keys) == set(other_keys)
         if max(len(gold), len(answer)) > _MAX_UNORDERED:
             return None
-        forth = self._covered(gold, answer)
-        return forth and self._covered(answer, gold)
+        forth = self._covered(gold, answer, once=repeats)
+        return forth if repeats else forth and self._covered(answer, gold, once=False)
 
-    def _covered(self, items: tuple[Node, ...], by: tuple[Node, ...]) -> bool | None:
-        """Whether each item is one of the others."""
-        known = True
+    def _covered(self, items: tuple[Node, ...], by: tuple[Node, ...], *, once: bool) -> bool | None:
+        """Whether each item is one of the others, each of which counts `once` or any number of times."""
+        known, left = True, list(by)
         for item in items:
-            verdicts = [self.same(item, other) for other in by]
-            if True not in verdicts:
-                if None not in verdicts:
-                    return False
+            verdicts = [self.same(item, other) for other in left]
+            if True in verdicts:
+                if once:
+                    del left[verdicts.index(True)]
+            elif None not in verdicts:
+                return False
+            else:
                 known = False
         return True if known else None
 
@@ -320,32 +241,22 @@ class Comparison:
         if [len(row) for row in left] != [len(row) for row in right]:
             return False
         cells = tuple(cell for row in left for cell in row)
-        return self._in_order(cells, tuple(cell for row in right for cell in row))
+        return self.in_order(cells, tuple(cell for row in right for cell in row))
 
 
-def _all(verdicts: Any) -> bool | None:
-    known = True
-    for verdict in verdicts:
-        if verdict is False:
-            return False
-        known = known and verdict is not None
-    return True if known else None
+def _about_others(gold: Relation, answer: Relation) -> bool:
+    """Whether two inequalities are each about one variable, and not the same one: x > 0 and y > 0."""
+    (ours, theirs) = symbols(gold), symbols(answer)
+    return len(ours) == len(theirs) == 1 and {name.lower() for name in ours} != {name.lower() for name in theirs}
+
+
+def _counts_repeats(ours: Sequence, theirs: Sequence) -> bool:
+    """A list says how often, as in 2, 3, 3 for prime factors; a set and alternatives do not."""
+    return "{" not in (ours.opening, theirs.opening) and "or" not in (ours.closing, theirs.closing)
 
 
 def _difference(relation: Relation) -> Node:
     return Sum((relation.operands[0], Negative(relation.operands[1])))
-
-
-def _has_infinity(node: Node) -> bool:
-    return any(part == Constant("inf") for part in parts(node))
-
-
-def _infinity_sign(node: Node) -> int:
-    if node == Constant("inf"):
-        return 1
-    if isinstance(node, Negative):
-        return -_infinity_sign(node.value)
-    return 0
 
 
 def _split_groups(node: Number) -> Sequence:

@@ -21,12 +21,14 @@ from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, c
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
 from reward_kit.rewards._support.mathematics.nodes import Relation
-from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number
+from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, in_cents, plain_number, with_point
 from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
+from reward_kit.rewards._support.mathematics.times import read_time, same_time
 from reward_kit.rewards._support.mathematics.tokens import Unreadable
 from reward_kit.rewards._support.mathematics.words import (
     choice,
+    choices,
     conclusion,
     is_prose,
     same_words,
@@ -114,24 +116,40 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         return chosen
     if (day := read_date(gold)) is not None and (other_day := read_date(answer)) is not None:
         return day == other_day
+    if (time := read_time(gold)) is not None and (other_time := read_time(answer)) is not None:
+        same = same_time(time, other_time)
+        if same is not None:
+            return same
     verdict = _understood(gold, answer, tolerance)
+    if verdict is not True and (elsewhere := _told_elsewhere(gold, answer)) is not None:
+        verdict = _understood(*elsewhere, tolerance) or verdict
     if verdict is not None:
         return verdict
-    if written(gold) == written(answer):
+    if (text := written(gold)) and text == written(answer):
         return True
     return ask(gold, answer) if worth_asking(gold, answer) else None
+
+
+def _told_elsewhere(gold: str, answer: str) -> tuple[str, str] | None:
+    """The pair with a decimal comma read as a point, or with dollars in cents; `None` where there is neither."""
+    points = with_point(gold), with_point(answer)
+    if (points[0] is None) != (points[1] is None):
+        return points[0] or gold, points[1] or answer
+    if "cent" in gold + answer or "¢" in gold + answer:
+        return in_cents(gold), in_cents(answer)
+    return None
 
 
 def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     right, given = _read(gold), _read(answer)
     if right is not None and given is not None:
         return _compared(right, given, tolerance)
-    if is_prose(gold) and (right := _read(stated_number(gold) or "")) is None:
-        return same_words(gold, answer)
-    if right is not None and given is not None:
-        return _compared(right, given, tolerance)
-    if right is None and (told := conclusion(gold)) is not None:
-        right = _read(told)
+    if right is None:
+        right = _read(stated_number(gold) or "")
+        if right is None and is_prose(gold):
+            return same_words(gold, answer)
+        if right is None and (told := conclusion(gold)) is not None:
+            right = _read(told)
         if right is not None and given is not None:
             return _compared(right, given, tolerance)
     return None if right is None else _from_words(right, answer, tolerance)
@@ -160,7 +178,8 @@ def _compared(right: Reading, given: Reading, tolerance: Tolerance) -> bool | No
 def _choices(gold: str, answer: str) -> bool | None:
     right = choice(gold)
     if right is None:
-        return None
+        several, others = choices(gold), choices(answer)
+        return None if several is None or others is None else several == others
     given = choice(answer)
     if given is None:
         return None

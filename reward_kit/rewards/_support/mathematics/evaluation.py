@@ -41,7 +41,19 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Symbol,
 )
 
-__all__ = ["POINTS", "WHOLE_POINTS", "Exhausted", "Point", "allow_steps", "evaluate", "opaque", "parts", "symbols"]
+__all__ = [
+    "MAX_STEPS",
+    "POINTS",
+    "WHOLE_POINTS",
+    "Exhausted",
+    "Point",
+    "allow_steps",
+    "evaluate",
+    "opaque",
+    "parts",
+    "spend",
+    "symbols",
+]
 
 MAX_STEPS: Final = 60_000
 """What one comparison may cost, in steps of some microseconds: the same on every machine, busy or not."""
@@ -87,7 +99,7 @@ def evaluate(node: Node, point: Point) -> Value:
     handler = _HANDLERS.get(type(node))
     if handler is None:
         raise Undecided("no expression")
-    _spend(_COSTS.get(type(node), 1))
+    spend(_COSTS.get(type(node), 1))
     try:
         value: Value = handler(node, point)
     except (ZeroDivisionError, decimal.DecimalException, OverflowError, ValueError) as error:
@@ -117,7 +129,8 @@ def allow_steps() -> None:
     _steps.left = MAX_STEPS
 
 
-def _spend(cost: int) -> None:
+def spend(cost: int) -> None:
+    """Use up some of the steps; `Exhausted` where none are left."""
     _steps.left -= cost
     if _steps.left < 0:
         raise Exhausted

@@ -1,87 +1,47 @@
 r"""Read expressions: a recursive descent over tokens, one method a level.
 
-sum      a + b - c ± d
+sum      a + b - c ± d, and {a \over b}
 product  a b * c / d
-signed   -a
+signed   -a, and mixed numbers
 postfix  a^b   a!   a%   a°
-atom     numbers, symbols, functions, \frac, \sqrt, |a|, brackets
+atom     numbers, symbols, functions, \frac, \sqrt, |a|, brackets: in `atoms`
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from fractions import Fraction
+from abc import ABC
 from typing import Final
 
+from reward_kit.rewards._support.mathematics.atoms import STARTING_COMMANDS, STARTING_MARKS, AtomParser, times
 from reward_kit.rewards._support.mathematics.nodes import (
     Call,
-    Constant,
     Degrees,
-    InBase,
     Negative,
     Node,
     Number,
-    Opaque,
     Percent,
     PlusMinus,
     Power,
-    Product,
     Quotient,
-    Sequence,
     Sum,
-    Symbol,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.stream import TokenStream
-from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
+from reward_kit.rewards._support.mathematics.tokens import Token, Unreadable
 
 __all__ = ["ExpressionParser"]
 
-_BARS: Final = {"lvert": "rvert", "vert": "vert", "lVert": "rVert"}
-_ROUNDING: Final = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
 _TIMES: Final = frozenset({"cdot", "times", "ast", "bullet"})
-_OPAQUE: Final = frozenset("sum int prod lim iint iiint oint limsup liminf bigcup bigcap partial nabla".split())
 _STARTS: Final = frozenset({"number", "symbol", "constant", "function"})
-_STARTING_MARKS: Final = frozenset({"(", "[", "{", "\\{"})
-_STARTING_COMMANDS: Final = frozenset(
-    {
-        "frac",
-        "dfrac",
-        "tfrac",
-        "cfrac",
-        "langle",
-        "begin",
-        "mathbb",
-        "emptyset",
-        "varnothing",
-        *_BARS,
-        *_ROUNDING,
-        *_OPAQUE,
-    }
-)
 _MAX_CHAINED: Final = 150
 """Signs that nest to the left: a / b / c, a^b^c, a ± b ± c."""
-_MAX_SPELLED_BASE: Final = 36
 
 
-class ExpressionParser(TokenStream, ABC):
+class ExpressionParser(AtomParser, ABC):
     """The levels of an expression."""
 
     def __init__(self, tokens: list[Token]) -> None:
         super().__init__(tokens)
-        self._bars = 0
-        """How many `|` are open: the next one closes."""
         self._chained = 0
-
-    @abstractmethod
-    def bracketed(self) -> Node:
-        """What stands in the brackets that begin here: an expression, a tuple, a set, an interval."""
-
-    @abstractmethod
-    def environment(self) -> Node:
-        r"""The matrix after a `\\begin`."""
-
-    # ── levels ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sum(self) -> Node:
         """Terms and their signs."""
@@ -98,8 +58,15 @@ class ExpressionParser(TokenStream, ABC):
                 terms = [self._plus_minus(_sum(terms))]
             else:
                 break
+        node = self._parted(_sum(terms))
         self._depth -= 1
-        return _sum(terms)
+        return node
+
+    def _parted(self, left: Node) -> Node:
+        r"""`{a + b \over c}` and `{n \choose k}`, where what came before belongs to the left."""
+        if self._accept("over"):
+            return Quotient(left, self.sum())
+        return Call("binom", (left, self.sum())) if self._accept("choose") else left
 
     def _plus_minus(self, left: Node | None) -> Node:
         upper = 1 if self._peek().text == "pm" else -1
@@ -120,32 +87,39 @@ class ExpressionParser(TokenStream, ABC):
             token = self._peek()
             if (token.kind == "mark" and token.text == "*") or (token.kind == "command" and token.text in _TIMES):
                 self._at += 1
-                node = _times(node, self.signed())
+                node = times(node, self.signed())
             elif (token.kind == "mark" and token.text == "/") or (token.kind == "command" and token.text == "div"):
                 if self._peek(1).kind == "word":
                     return node  # a unit: 65 /h
                 self._chain()
-                node = Quotient(node, self.signed())
+                node = Quotient(node, self.signed(mixed=False))
             elif self._starts_factor(token):
-                node = self._implicit(node)
+                node = times(node, self.postfix())
             else:
                 return node
 
-    def _implicit(self, node: Node) -> Node:
-        token = self._peek()
-        if (
-            isinstance(node, Number)
-            and node.decimals is None
-            and token.kind == "command"
-            and token.text.endswith("frac")
-        ):
-            part = self.postfix()
-            if isinstance(part, Quotient) and isinstance(part.over, Number) and isinstance(part.under, Number):
-                return Sum((node, part))
-            return _times(node, part)
-        if isinstance(node, Number) and token.kind == "number":
-            return self._mixed(node)
-        return _times(node, self.postfix())
+    def _starts_factor(self, token: Token) -> bool:
+        if token.kind in _STARTS:
+            return True
+        if token.kind == "mark":
+            return token.text in STARTING_MARKS or (token.text == "|" and not self._bars)
+        return token.kind == "command" and token.text in STARTING_COMMANDS
+
+    def signed(self, *, mixed: bool = True) -> Node:
+        """A factor that may have a sign of its own: the sign of -x^2 and of -3 1/2 belongs to all of it."""
+        negative = False
+        while self._peek().kind == "mark" and self._peek().text in "+-":
+            negative ^= self._next().text == "-"
+        node = self.postfix()
+        if isinstance(node, Number):
+            if self._peek().kind == "number":
+                node = self._mixed(node)
+            elif mixed and node.decimals is None and self._is_fraction():
+                node = self._mixed_with_fraction(node)
+        return Negative(node) if negative else node
+
+    def _is_fraction(self) -> bool:
+        return self._peek().kind == "command" and self._peek().text.endswith("frac")
 
     def _mixed(self, whole: Number) -> Node:
         """`1 4/5`; two numbers side by side are nothing else."""
@@ -158,22 +132,12 @@ class ExpressionParser(TokenStream, ABC):
             raise Unreadable("two numbers side by side")
         return Sum((whole, Quotient(over, under)))
 
-    def _starts_factor(self, token: Token) -> bool:
-        if token.kind in _STARTS:
-            return True
-        if token.kind == "mark":
-            return token.text in _STARTING_MARKS or (token.text == "|" and not self._bars)
-        return token.kind == "command" and token.text in _STARTING_COMMANDS
-
-    def signed(self) -> Node:
-        """A factor that may have a sign of its own."""
-        negative = False
-        while self._peek().kind == "mark" and self._peek().text in "+-":
-            negative ^= self._next().text == "-"
-        if negative:
-            # -x^2 and -a b: the sign belongs to the whole factor, not to its base.
-            return Negative(self.postfix())
-        return self.postfix()
+    def _mixed_with_fraction(self, whole: Number) -> Node:
+        r"""`1\frac45` is a sum, `2\frac{x}{3}` a product."""
+        part = self.postfix()
+        if isinstance(part, Quotient) and isinstance(part.over, Number) and isinstance(part.under, Number):
+            return Sum((whole, part))
+        return times(whole, part)
 
     def postfix(self) -> Node:
         """An atom with its exponents and the marks behind it."""
@@ -183,7 +147,7 @@ class ExpressionParser(TokenStream, ABC):
             mark = self._peek().text
             self._chain()
             if mark == "^":
-                node = Power(node, self._exponent())
+                node = Power(node, self.exponent())
             elif mark == "!":
                 node = self._factorial(node)
             else:
@@ -196,202 +160,14 @@ class ExpressionParser(TokenStream, ABC):
             raise Unreadable("a double factorial")
         return Call("factorial", (node,))
 
-    def _exponent(self) -> Node:
+    def exponent(self) -> Node:
+        """What stands behind a `^`."""
         if self._is("{") or self._is("("):
             return self.bracketed()
         negative = self._accept("-")
         node = self.postfix()
         return Negative(node) if negative else node
 
-    # ── atoms ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def atom(self) -> Node:
-        """What has no operator in it."""
-        token = self._peek()
-        if token.kind == "number":
-            self._at += 1
-            return self._in_base(token.text) if self._is("_") else number(token.text)
-        if token.kind in ("symbol", "constant"):
-            return self._name()
-        if token.kind == "function":
-            return self._function()
-        if token.kind == "command":
-            return self._command()
-        if token.kind == "mark":
-            if token.text == "|":
-                self._at += 1
-                return self._absolute("|")
-            if token.text in _STARTING_MARKS:
-                return self.bracketed()
-        raise Unreadable(f"{token.text!r} is no beginning of an expression")
-
-    def _in_base(self, digits: str) -> Node:
-        base = self._subscript()
-        if not digits.isdigit() or not base.isdigit() or not 2 <= int(base[:3]) <= _MAX_SPELLED_BASE:
-            raise Unreadable("a subscript of a number")
-        return InBase(digits, int(base))
-
-    def _name(self) -> Node:
-        token = self._next()
-        name = token.text
-        if self._is("_"):
-            name += "_" + self._subscript()
-        while self._is("'"):
-            self._at += 1
-            name += "'"
-        if token.kind == "constant" and name == token.text:
-            return Constant(name)
-        if self._is("(") and (arguments := self._arguments(name)) is not None:
-            return Call("binom" if name == "C" and len(arguments) > 1 else name, arguments)
-        return Symbol(name)
-
-    def _arguments(self, name: str) -> tuple[Node, ...] | None:
-        """The arguments in brackets after a letter that is a function; `None` where it is a factor."""
-        start = self._at
-        inside = self.bracketed()
-        arguments = inside.items if isinstance(inside, Sequence) else (inside,)
-        plain = all(isinstance(argument, Symbol | Number) for argument in arguments)
-        labels = plain and (self._peek().kind == "relation" or (name.isupper() and (self._is(",") or self._is(")"))))
-        several = name in ("C", "P") and len(arguments) == 2
-        if name[0] in "fg" or (plain and name[0] in "hFGH") or labels or several:
-            return arguments
-        self._at = start
-        return None
-
-    def _subscript(self) -> str:
-        self._expect("_")
-        if not self._accept("{"):
-            return self._next().text
-        parts: list[str] = []
-        while not self._accept("}"):
-            if self._peek() is END:
-                raise Unreadable("a subscript without an end")
-            parts.append(self._next().text)
-        return "".join(part for part in parts if part not in "{}")
-
-    def _function(self) -> Node:
-        name = self._next().text
-        if name in ("sqrt", "cbrt"):
-            return self._root(name)
-        if name == "binom":
-            return Call(name, self._two())
-        base = None
-        if name == "log" and self._is("_"):
-            self._at += 1
-            base = self.bracketed() if self._is("{") else self.atom()
-        exponent = self._exponent() if self._accept("^") else None
-        call = self._called(name, base)
-        if exponent == Negative(Number(Fraction(1))) and isinstance(call, Call):
-            return Call(f"arc{name}", call.arguments)
-        return call if exponent is None else Power(call, exponent)
-
-    def _called(self, name: str, base: Node | None) -> Node:
-        inside = self._argument()
-        arguments = inside.items if isinstance(inside, Sequence) else (inside,)
-        if base is not None:
-            return Quotient(Call("ln", arguments), Call("ln", (base,)))
-        return Call(name, arguments)
-
-    def _argument(self) -> Node:
-        """`(…)`, or the factors up to the next sign, function or end: `\\sin 2 \\pi x`."""
-        if self._is("(") or self._is("[") or self._is("{"):
-            return self.bracketed()
-        node = self.postfix()
-        while self._peek().kind in ("number", "symbol", "constant") or self._is("frac"):
-            node = _times(node, self.postfix())
-        if self._is("/") and self._peek(1).kind in ("number", "constant") and isinstance(node, Constant | Product):
-            self._at += 1  # sin pi/6
-            node = Quotient(node, self.postfix())
-        return node
-
-    def _root(self, name: str) -> Node:
-        degree: Node = Number(Fraction(3 if name == "cbrt" else 2))
-        if self._is("[") and self._peek(1).kind in ("number", "symbol") and self._is("]", 2):
-            self._at += 1
-            degree = self.atom()
-            self._expect("]")
-        return Call("root", (self._group(whole_number=True), degree))
-
-    def _two(self) -> tuple[Node, Node]:
-        if self._is("("):
-            inside = self.bracketed()
-            if isinstance(inside, Sequence) and len(inside.items) == 2:
-                return inside.items[0], inside.items[1]
-            raise Unreadable("not two arguments")
-        return self._group(), self._group()
-
-    def _group(self, *, whole_number: bool = False) -> Node:
-        r"""`{…}` or, without braces, the next digit or symbol: `\frac12`."""
-        if self._is("{") or self._is("("):
-            return self.bracketed()
-        token = self._peek()
-        if token.kind == "number" and len(token.text) > 1 and not whole_number:
-            self._tokens[self._at] = Token("number", token.text[1:], False)
-            return number(token.text[0])
-        return self.atom()
-
-    def _command(self) -> Node:
-        name = self._peek().text
-        if name in ("frac", "dfrac", "tfrac", "cfrac"):
-            self._at += 1
-            over = self._group()
-            return Quotient(over, self._group())
-        if name == "begin":
-            return self.environment()
-        if name == "langle":
-            return self.bracketed()
-        if name in _BARS:
-            self._at += 1
-            return self._absolute(_BARS[name])
-        if name in _ROUNDING:
-            self._at += 1
-            closing, function = _ROUNDING[name]
-            inside = self.sum()
-            self._expect(closing)
-            return Call(function, (inside,))
-        if name == "mathbb":
-            self._at += 1
-            return Symbol("ℝℤℕℚℂ"["RZNQC".find(self._blackboard())])
-        if name in ("emptyset", "varnothing"):
-            self._at += 1
-            return Sequence((), "{", "}")
-        if name in _OPAQUE:
-            return self._opaque()
-        raise Unreadable(f"the command {name!r}")
-
-    def _blackboard(self) -> str:
-        braced = self._accept("{")
-        letter = self._next().text
-        if braced:
-            self._expect("}")
-        if letter not in ("R", "Z", "N", "Q", "C"):
-            raise Unreadable("a set that is not known")
-        return letter
-
-    def _absolute(self, closing: str) -> Node:
-        self._bars += 1
-        inside = self.sum()
-        self._expect(closing)
-        self._bars -= 1
-        return Call("abs", (inside,))
-
-    def _opaque(self) -> Node:
-        """All that belongs to a sum, an integral or a limit, as written."""
-        parts: list[str] = []
-        depth = 0
-        while self._peek() is not END:
-            token = self._peek()
-            depth += (token.text in ("(", "[", "{", "\\{")) - (token.text in (")", "]", "}", "\\}"))
-            if depth < 0 or (not depth and (token.kind in ("relation", "conjunction") or token.text in (",", ";"))):
-                break
-            parts.append(token.text)
-            self._at += 1
-        return Opaque(" ".join(part for part in parts if part not in "{}"))
-
 
 def _sum(terms: list[Node]) -> Node:
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
-
-
-def _times(left: Node, right: Node) -> Node:
-    return Product((*left.factors, right) if isinstance(left, Product) else (left, right))

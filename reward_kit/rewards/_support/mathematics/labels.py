@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from reward_kit.rewards._support.mathematics.evaluation import symbols
+from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
 from reward_kit.rewards._support.mathematics.functions import FUNCTIONS
 from reward_kit.rewards._support.mathematics.nodes import (
     Call,
     Measure,
     Node,
+    Number,
     Product,
     Quotient,
     Ratio,
@@ -47,10 +48,16 @@ def said(relation: Relation) -> Node | None:
 def unlabelled(relation: Relation) -> Node:
     """What a relation says about what it names: the end of a chain, but not an approximation of it."""
     operands = relation.operands
+    named = bare(relation) is not None
     for index, operator in enumerate(relation.operators):
-        if operator == "≈" and index:
-            return operands[index]
+        if operator == "≈" and (index or not named):
+            exact = [operand for operand in operands[named:] if not _rounded(operand)]
+            return operands[index] if not _rounded(operands[index]) or not exact else exact[-1]
     return operands[-1]
+
+
+def _rounded(node: Node) -> bool:
+    return any(isinstance(part, Number) and part.decimals is not None for part in parts(node))
 
 
 def renamed(node: Any, changes: dict[str, str]) -> Any:
@@ -68,6 +75,8 @@ def renamed(node: Any, changes: dict[str, str]) -> Any:
 def renaming(label: Node, other: Node) -> dict[str, str] | None:
     """How to rename the variables under `other` so that both labels name the same thing; `None` if they do not."""
     ours, theirs = _label_parts(label), _label_parts(other)
+    if isinstance(label, Call) and isinstance(other, Call) and label != other and not ours.arguments + theirs.arguments:
+        return None if label.name == other.name else {}  # T(2) is not T(3)
     if ours.arguments and theirs.arguments:
         if len(ours.arguments) != len(theirs.arguments):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import islice, permutations
 from typing import Final
 
 from reward_kit.rewards._support.mathematics.evaluation import parts
@@ -12,29 +13,60 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Negative,
     Node,
     Number,
+    Power,
     Product,
     Quotient,
     Sequence,
     Sum,
+    Symbol,
 )
+from reward_kit.rewards._support.mathematics.tokens import Unreadable
 
-__all__ = ["Rows", "has_matrix", "rows_of"]
+__all__ = ["Rows", "determinant", "has_matrix", "rows_of"]
 
+_TRANSPOSED: Final = Symbol("T")
 _MINUS_ONE: Final = Fraction(-1)
 _MAX_PRODUCTS: Final = 1_000
+_LARGEST_DETERMINANT: Final = 4
+_MAX_PARTS: Final = 4_000
+"""Nodes in all cells of a matrix that was worked out."""
 
 Rows = tuple[tuple[Node, ...], ...]
 
 
 def has_matrix(node: Node) -> bool:
     """Whether a matrix is written anywhere in `node`."""
-    return any(isinstance(part, Matrix) for part in parts(node))
+    return any(isinstance(part, Matrix) or _is_transposed(part) for part in parts(node))
+
+
+def _is_transposed(node: Node) -> bool:
+    """`[1, 2]^T`."""
+    return isinstance(node, Power) and node.exponent == _TRANSPOSED and isinstance(node.base, Matrix | Sequence)
+
+
+def determinant(rows: Rows) -> Node:
+    """The determinant as an expression, by permutations; a matrix that has none, or a large one, is not one."""
+    size = len(rows)
+    if size > _LARGEST_DETERMINANT or any(len(row) != size for row in rows) or _is_large(rows):
+        raise Unreadable("a determinant of no small square")
+    terms: list[Node] = []
+    for order in permutations(range(size)):
+        product = Product(tuple(rows[at][column] for at, column in enumerate(order)))
+        swaps = sum(order[first] > order[second] for first in range(size) for second in range(first + 1, size))
+        terms.append(Negative(product) if swaps % 2 else product)
+    return Sum(tuple(terms))
 
 
 def rows_of(node: Node) -> Rows | None:
     """The rows of a matrix, a list of lists, a vector, or a combination of matrices; `None` if it is none of these."""
     if isinstance(node, Matrix):
         return node.rows
+    if isinstance(node, Power) and _is_transposed(node):
+        rows = rows_of(node.base)
+        regular = rows is not None and len({len(row) for row in rows}) == 1
+        return tuple(zip(*rows, strict=True)) if rows is not None and regular else None
+    if isinstance(node, Sequence) and len(node.items) == 1 and isinstance(node.items[0], Sequence):
+        return rows_of(node.items[0])
     if isinstance(node, Sequence):
         nested = tuple(item.items for item in node.items if isinstance(item, Sequence))
         return nested if nested and len(nested) == len(node.items) else (node.items,)
@@ -86,6 +118,13 @@ def _multiplied(left: Rows, right: Rows) -> Rows | None:
     if any(len(row) != len(right) for row in left) or len(left) * len(right) * len(right[0]) > _MAX_PRODUCTS:
         return None
     columns = tuple(zip(*right, strict=True))
-    return tuple(
+    product = tuple(
         tuple(Sum(tuple(Product(pair) for pair in zip(row, column, strict=True))) for column in columns) for row in left
     )
+    return None if _is_large(product) else product
+
+
+def _is_large(rows: Rows) -> bool:
+    """Whether the cells have grown beyond what is worth comparing: a product of n matrices has cells of 2^n terms."""
+    cells = (part for row in rows for cell in row for part in parts(cell))
+    return next(islice(cells, _MAX_PARTS, None), None) is not None

@@ -9,20 +9,18 @@ r"""Parse a whole answer: lists, relations, units, tuples, sets, intervals, matr
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Final
 
-from reward_kit.rewards._support.mathematics.expressions import ExpressionParser
+from reward_kit.rewards._support.mathematics.matrices import determinant
+from reward_kit.rewards._support.mathematics.measures import MeasureParser
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
     Constant,
     Interval,
     Matrix,
-    Measure,
     Negative,
     Node,
     Number,
-    Percent,
     Product,
     Ratio,
     Relation,
@@ -32,7 +30,6 @@ from reward_kit.rewards._support.mathematics.nodes import (
 )
 from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
-from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS
 
 __all__ = ["CLOSING", "AnswerParser"]
 
@@ -40,21 +37,11 @@ CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"
 """Brackets, and what closes them."""
 _SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
 _SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
+_SYSTEMS: Final = frozenset({"cases", "aligned", "align", "array*", "gathered", "dcases"})
 _MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
-_FACTORS: Final = {
-    "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
-}  # fmt: skip
-_NOT_UNITS: Final = frozenset(
-    "not or than least most more less about approximately cannot can is are was were if does do no only error none "
-    "null true false undefined infinite".split()
-)
-_MAX_UNIT_TOKENS: Final = 9
-_LONGEST_GLUED: Final = 12
-"""Letters of a unit that is written without a space before it."""
-_PERCENT_WORDS: Final = frozenset({"percent", "pct", "percentage", "per cent", "percents"})
 
 
-class AnswerParser(ExpressionParser):
+class AnswerParser(MeasureParser):
     """The levels above an expression."""
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -74,13 +61,13 @@ class AnswerParser(ExpressionParser):
 
     def _items(self) -> tuple[list[Node], list[int]]:
         """Items up to the end of this bracket, and how many there are between semicolons."""
-        items = [self._item()]
+        items = [self.item()]
         rows = [1]
         while self._separator():
             semicolon = self._tokens[self._at - 1].text == ";"
             if self._ended():
                 break
-            items.append(self._item())
+            items.append(self.item())
             if semicolon:
                 rows.append(1)
             else:
@@ -104,12 +91,13 @@ class AnswerParser(ExpressionParser):
 
     # ── one item ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _item(self) -> Node:
+    def item(self) -> Node:
+        """One item of a list: a label, a relation, a unit."""
         self._skip_label()
         node = self._relation()
         if self._peek().kind == "word" or self._is("/") or self._is("{") or self._is("°"):
-            node = self._with_unit(node)
-        return node
+            node = self.with_unit(node)
+        return _named_point(node)
 
     def _skip_label(self) -> None:
         """`Minimum:`, `Maximum =`, `Sequence 1:`, `lower_bound:`."""
@@ -125,58 +113,13 @@ class AnswerParser(ExpressionParser):
         operators: list[str] = []
         while self._peek().kind == "relation":
             operators.append(self._next().text)
-            operands.append(self._operand())
+            operand = self._operand()
+            operands.append(_number_set(operand) if operators[-1] == "∈" else operand)
         return Relation(tuple(operands), tuple(operators)) if operators else operands[0]
 
     def _operand(self) -> Node:
-        measure = self._measure()
+        measure = self.measure()
         return measure if measure is not None else self._joined()
-
-    def _measure(self) -> Node | None:
-        """A number with a unit of letters that might be variables: `5 m`, `9.8 m/s^2`."""
-        start, sign = self._at, self._peek().text == "-"
-        ahead = int(sign)
-        if self._peek(ahead).kind != "number" or self._peek(ahead + 1).text not in UNIT_LETTERS:
-            return None
-        ahead += 1
-        while self._unit_token(self._peek(ahead)) and self._peek(ahead).text not in ("{", "}", "-"):
-            ahead += 1
-        following = self._peek(ahead)
-        if following is not END and following.kind != "conjunction" and following.text not in (",", ";"):
-            return None
-        value: Node = number(self._peek(int(sign)).text)
-        unit = " ".join(token.text for token in self._tokens[start + sign + 1 : start + ahead])
-        try:
-            product: Node | None = self._joined()
-        except Unreadable:
-            product = None
-        if self._at != start + ahead:
-            product = None
-        self._at = start + ahead
-        return Measure(Negative(value) if sign else value, unit, product)
-
-    @staticmethod
-    def _unit_token(token: Token) -> bool:
-        if token.kind == "word":
-            return token.text.lower() not in _NOT_UNITS
-        if token.kind == "mark":
-            return token.text in "/^*{}-°"
-        if token.kind == "number":
-            return token.text in ("1", "2", "3")
-        return (token.kind == "symbol" and token.text in UNIT_LETTERS) or token.text in ("cdot", "times")
-
-    def _with_unit(self, node: Node) -> Node:
-        words: list[str] = []
-        while not self._ended() and self._peek().kind != "conjunction" and not self._is(",") and not self._is(";"):
-            token = self._next()
-            glued = not token.spaced and not words and len(token.text) > _LONGEST_GLUED
-            if not self._unit_token(token) or len(words) > _MAX_UNIT_TOKENS or glued:
-                raise Unreadable("words that are no unit")
-            words.append(token.text)
-            if words[-1] == "{":
-                while self._accept("/") or self._accept("}"):
-                    pass
-        return _measured(node, [word for word in words if word not in ("{", "}")])
 
     def _joined(self) -> Node:
         node = self._ratio()
@@ -208,17 +151,22 @@ class AnswerParser(ExpressionParser):
 
     def bracketed(self) -> Node:
         """A group, a tuple, a set, an interval, a vector or a matrix."""
+        start = self._at
+        if start in self._seen:  # a letter before them was tried as a function; twice at each level would be forever
+            node, self._at = self._seen[start]
+            return node
         self._deeper()
         opening = self._next().text
         before, self._inside = self._inside, opening
         bars, self._bars = self._bars, int(opening == "\\{")
         closing = CLOSING[opening]
         if self._accept(closing):
-            node: Node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
+            node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
         else:
             node = self._contents(opening, closing)
         self._inside, self._bars = before, bars
         self._depth -= 1
+        self._seen[start] = node, self._at
         return node
 
     def _contents(self, opening: str, closing: str) -> Node:
@@ -240,6 +188,8 @@ class AnswerParser(ExpressionParser):
         r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`."""
         self._at += 1
         name = self._environment_name()
+        if name in _SYSTEMS:
+            return self._system()
         if name not in _MATRICES:
             raise Unreadable(f"the environment {name!r}")
         if name == "array" and self._accept("{"):
@@ -252,7 +202,23 @@ class AnswerParser(ExpressionParser):
             rows.append(self._row())
         self._environment_name()
         self._inside = before
-        return Matrix(tuple(rows))
+        return determinant(tuple(rows)) if name == "vmatrix" else Matrix(tuple(rows))
+
+    def _system(self) -> Node:
+        r"""Equations one below the other: `\\begin{cases} x = 1 \\\\ y = 2 \\end{cases}`; no function by pieces."""
+        before, self._inside = self._inside, "begin"
+        equations: list[Node] = []
+        while not self._accept("end"):
+            equations.append(self.item())
+            while self._accept(","):
+                pass
+            if not self._accept("\\\\") and not self._is("end"):
+                raise Unreadable("a system without an end")
+        self._environment_name()
+        self._inside = before
+        if not all(isinstance(equation, Relation) for equation in equations):
+            raise Unreadable("a function by pieces")
+        return Sequence(tuple(equations))
 
     def _environment_name(self) -> str:
         self._expect("{")
@@ -272,17 +238,19 @@ class AnswerParser(ExpressionParser):
         return tuple(cells)
 
 
-def _measured(node: Node, words: list[str]) -> Node:
-    """`node` with the unit, which belongs to the last operand of a relation."""
-    if isinstance(node, Relation):
-        return Relation((*node.operands[:-1], _measured(node.operands[-1], words)), node.operators)
-    if words and words[0].lower().rstrip("s") in _FACTORS:
-        node = Product((node, Number(Fraction(_FACTORS[words[0].lower().rstrip("s")]))))
-        words = words[1:]
-    unit = " ".join(words)
-    if unit.lower() in _PERCENT_WORDS:
-        return Percent(node)
-    return Measure(node, unit) if unit else node
+def _number_set(node: Node) -> Node:
+    """R, Z, N and Q after ∈ are the sets."""
+    at = "RZNQ".find(node.name) if isinstance(node, Symbol) else -1
+    return Symbol("ℝℤℕℚ"[at]) if at >= 0 else node
+
+
+def _named_point(node: Node) -> Node:
+    """`A(2, 5)` says that A is (2, 5)."""
+    if isinstance(node, Product) and len(node.factors) == 2:
+        name, point = node.factors
+        if isinstance(name, Symbol) and name.name[0].isupper() and isinstance(point, Sequence) and len(point.items) > 1:
+            return Relation((name, point), ("=",))
+    return node
 
 
 def _bracketed(items: list[Node], rows: list[int], opening: str, closing: str) -> Node:

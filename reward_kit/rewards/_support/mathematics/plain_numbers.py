@@ -8,7 +8,7 @@ from typing import Final
 
 from reward_kit.rewards._support.mathematics.nodes import Number
 
-__all__ = ["foreign_number", "plain_number"]
+__all__ = ["foreign_number", "in_cents", "plain_number", "with_point"]
 
 _PLAIN: Final = re.compile(
     r"\s*\$?\s*([+-]?)\s*\$?(?:(\d{1,3}(?:,\d{3})+|\d+)(\.\d*)?|(\.\d+))\s*\$?\s*\.?\s*", re.ASCII
@@ -17,6 +17,8 @@ _FOREIGN: Final = re.compile(
     r"\s*\$?([+-]?)(?:(\d+),(\d+)|(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})|(\d{1,3}(?: \d{3})+))\$?\s*",
     re.ASCII,
 )
+_COMMA: Final = re.compile(r"([^.,;()\[\]]{0,40}?\d),(\d{1,9}(?![\d.])[^,;()\[\]]{1,40})")
+_DOLLARS: Final = re.compile(r"\s*\\?\$\s?(\d[\d,]{0,20}(?:\.\d{1,2})?)\$?\s*")
 _LONGEST: Final = 64
 
 
@@ -53,3 +55,17 @@ def foreign_number(text: str) -> Fraction | None:
     places = decimals or behind or ""
     value = Fraction(int(digits + places), 10 ** len(places))
     return -value if sign == "-" else value
+
+
+def with_point(text: str) -> str | None:
+    """`3,5 cm` as `3.5 cm`: a number with a comma and something behind it; `None` if `text` is anything else."""
+    match = _COMMA.fullmatch(text) if len(text) <= _LONGEST else None
+    return f"{match[1]}.{match[2]}" if match is not None else None
+
+
+def in_cents(text: str) -> str:
+    """`$0.75` as `75 cents`, and `75¢` too; any other text as it is."""
+    match = _DOLLARS.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is not None:
+        return f"{Fraction(match[1].replace(',', '')) * 100} cents"
+    return text.replace("¢", " cents")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from reward_kit.rewards._support.mathematics.nodes import Node
+from reward_kit.rewards._support.mathematics.nodes import Node, Number
+from reward_kit.rewards._support.mathematics.number_words import spelled_number
 from reward_kit.rewards._support.mathematics.parser import CLOSING, AnswerParser
-from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH, plain
-from reward_kit.rewards._support.mathematics.tokens import Token, Unreadable, tokenise
+from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, plain
+from reward_kit.rewards._support.mathematics.tokens import Letters, Token, Unreadable, tokenise
 
 __all__ = ["Reading", "read_answer"]
 
@@ -18,6 +19,7 @@ _CONDITIONS: Final = frozenset(
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
 _WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of)(?![A-Za-z]))")
 """A word: three letters, or one of those that nobody would write for a product of variables."""
+_LONG_WORD: Final = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4}")
 _LONGEST_AMBIGUOUS: Final = 200
 
 
@@ -34,12 +36,25 @@ def read_answer(text: str) -> Reading:
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
     bare = plain(text)
+    spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
+    if spelled is not None:
+        return Reading(Number(spelled))
     try:
         return _parse(tokenise(bare))
     except Unreadable:
-        if len(bare) > _LONGEST_AMBIGUOUS or not _PAIR.search(bare) or _WORD.search(bare):
+        other = _other_letters(bare)
+        if other is None:
             raise
-        return _parse(tokenise(bare, products=True))
+        return _parse(tokenise(bare, other))
+
+
+def _other_letters(text: str) -> Letters | None:
+    """How else the runs of letters in a text may be meant; `None` where there is no other way."""
+    if len(text) > _LONGEST_AMBIGUOUS:
+        return None
+    if _PAIR.search(text) and not _WORD.search(text):
+        return "products"
+    return "words" if _LONG_WORD.search(text) else None
 
 
 def _parse(tokens: list[Token]) -> Reading:

@@ -9,6 +9,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from reward_kit.rewards._support.mathematics.dialects import in_one_dialect
+
 __all__ = ["MAX_LENGTH", "TEXT_CLOSE", "TEXT_OPEN", "plain"]
 
 MAX_LENGTH: Final = 40_000
@@ -52,7 +54,8 @@ _UNICODE: Final = str.maketrans(
         "（": "(", "）": ")", "［": "[", "］": "]", "，": ",", "、": ",", "；": ";", "：": ":", "＝": "=", "＜": "<",
         "＞": ">", "＋": "+", "％": "%", "。": ".",
         "⌊": "\\lfloor ", "⌋": "\\rfloor ", "⌈": "\\lceil ", "⌉": "\\rceil ",
-        "𝑒": "e", "ℯ": "e", "ⅈ": "i", "∠": "", "△": "\\triangle ", "\t": " ", "\r": " ",
+        "ħ": "\\hbar ", "ℏ": "\\hbar ", "ℓ": "\\ell ", "𝑒": "e", "ℯ": "e", "ⅈ": "i", "∠": "",
+        "△": "\\triangle ", "\t": " ", "\r": " ",
     }
 )  # fmt: skip
 
@@ -113,11 +116,15 @@ _PHRASES: Final = (
     ),
     (
         re.compile(
-            r"\s*no\s+(?:real\s+)?solutions?(?:\s+exists?)?\.?\s*|\s*(?:the\s+)?empty\s+set\.?\s*", re.IGNORECASE
+            r"\s*(?:there\s+(?:is|are)\s+|has\s+)?no\s+(?:real\s+|integer\s+|such\s+)?(?:solutions?|roots?)"
+            r"(?:\s+exists?)?[.}]*\s*|\s*(?:the\s+)?empty\s+set\.?\s*",
+            re.IGNORECASE,
         ),
         "\\emptyset",
     ),
 )
+_GOES_ON: Final = re.compile(r"\.\d{1,20}\.\.\.$")
+"""A decimal that goes on is not the number it begins with."""
 _TAIL: Final = " \n.,;:"
 _WORTH_KEEPING: Final = 300
 """Longer texts are not kept: they seldom come again."""
@@ -140,8 +147,9 @@ def _plain(text: str) -> str:
     if "{" in text:
         text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
     text = _without_typography(text) if "\\" in text else text.replace("$", " ").replace("~", " ")
-    text = _TEMPERATURE.sub("°", _ORDINAL.sub(" ", text))
-    return text.strip().strip("*`").rstrip(_TAIL).lstrip(" :")
+    text = _TEMPERATURE.sub("°", _ORDINAL.sub(" ", text)).strip().strip("*`").lstrip(" :")
+    text = in_one_dialect(text)
+    return text if _GOES_ON.search(text) else text.rstrip(_TAIL)
 
 
 _kept = lru_cache(2048)(_plain)

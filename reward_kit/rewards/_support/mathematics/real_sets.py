@@ -10,13 +10,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
-from reward_kit.rewards._support.mathematics.big import Undecided, Value, as_big, close, is_real
+from reward_kit.rewards._support.mathematics.big import Undecided
 from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, symbols
 from reward_kit.rewards._support.mathematics.identity import constant
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
     Call,
-    Constant,
     Interval,
     Measure,
     Negative,
@@ -29,25 +28,26 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
     Symbol,
 )
+from reward_kit.rewards._support.mathematics.pieces import (
+    ALL,
+    INFINITY,
+    MINUS_INFINITY,
+    NotReal,
+    Piece,
+    merged,
+    order,
+    shared,
+    without,
+)
 
 __all__ = ["NotReal", "is_set", "pieces", "same_pieces"]
 
-_INFINITY: Final = Constant("inf")
-_MINUS_INFINITY: Final = Negative(_INFINITY)
 _UPWARD: Final = {"<": "(", "≤": "["}
 _FLIPPED: Final = {"<": ">", "≤": "≥", ">": "<", "≥": "≤", "=": "=", "≠": "≠"}
 _MAX_PIECES: Final = 60
 """Pieces that are compared each with each."""
 _NUMBER_SETS: Final = frozenset("ℝℤℕℚℂ")
-_ALL: Final = Interval(_MINUS_INFINITY, _INFINITY, "(", ")")
-
-Piece = Interval
-"""An interval; a point is one that is closed and as long as nothing."""
 Same = Callable[[Node, Node], bool | None]
-
-
-class NotReal(Exception):
-    """What was read is not a set of real numbers."""
 
 
 def is_set(node: Node) -> bool:
@@ -74,7 +74,7 @@ def pieces(node: Node) -> list[Piece]:
     if isinstance(node, Sequence):
         return _of_sequence(node)
     if node == Symbol("ℝ"):
-        return [_ALL]
+        return [ALL]
     return [_point(node)]
 
 
@@ -83,7 +83,7 @@ def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | No
     if max(len(gold), len(answer)) > _MAX_PIECES:
         return None
     if len(gold) != len(answer):
-        gold, answer = _merged(gold), _merged(answer)
+        gold, answer = merged(gold), merged(answer)
     if len(gold) != len(answer):
         return False
     left, unknown = list(answer), False
@@ -126,8 +126,8 @@ def _of_sequence(node: Sequence) -> list[Piece]:
 def _described(node: Node) -> list[Piece]:
     """The solutions of the condition of a set builder, whose parts all hold."""
     conditions = node.items if isinstance(node, Sequence) and not node.opening else (node,)
-    found = [solved for condition in conditions if (solved := pieces(condition)) != [_ALL]]
-    return _joined(found) if found else [_ALL]
+    found = [solved for condition in conditions if (solved := pieces(condition)) != [ALL]]
+    return _joined(found) if found else [ALL]
 
 
 def _joined(found: list[list[Piece]]) -> list[Piece]:
@@ -135,40 +135,20 @@ def _joined(found: list[list[Piece]]) -> list[Piece]:
     if len(found) == 2 and all(len(part) == 1 for part in found):
         (first,), (second,) = found
         for low, high in ((first, second), (second, first)):
-            half_lines = low.high == _INFINITY and high.low == _MINUS_INFINITY
-            if half_lines and _order(low.low, high.high) < 0:
+            half_lines = low.high == INFINITY and high.low == MINUS_INFINITY
+            if half_lines and order(low.low, high.high) < 0:
                 return [Interval(low.low, high.high, low.opening, high.closing)]
     return [piece for part in found for piece in part]
 
 
 def _combined(node: SetOperation) -> list[Piece]:
     if node.operator == "∪":
-        return [piece for part in node.parts for piece in _member(part)]
+        return [piece for part in node.parts for piece in pieces(part)]
     first, *rest = node.parts
-    kept = _member(first)
-    if node.operator == "∖":
-        for part in rest:
-            for hole in _member(part):
-                kept = _without(kept, hole)
-        return kept
-    raise NotReal
-
-
-def _member(node: Node) -> list[Piece]:
-    return pieces(node)
-
-
-def _without(kept: list[Piece], hole: Piece) -> list[Piece]:
-    if hole.low != hole.high:
-        raise NotReal
-    left: list[Piece] = []
-    for piece in kept:
-        if _order(piece.low, hole.low) < 0 and _order(hole.low, piece.high) < 0:
-            left.append(Interval(piece.low, hole.low, piece.opening, ")"))
-            left.append(Interval(hole.low, piece.high, "(", piece.closing))
-        else:
-            left.append(piece)
-    return left
+    kept = pieces(first)
+    for part in rest:
+        kept = without(kept, pieces(part)) if node.operator == "∖" else shared(kept, pieces(part))
+    return kept
 
 
 # ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,14 +157,14 @@ def _without(kept: list[Piece], hole: Piece) -> list[Piece]:
 def _solved(node: Relation) -> list[Piece]:
     """What a chain of inequalities around one unknown says about it."""
     if node.operators == ("∈",):
-        return [_ALL] if node.operands[1] in {Symbol(name) for name in _NUMBER_SETS} else pieces(node.operands[1])
+        return [ALL] if node.operands[1] in {Symbol(name) for name in _NUMBER_SETS} else pieces(node.operands[1])
     unknown = [index for index, operand in enumerate(node.operands) if symbols(operand) or _is_call(operand)]
     if not unknown or (
         len(unknown) != 1 and not all(isinstance(node.operands[index], Symbol | Call) for index in unknown)
     ):
         raise NotReal
     middle = unknown[0] if len(unknown) == 1 else _middle(node, unknown)
-    low, high, opening, closing = _MINUS_INFINITY, _INFINITY, "(", ")"
+    low, high, opening, closing = MINUS_INFINITY, INFINITY, "(", ")"
     low_node: Node = low
     high_node: Node = high
     for index, operator in enumerate(node.operators):
@@ -194,7 +174,7 @@ def _solved(node: Relation) -> list[Piece]:
             (node.operands[index], _FLIPPED.get(operator)) if index < middle else (node.operands[index + 1], operator)
         )
         if says == "≠":
-            return _without([_ALL], _point(bound))
+            return without([ALL], [_point(bound)])
         if says == "=":
             return [_point(bound)]
         if says in ("<", "≤"):
@@ -237,10 +217,10 @@ def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
 
 def _mirrored(piece: Piece) -> list[Piece]:
     opening = "[" if piece.closing == "]" else "("
-    if piece.low == _MINUS_INFINITY:
+    if piece.low == MINUS_INFINITY:
         return [Interval(Negative(piece.high), piece.high, opening, piece.closing)]
     left_high = "]" if piece.opening == "[" else ")"
-    low = _MINUS_INFINITY if piece.high == _INFINITY else Negative(piece.high)
+    low = MINUS_INFINITY if piece.high == INFINITY else Negative(piece.high)
     return [Interval(low, Negative(piece.low), opening, left_high), piece]
 
 
@@ -257,54 +237,6 @@ def _linear(subject: Node, name: str) -> tuple[Fraction, Fraction]:
 
 
 def _shifted(end: Node, slope: Fraction, offset: Fraction) -> Node:
-    if end in (_INFINITY, _MINUS_INFINITY):
-        return end if slope > 0 else _MINUS_INFINITY if end == _INFINITY else _INFINITY
+    if end in (INFINITY, MINUS_INFINITY):
+        return end if slope > 0 else MINUS_INFINITY if end == INFINITY else INFINITY
     return Quotient(Sum((end, Number(-offset))), Number(slope))
-
-
-# ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _order(left: Node, right: Node) -> int:
-    """-1, 0 or 1 as `left` is below, at or above `right`."""
-    if left in (_MINUS_INFINITY, _INFINITY) or right in (_MINUS_INFINITY, _INFINITY):
-        return _rank(left) - _rank(right)
-    values = constant(left), constant(right)
-    if values[0] is None or values[1] is None or not is_real(values[0]) or not is_real(values[1]):
-        raise NotReal
-    return _compared(values[0], values[1])
-
-
-def _rank(end: Node) -> int:
-    return -1 if end == _MINUS_INFINITY else int(end == _INFINITY)
-
-
-def _compared(left: Value, right: Value) -> int:
-    try:
-        if close(left, right):
-            return 0
-    except Undecided as error:
-        raise NotReal from error
-    return -1 if as_big(left).re < as_big(right).re else 1
-
-
-def _merged(found: list[Piece]) -> list[Piece]:
-    """Pieces in order, those that touch made one; as they are where their ends cannot be ordered."""
-    try:
-        ordered: list[Piece] = []
-        for piece in found:
-            at = sum(_order(other.low, piece.low) < 0 for other in ordered)
-            ordered.insert(at, piece)
-        merged = ordered[:1]
-        for piece in ordered[1:]:
-            last = merged[-1]
-            gap = _order(last.high, piece.low)
-            touching = gap == 0 and (last.closing == "]" or piece.opening == "[")
-            if gap > 0 or touching:
-                if _order(last.high, piece.high) < 0:
-                    merged[-1] = Interval(last.low, piece.high, last.opening, piece.closing)
-            else:
-                merged.append(piece)
-    except NotReal:
-        return found
-    return merged

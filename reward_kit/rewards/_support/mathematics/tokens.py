@@ -7,6 +7,7 @@ is words. White space is not a token, but each token knows whether some came bef
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN
@@ -19,9 +20,11 @@ from reward_kit.rewards._support.mathematics.vocabulary import (
     SHORT_WORDS,
 )
 
-__all__ = ["END", "MAX_TOKENS", "Kind", "Token", "Unreadable", "tokenise"]
+__all__ = ["END", "MAX_TOKENS", "Kind", "Letters", "Token", "Unreadable", "tokenise"]
 
 Kind = Literal["number", "symbol", "constant", "function", "word", "conjunction", "relation", "command", "mark", "end"]
+Letters = Literal["either", "products", "words"]
+"""What runs of letters are taken for."""
 MAX_TOKENS: Final = 12_000
 _MAX_DIGITS: Final = 1_500
 _LONGEST_PRODUCT: Final = 3
@@ -38,6 +41,8 @@ _TOKEN: Final = re.compile(
 )
 _FUNCTION_PREFIX: Final = re.compile(r"(arcsin|arccos|arctan|sqrt|sin|cos|tan|cot|sec|csc|ln|log|exp|pi)([xyzrABC])")
 _SKIPPED: Final = frozenset("?#@\\.`")
+_OPENING: Final = frozenset({"(", "[", "\\{"})
+_CLOSING: Final = frozenset({")", "]", "\\}"})
 _PLAIN_MARK: Final = {
     "\\": "\\\\",
     "\\%": "%",
@@ -67,14 +72,16 @@ class Token(NamedTuple):
 END: Final = Token("end", "")
 
 
-def tokenise(text: str, *, products: bool = False) -> list[Token]:
+def tokenise(text: str, runs: Letters = "either") -> list[Token]:
     """The tokens of `text`, in order, without an end mark; `Unreadable` where it is none of mathematics.
 
-    With `products`, two letters are always variables side by side: `an + b` has no article in it.
+    Runs of a few letters are variables side by side or words, by what they spell. As "products", two letters are always
+    variables: `an + b` has no article in it. As "words", two or more are always a word: `49 years old` has none.
     """
     tokens: list[Token] = []
     spaced = in_text = False
-    letters = _letters_apart if products else _letters
+    brackets = 0
+    letters = _LETTERS[runs]
     for match in _TOKEN.finditer(text):
         group = match.lastgroup
         piece = match[0]
@@ -87,11 +94,12 @@ def tokenise(text: str, *, products: bool = False) -> list[Token]:
         if group == "letters":
             letters(piece, spaced, in_text, tokens)
         elif group == "mark":
+            brackets = max(0, brackets + (piece in _OPENING) - (piece in _CLOSING))
             _mark(piece, spaced, tokens)
         elif group == "command":
             _command(match["command"], spaced, tokens)
         elif group != "other":
-            tokens.append(_number(piece, spaced))
+            _number(piece, spaced, tokens, brackets)
         elif piece not in _SKIPPED:
             tokens.append(Token("word", piece, spaced))
         spaced = False
@@ -100,10 +108,17 @@ def tokenise(text: str, *, products: bool = False) -> list[Token]:
     return tokens
 
 
-def _number(piece: str, spaced: bool) -> Token:
+def _number(piece: str, spaced: bool, tokens: list[Token], brackets: int) -> None:
+    """A number; inside brackets a comma separates: (312,123,231) has three of them."""
     if len(piece) > _MAX_DIGITS:
         raise Unreadable("too many digits")
-    return Token("number", piece, spaced)
+    if not brackets or "," not in piece:
+        tokens.append(Token("number", piece, spaced))
+        return
+    for part in piece.split(","):
+        tokens += [Token("number", part, spaced), Token("mark", ",")]
+        spaced = False
+    tokens.pop()
 
 
 def _mark(piece: str, spaced: bool, tokens: list[Token]) -> None:
@@ -117,7 +132,7 @@ def _mark(piece: str, spaced: bool, tokens: list[Token]) -> None:
 
 
 def _command(name: str, spaced: bool, tokens: list[Token]) -> None:
-    if name in FUNCTION_NAMES:
+    if name in FUNCTION_NAMES and name != "choose":
         tokens.append(Token("function", FUNCTION_NAMES[name], spaced))
     elif name in CONSTANTS:
         tokens.append(Token("constant", CONSTANTS[name], spaced))
@@ -136,6 +151,8 @@ def _command(name: str, spaced: bool, tokens: list[Token]) -> None:
 def _letters(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
     if run in CONJUNCTIONS:
         tokens.append(Token("conjunction", run.lower(), spaced))
+    elif run == "choose" and not in_text:
+        tokens.append(Token("command", run, spaced))
     elif len(run) == 1 and not in_text:
         tokens.append(Token("constant" if run in CONSTANTS else "symbol", run, spaced))
     elif run in FUNCTION_NAMES and run not in ("min", "sh", "ch", "th", "sign", "root", "choose"):
@@ -158,6 +175,21 @@ def _letters_apart(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -
         _side_by_side(run, spaced, tokens)
     else:
         _letters(run, spaced, in_text, tokens)
+
+
+def _letters_together(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
+    known = run in CONJUNCTIONS or run in FUNCTION_NAMES or run in CONSTANTS
+    if len(run) > 1 and not known:
+        tokens.append(Token("word", run, spaced))
+    else:
+        _letters(run, spaced, in_text, tokens)
+
+
+_LETTERS: Final[dict[Letters, Callable[[str, bool, bool, list[Token]], None]]] = {
+    "either": _letters,
+    "products": _letters_apart,
+    "words": _letters_together,
+}
 
 
 def _side_by_side(run: str, spaced: bool, tokens: list[Token]) -> None:

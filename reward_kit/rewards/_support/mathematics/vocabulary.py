@@ -10,12 +10,12 @@ __all__ = [
     "CONSTANTS",
     "FUNCTION_NAMES",
     "GREEK",
-    "NUMBER_WORDS",
     "RELATIONS",
     "SHORT_WORDS",
     "UNIT_LETTERS",
     "UNIT_SIZES",
     "singular",
+    "size_of",
 ]
 
 _SAME: Final = (
@@ -51,20 +51,12 @@ RELATIONS: Final[dict[str, str]] = {
 }  # fmt: skip
 CONJUNCTIONS: Final = frozenset({"and", "or", "und", "et", "ou", "oder", "land", "lor", "wedge", "vee", "AND", "OR"})
 
-NUMBER_WORDS: Final = {
-    word: Fraction(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen twenty".split()
-    )
-}
-
 SHORT_WORDS: Final = frozenset(
     "is if no not the of in for all any are to at by as be it an on so we he she has was were its iff per via yes but "
     "cm mm km nm ft mi yd lb lbs kg mg ml mL cc oz hr hrs min mins sec secs ms day yr yrs mph kmh kph sq cu pm am USD "
     "usd EUR eur odd dne DNE cup gal pt qt mol kJ kW kWh Hz kHz MHz GB MB TB KB kB Pa kPa atm dB eV rad deg pct men "
     "man boy car cat dog egg pen box bag way set two six ten one red let can nor out bit tip rpm pts mA kN Nm fps lbf "
-    "rs Rs INR GBP CNY RMB AUD CAD".split()
+    "rs Rs INR GBP CNY RMB AUD CAD erg cal bar lux rev MeV keV GeV AU ly kpc Mpc mV kV MPa GPa nF MW GW mW mH".split()
 )
 """Runs of up to three letters that are words, not products of variables; longer runs are words anyway."""
 
@@ -86,6 +78,11 @@ UNIT_SIZES: Final[dict[str, tuple[str, Fraction]]] = {
     unit: (kind, Fraction(size)) for kind, sizes in _KINDS.items() for unit, size in sizes.items()
 }
 """Units that can be converted into each other: what they measure, and how much of it."""
+
+
+def size_of(unit: str) -> tuple[str, Fraction] | None:
+    """What a unit measures and how much of it, where that is known."""
+    return UNIT_SIZES.get(singular(unit), UNIT_SIZES.get(unit))
 
 
 def singular(unit: str) -> str:

@@ -8,15 +8,18 @@ from typing import Final
 from reward_kit.rewards._support.answers import last_match
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
-from reward_kit.rewards._support.mathematics.vocabulary import NUMBER_WORDS
 
-__all__ = ["choice", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
+__all__ = ["choice", "choices", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
 
 _CHOICE: Final = re.compile(
     r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)\s*(?:is|:)?\s*)?"
     r"(?:\(\s*([A-Za-z])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
     re.DOTALL | re.IGNORECASE,
 )
+_OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))", re.IGNORECASE)
+"""What goes on like this offers more than one choice."""
+_CHOICE_LETTERS: Final = frozenset("ABCDEFGH")
+_CHOICES: Final = re.compile(r"[A-H]{2,6}|\(?[A-H][).]?(?:(?:\s?[,;&]\s?|\s+)(?:and\s+)?\(?[A-H][).]?){1,7}")
 _NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 _ARTICLES: Final = frozenset({"the", "a", "an", "is", "are", "it", "its", "so", "to", "of"})
@@ -81,9 +84,18 @@ def choice(text: str) -> tuple[str, str] | None:
     """The letter of a choice and the text beside it: `(B) 3x` is ("B", "3x")."""
     bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
     match = _CHOICE.fullmatch(bare)
-    if match is None:
+    if match is None or _OTHER_CHOICE.match(match[3]):
         return None
     return (match[1] or match[2]).upper(), match[3].strip()
+
+
+def choices(text: str) -> frozenset[str] | None:
+    """The letters of an answer that names several choices: `A, C`, `(A) and (C)`, `AC`; `None` if it does not."""
+    bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip(" {}*")
+    if not _CHOICES.fullmatch(bare):
+        return None
+    letters = [letter for letter in bare.replace("and", "") if letter in _CHOICE_LETTERS]
+    return frozenset(letters) if len(set(letters)) == len(letters) else None
 
 
 def stated_number(text: str) -> str | None:
@@ -92,8 +104,6 @@ def stated_number(text: str) -> str | None:
     if len(bare) > _LONGEST_SENTENCE:
         return None
     found = _NUMBER.findall(bare)
-    if not found and (word := NUMBER_WORDS.get(bare.strip().lower())) is not None:
-        return str(word)
     rest = _NUMBER.sub("", bare, count=1)
     if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
         return None

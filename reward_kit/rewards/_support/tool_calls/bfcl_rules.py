@@ -105,17 +105,19 @@ def _object_matches(value: Any, choice: Any) -> bool:
     if not isinstance(value, Mapping) or not isinstance(choice, Mapping):
         return False
     for key, given in value.items():
-        if key not in choice or _plain(given) not in [_plain(option) for option in choice[key]]:
+        if key not in choice or _plain(given) not in (_plain_items(choice[key]) or ()):
             return False
-    return all(key in value or OMITTED in options for key, options in choice.items())
+    return all(
+        key in value or OMITTED in (options if isinstance(options, Sequence) else ()) for key, options in choice.items()
+    )
 
 
 def _objects_match(values: Sequence[Any], choices: Any) -> bool:
-    return len(values) == len(choices) and all(map(_object_matches, values, choices))
+    return isinstance(choices, Sequence) and len(values) == len(choices) and all(map(_object_matches, values, choices))
 
 
-def _plain_items(values: Sequence[Any]) -> list[Any]:
-    return [_plain(value) for value in values]
+def _plain_items(values: Any) -> list[Any] | None:
+    return [_plain(value) for value in values] if isinstance(values, Sequence) else None
 
 
 def _plain(value: Any) -> Any:

@@ -9,16 +9,17 @@
 | Mistral | `[TOOL_CALLS]` before a JSON list, or before `NAME{…}` / `NAME[ARGS]{…}` |
 | JSON | the whole answer, bare or in one fence: `{"name", "arguments"}`, a list of such, `{"tool_calls": […]}` |
 | Python | the whole answer, bare or in one fence: `f(x=1)`, `[f(x=1), g(y="two")]` |
+| BFCL | as JSON: `[{NAME: {…}}]`, where NAME is an offered tool's |
 
 Calls count where the answer makes them: not inside the thinking, and not as an illustration in prose. What begins like
 a call and cannot be read is a problem, never repaired. One `<tool_call>` at the very end may lack its closing tag,
-because generation often stops there.
+because generation often stops there; and of a fence either end may be missing, because a prompt may have opened it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from reward_kit.models import Message
@@ -36,6 +37,7 @@ _END_TOKENS = re.compile(r"(?:<\|(?:eom_id|eot_id|im_end|end_of_text|endoftext)\
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,200})>")
 _PARAMETER = re.compile(r"<parameter=([^<>\s]{1,200})>")
 _FENCED = re.compile(r"(```|~~~)[^\n`]*+\n(?P<inside>.*)\n\s*\1\s*\Z", re.DOTALL)
+_HALF_FENCE = re.compile(r"\A```[^\n`]*+\n|\n\s*```\Z")
 _MISTRAL_NAME = re.compile(r"\s*+([\w.\-]{1,200})(?:\[CALL_ID\][\w\-]{1,64})?(?:\[ARGS\])?")
 _SPACE = re.compile(r"\s*+")
 _CALL_KEYS = ("arguments", "parameters", "args", "input")
@@ -55,7 +57,7 @@ def calls_in_text(text: str, tools: Tools | None = None) -> tuple[ToolCall, ...]
     said = _without_end(without_reasoning(text))
     marks = {mark: at for mark in _MARKED if (at := said.find(mark)) >= 0}
     if not marks:
-        return tuple(_bare(said))
+        return tuple(_bare(said, tools or {}))
     return tuple(_MARKED[min(marks, key=marks.__getitem__)](said, tools or {}))
 
 
@@ -185,11 +187,13 @@ _MARKED: Mapping[str, Callable[[str, Tools], Iterator[ToolCall]]] = {
 # ── the whole answer ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bare(text: str) -> Iterator[ToolCall]:
+def _bare(text: str, tools: Tools) -> Iterator[ToolCall]:
     said = text.strip()
     fenced = _FENCED.match(said)
     if fenced and "```" not in fenced["inside"]:
         said = fenced["inside"].strip()
+    elif said.count("```") == 1:
+        said = _HALF_FENCE.sub("", said).strip()
     if looks_like_calls(said):
         yield from read_python_calls(said)
     elif said.startswith(("{", "[")):
@@ -197,8 +201,19 @@ def _bare(text: str) -> Iterator[ToolCall]:
             value = read_json(said)
         except ValueError:
             return  # an answer that is no JSON calls nothing
+        value = _with_names(value, {known for name in tools for known in (name, name.replace(".", "_"))})
         if _is_calls(value):
             yield from _calls_of(value)
+
+
+def _with_names(value: Any, names: Collection[str]) -> Any:
+    """A document in which what BFCL writes as `{NAME: arguments}` is written as most do."""
+    if isinstance(value, list):
+        return [_with_names(item, names) for item in value]
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((name, arguments),) = value.items()
+        return {"name": name, "arguments": arguments} if name in names else value
+    return value
 
 
 def _is_calls(value: object) -> bool:

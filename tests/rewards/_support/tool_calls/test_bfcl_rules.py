@@ -58,6 +58,11 @@ def argument(name: str, choices: list[Any], value: Any) -> bool:
         ("count", [5], 5.0, False),
         ("count", [1], True, False),
         ("count", [5], "5", False),
+        # choices that make no sense for the type are none
+        ("tags", [["a"], 5], ["a"], True),
+        ("tags", [["a"], 5], ["b"], False),
+        ("lines", [[{"a": [1]}], 5], [{"a": 1}], True),
+        ("extra", [{"a": 5}], {"a": 5}, False),
         ("price", [5.0], 5, True),
         ("price", [5], 5.0, True),  # choices of another type than declared: compared as they are
         ("sizes", [[1.0, 3.0]], [1, 3], False),

@@ -49,6 +49,8 @@ def read(text: str, **options: Any) -> list[dict[str, Any]]:
         "\n\n[get_weather(city='Oslo', days=3)]\n",
         "```python\n[\n  get_weather(city='Oslo', days=3),\n]\n```",
         "<think>Perhaps get_weather(city='Rome', days=1)?</think>[get_weather(city='Oslo', days=3)]",
+        "[get_weather(city='Oslo', days=3)]\n```",  # the prompt opened the fence
+        '```json\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}',
     ],
 )
 def test_one_call_in_many_dialects(text: str) -> None:
@@ -132,6 +134,13 @@ def test_bare_text_takes_the_type_the_tool_declares() -> None:
     inside = "<parameter=city>10</parameter><parameter=days>3</parameter>"
     text = f"<tool_call><function=get_weather>{inside}</function></tool_call>"
     assert read(text, tools=TOOLS) == [{"name": "get_weather", "arguments": {"city": "10", "days": 3}}]
+
+
+@pytest.mark.parametrize("arguments", ['{"city": "Oslo", "days": 3}', '"{\\"city\\": \\"Oslo\\", \\"days\\": 3}"'])
+def test_a_name_may_be_the_key_where_it_is_a_tools(arguments: str) -> None:
+    assert read(f'[{{"get_weather": {arguments}}}]', tools=TOOLS) == [WEATHER]
+    assert read(f'[{{"get_weather": {arguments}}}]') == []
+    assert read(f'{{"weather": {arguments}}}', tools=TOOLS) == []
 
 
 def test_places_become_names_where_the_tool_says_them() -> None:

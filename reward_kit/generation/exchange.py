@@ -1,0 +1,107 @@
+"""Bodies posted to one address and their answers read, over aiohttp's pool of kept-alive connections.
+
+A session of aiohttp prepares each request anew: address, headers, cookies, timers, a task that writes. Ours differ only
+in their bodies, so what stands before the body is made once, and a request costs a third. Connecting (names, TLS,
+proxies), pooling and parsing remain aiohttp's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aiohttp import (
+    ClientError,
+    ClientRequest,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    ServerDisconnectedError,
+    TCPConnector,
+)
+from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError
+from yarl import URL
+
+__all__ = ["Exchange", "Reply"]
+
+_SWITCHING_PROTOCOLS = 101
+_FIRST_FINAL_STATUS = 200
+
+
+class Reply(NamedTuple):
+    """What came back, whatever it means."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+class Exchange:
+    """Posts to one address, with the same headers each time. Belongs to the event loop it was made in."""
+
+    faults: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
+    """What `post` raises when the other side, or the way to it, is at fault."""
+
+    def __init__(
+        self, url: str, *, headers: Mapping[str, str], proxy: str | None = None, connect_timeout: float | None = None
+    ) -> None:
+        """Remember whom to ask, and through which proxy; connections are opened as they are needed."""
+        self._connector = TCPConnector(limit=0)  # how many are in flight is for whoever asks to say
+        self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._request = ClientRequest(
+            "POST",
+            URL(url),
+            headers=headers,
+            proxy=None if proxy is None else URL(proxy),
+            loop=asyncio.get_running_loop(),
+        )
+        self._head: bytes | None = None
+
+    async def post(self, data: bytes) -> Reply:
+        """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
+        connection = await self._connect()
+        try:
+            reply = await self._converse(connection, data)
+        except BaseException:
+            connection.close()
+            raise
+        connection.release()
+        return reply
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connector.close()
+
+    async def _connect(self) -> Connection:
+        try:
+            while True:
+                connection = await self._connector.connect(self._request, [], self._timeout)
+                if connection.protocol is None or not connection.protocol.should_close:
+                    return connection
+                connection.close()  # something came while nobody had asked: it must not pass for an answer
+        except TimeoutError as error:
+            raise ConnectionTimeoutError(f"no connection within {self._timeout.sock_connect:g} s") from error
+
+    async def _converse(self, connection: Connection, data: bytes) -> Reply:
+        protocol = connection.protocol
+        if protocol is None or protocol.transport is None:
+            raise ServerDisconnectedError
+        protocol.set_response_params(read_until_eof=True)
+        head = self._head
+        if head is None:
+            head = self._head = self._head_of_all()
+        protocol.transport.write(b"%b%d\r\n\r\n%b" % (head, len(data), data))
+        message, payload = await protocol.read()
+        while message.code < _FIRST_FINAL_STATUS and message.code != _SWITCHING_PROTOCOLS:  # more is to come
+            message, payload = await protocol.read()
+        # Most answers are here whole by now; waiting for one that is costs as much as parsing it did.
+        answer = payload.read_nowait() if payload.is_eof() else await payload.read()
+        return Reply(message.code, message.headers, answer)
+
+    def _head_of_all(self) -> bytes:
+        """Everything before a body but its length. Only once there is a connection has a proxy set its headers."""
+        request = self._request
+        target = str(request.url) if request.proxy and not request.is_ssl() else request.url.raw_path_qs
+        headers = [f"{name}: {value}" for name, value in request.headers.items() if name != "Content-Length"]
+        return "\r\n".join([f"POST {target} HTTP/1.1", *headers, "Content-Length: "]).encode()

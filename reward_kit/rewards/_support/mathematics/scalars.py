@@ -1,0 +1,180 @@
+"""Compare two values: numbers, expressions, measures, percentages, angles, ratios, numbers in a base."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Final
+
+from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
+from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, same_expression
+from reward_kit.rewards._support.mathematics.labels import renamed
+from reward_kit.rewards._support.mathematics.nodes import (
+    Constant,
+    Degrees,
+    InBase,
+    Measure,
+    Negative,
+    Node,
+    Number,
+    Percent,
+    Product,
+    Ratio,
+    Symbol,
+)
+from reward_kit.rewards._support.mathematics.vocabulary import size_of
+
+__all__ = ["ScalarComparison", "all_same"]
+
+_IMAGINARY: Final = Constant("i")
+_IMAGINARIES: Final = (_IMAGINARY, Symbol("I"), Symbol("j"))
+
+
+class ScalarComparison(ABC):
+    """Comparisons of values under one tolerance."""
+
+    def __init__(self, tolerance: Tolerance = EXACT) -> None:
+        self._tolerance = tolerance
+
+    @abstractmethod
+    def same(self, gold: Node, answer: Node) -> bool | None:
+        """Whether the two mean the same; `None` where that cannot be told."""
+
+    @abstractmethod
+    def in_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...]) -> bool | None:
+        """Whether two rows of items mean the same, one by one."""
+
+    def scalars(self, gold: Node, answer: Node) -> bool | None:
+        """Whether two values are the same."""
+        if isinstance(gold, Measure) or isinstance(answer, Measure):
+            return self._measures(gold, answer)
+        if isinstance(gold, Ratio) and isinstance(answer, Ratio):
+            return self._ratios(gold, answer)
+        infinite = [node for node in (gold, answer) if _has_infinity(node)]
+        if infinite:
+            return _infinity_sign(gold) == _infinity_sign(answer)
+        if isinstance(gold, InBase) or isinstance(answer, InBase):
+            return self._in_bases(gold, answer)
+        for kind in (Percent, Degrees):
+            if isinstance(gold, kind) != isinstance(answer, kind):
+                return self._marked_once(gold, answer, kind)
+            if isinstance(gold, kind) and isinstance(answer, kind):
+                return self.scalars(gold.value, answer.value)
+        if isinstance(gold, Ratio) != isinstance(answer, Ratio):
+            right, given = _told(gold), _told(answer)
+            if right is not gold or given is not answer:
+                return self.same(right, given)
+        verdict = same_expression(gold, answer, self._tolerance)
+        return verdict if verdict is not False else self._as_groups(gold, answer) or self._renamed(gold, answer)
+
+    def _marked_once(self, gold: Node, answer: Node, kind: type[Percent] | type[Degrees]) -> bool | None:
+        """50%, 50 and 0.5 are the same answer, and so are 30°, 30 and π/6."""
+        plain_gold = gold.value if isinstance(gold, kind) else gold
+        plain_answer = answer.value if isinstance(answer, kind) else answer
+        return self.scalars(plain_gold, plain_answer) or same_expression(gold, answer, self._tolerance)
+
+    def _measures(self, gold: Node, answer: Node) -> bool | None:
+        """Units that can be converted are; otherwise the number decides."""
+        if isinstance(gold, Measure) and isinstance(answer, Measure):
+            if isinstance(gold.value, Ratio) and gold.unit.lower() != answer.unit.lower():
+                return False  # 3:30 am is not 3:30 pm
+            size, other_size = size_of(gold.unit), size_of(answer.unit)
+            if size and other_size and size != other_size and size[0] == other_size[0]:
+                factors = (Number(size[1]), Number(other_size[1]))
+                return self.scalars(Product((gold.value, factors[0])), Product((answer.value, factors[1])))
+            if size and other_size and size[0] != other_size[0] and min(len(gold.unit), len(answer.unit)) > 1:
+                return False  # 5 kg is not 5 km; but a single letter may be anything
+            return self.same(gold.value, answer.value)
+        measure, other = (gold, answer) if isinstance(gold, Measure) else (answer, gold)
+        assert isinstance(measure, Measure)
+        value = measure.product if measure.product is not None and symbols(other) else measure.value
+        return self.same(*((value, other) if measure is gold else (other, value)))
+
+    def _ratios(self, gold: Ratio, answer: Ratio) -> bool | None:
+        if len(gold.parts) != len(answer.parts):
+            return False
+        if gold.clock and answer.clock:
+            return self.in_order(gold.parts, answer.parts)
+        if self.in_order(gold.parts, answer.parts):
+            return True
+        crossed = (
+            self.scalars(Product((right, answer.parts[0])), Product((given, gold.parts[0])))
+            for right, given in zip(gold.parts[1:], answer.parts[1:], strict=True)
+        )
+        return all_same(crossed)
+
+    def _in_bases(self, gold: Node, answer: Node) -> bool | None:
+        if isinstance(gold, InBase) and isinstance(answer, InBase):
+            if gold.base == answer.base:
+                return gold.digits.lstrip("0") == answer.digits.lstrip("0")
+            return same_expression(gold, answer)
+        based, other = (gold, answer) if isinstance(gold, InBase) else (answer, gold)
+        assert isinstance(based, InBase)
+        return same_expression(Number(Fraction(int(based.digits))), other)
+
+    def _as_groups(self, gold: Node, answer: Node) -> bool:
+        """`1,22` may be a decimal comma."""
+        pair = (gold, answer)
+        return any(
+            isinstance(node, Number) and node.grouped.startswith("0") and isinstance(other, Number)
+            and Fraction(node.grouped.replace(",", ".", 1).replace(",", "")) == other.value
+            for node, other in (pair, pair[::-1])
+        )  # fmt: skip
+
+    def _renamed(self, gold: Node, answer: Node) -> bool:
+        """A parameter may be called C or c, and the imaginary unit I or j."""
+        ours, theirs = symbols(gold), symbols(answer)
+        units = _imaginary_units(gold), _imaginary_units(answer)
+        if units[0] != units[1] and units[0] and units[1]:
+            return same_expression(_imaginary(gold), _imaginary(answer), self._tolerance) is True
+        if ours == theirs or len(ours) != len(theirs):
+            return False
+        lower = {name.lower(): name for name in ours}
+        changes = {name: lower[name.lower()] for name in theirs if name.lower() in lower}
+        if len(lower) != len(ours) or len(changes) != len(theirs):
+            return False
+        return same_expression(gold, renamed(answer, changes), self._tolerance) is True
+
+
+def _told(node: Node) -> Node:
+    """`x: 5` says 5."""
+    named = isinstance(node, Ratio) and len(node.parts) == 2 and isinstance(node.parts[0], Symbol)
+    return node.parts[1] if named and isinstance(node, Ratio) else node
+
+
+def _imaginary_units(node: Node) -> set[Node]:
+    """What in `node` may stand for the imaginary unit."""
+    return {part for part in parts(node) if part in _IMAGINARIES}
+
+
+def _imaginary(node: Any) -> Any:
+    """`node` with each name of the imaginary unit read as that."""
+    if isinstance(node, Symbol) and node in _IMAGINARIES:
+        return _IMAGINARY
+    if isinstance(node, tuple):
+        changed = [_imaginary(part) for part in node]
+        return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
+    return node
+
+
+def all_same(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether all are; `None` where that is not known of one, and none is not."""
+    known = True
+    for verdict in verdicts:
+        if verdict is False:
+            return False
+        known = known and verdict is not None
+    return True if known else None
+
+
+def _has_infinity(node: Node) -> bool:
+    return any(part == Constant("inf") for part in parts(node))
+
+
+def _infinity_sign(node: Node) -> int:
+    if node == Constant("inf"):
+        return 1
+    if isinstance(node, Negative):
+        return -_infinity_sign(node.value)
+    return 0

@@ -1,0 +1,55 @@
+"""Times of day: `3:30 p.m.`, `3 PM`, `15:30`, `7 o'clock`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+__all__ = ["Time", "read_time", "same_time"]
+
+_TIME: Final = re.compile(
+    r"(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?)?\s{0,2}"
+    r"(?P<half>[ap]\.?\s?m\.?|o'clock|noon|midnight)?(?:\s+in\s+the\s+(?P<part>morning|afternoon|evening))?",
+    re.IGNORECASE,
+)
+_TEXT: Final = re.compile(r"\\(?:text|mbox|mathrm)\s?\{([^{}]*)\}")
+_LONGEST: Final = 40
+
+
+class Time(NamedTuple):
+    """A time of day as written."""
+
+    hour: int
+    minute: int
+    second: int
+    half: str
+    """"a" before noon, "p" after it, empty where nothing says which."""
+
+
+def read_time(text: str) -> Time | None:
+    """The time that `text` is; `None` if it is anything else, a bare number too."""
+    if len(text) > _LONGEST:
+        return None
+    bare = _TEXT.sub(r" \1 ", text.replace("\\ ", " ").replace("~", " ").replace("\\,", " ")).strip(" $.{}")
+    match = _TIME.fullmatch(re.sub(r"\s+", " ", bare))
+    if match is None or not (match["minute"] or match["half"] or match["part"]) or int(match["hour"]) > 24:
+        return None
+    said = (match["half"] or "").lower()
+    part = {"morning": "a", "midnight": "a", "noon": "p", "afternoon": "p", "evening": "p"}
+    half = part.get((match["part"] or said).lower(), said[:1] if said[:1] in ("a", "p") else "")
+    return Time(int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0), half)
+
+
+def same_time(gold: Time, answer: Time) -> bool | None:
+    """Whether two times are the same; `None` where neither says which half of the day it is in."""
+    if not gold.half and not answer.half:
+        return None
+    if gold[1:3] != answer[1:3]:
+        return False
+    if gold.half and answer.half:
+        return _of_day(gold) == _of_day(answer)
+    return gold.hour == answer.hour or _of_day(gold) == _of_day(answer)
+
+
+def _of_day(time: Time) -> int:
+    return time.hour if not time.half else time.hour % 12 + 12 * (time.half == "p")

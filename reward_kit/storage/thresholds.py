@@ -1,0 +1,53 @@
+"""The score from which on an answer counts as verified: what a run says of itself, split by split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+__all__ = ["Thresholds", "thresholds_of"]
+
+
+class Thresholds(NamedTuple):
+    """The scores that verify an answer."""
+
+    whole: float = 1.0
+    by_split: Mapping[str, float] = {}
+    """Splits that have one of their own."""
+
+    def of(self, split: str | None) -> float:
+        """The one for answers to queries of `split`."""
+        return self.by_split.get(split or "", self.whole)
+
+
+def thresholds_of(directory: Path, given: float | None = None) -> Thresholds:
+    """The one given, whatever the split; else what the run in `directory` was told, else what it reported."""
+    if given is not None:
+        return Thresholds(given)
+    told = _told(directory / "config.yaml") or _reported(directory / "summary.json")
+    whole = float(told.get("pass_threshold", Thresholds().whole))
+    parts = told.get("by_split") or {}
+    return Thresholds(whole, {split: float(part.get("pass_threshold", whole)) for split, part in parts.items()})
+
+
+def _told(config: Path) -> Mapping[str, Any]:
+    import yaml  # here, because only this needs it
+
+    try:
+        values = yaml.safe_load(config.read_bytes())
+    except (OSError, yaml.YAMLError):
+        return {}
+    reward = values.get("reward") if isinstance(values, dict) else None
+    return reward if isinstance(reward, dict) else {}
+
+
+def _reported(summary: Path) -> Mapping[str, Any]:
+    """For a run that was merged of others, and has no config of its own."""
+    try:
+        figures = orjson.loads(summary.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return {**figures, "by_split": figures.get("splits")} if isinstance(figures, dict) else {}

@@ -1,0 +1,40 @@
+"""The git revision of the working directory, asked for in the background: in a large repository that takes seconds."""
+
+from __future__ import annotations
+
+import subprocess
+
+__all__ = ["GitRevision"]
+
+
+class GitRevision:
+    """A question to git, asked when this is made. Close it, answered or not."""
+
+    def __init__(self) -> None:
+        """Ask. Where there is no git, the answer is None."""
+        command = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
+        try:
+            self._asked: subprocess.Popen[str] | None = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        except OSError:
+            self._asked = None
+        self._answer: str | None = None
+
+    def answer(self, *, patience: float = 0.0) -> str | None:
+        """The revision, marked when there were uncommitted changes; None where there is none, or not within seconds."""
+        if self._asked is not None:
+            try:
+                told, _ = self._asked.communicate(timeout=patience)
+            except subprocess.TimeoutExpired:
+                return None
+            self._asked = None
+            self._answer = told.strip() or None
+        return self._answer
+
+    def close(self) -> None:
+        """Ask no longer."""
+        if self._asked is not None:
+            self._asked.kill()
+            self._asked.communicate()
+            self._asked = None

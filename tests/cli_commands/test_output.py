@@ -1,0 +1,37 @@
+"""What several commands say alike."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from reward_kit.cli_commands.output import same_command
+from reward_kit.cli_commands.shell_display import ShellDisplay
+from reward_kit.execution.shell import ShellEvaluation
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (["run", "my conf.yaml", "generation.n=8"], ["run", "my conf.yaml", "generation.n=8"]),
+        (["run", "c.yaml", "generation.api_key=SECRET"], ["run", "c.yaml", "generation.api_key=…"]),
+        (["run", "c.yaml", "generation={api_key: SECRET, n: 2}"], ["run", "c.yaml", "generation={api_key: …, n: 2}"]),
+        (["shell", "--api-key", "SECRET", "--model", "m"], ["shell", "--api-key", "…", "--model", "m"]),
+        (["shell", "--api-key=SECRET"], ["shell", "--api-key=…"]),
+        (["shell", "--api-key"], ["shell", "--api-key"]),
+    ],
+)
+def test_the_command_that_goes_on_is_the_one_that_was_typed_without_its_key(
+    monkeypatch: pytest.MonkeyPatch, typed: list[str], shown: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/some/where/reward-kit", *typed])
+    assert shlex.split(same_command()) == ["reward-kit", *shown]
+
+
+def test_a_directory_is_shown_as_it_is_called(capsys: pytest.CaptureFixture[str]) -> None:
+    directory = Path("results[bold]", "a[", "b]")
+    ShellDisplay(quiet=False, as_json=False).announce("inference", ShellEvaluation(output_dir=directory))
+    assert str(directory) in capsys.readouterr().err
