@@ -25,6 +25,7 @@ GOAL_SPEED = 1.6
 GOAL_MICROSECONDS = 60.0
 WORKERS = 2
 ROUNDS = 3
+_START_SECONDS = 0.5
 ANSWER = Message(role="assistant", content="The answer is \\boxed{42}.")
 
 
@@ -72,7 +73,8 @@ class Judge:
         return RewardConfig(function_path=f"benchmarks.own_rewards:{function.__name__}", params=params, workers=WORKERS)
 
     async def _score_all(self, config: RewardConfig) -> float:
-        async with open_scorer(Reward(config), config, self._shop.directory, SandboxConfig()) as scorer:
+        opening = open_scorer(Reward(config), config, self._shop.directory, SandboxConfig(), at_hand=self.count)
+        async with opening as scorer:
 
             async def hand() -> None:
                 for each in waiting:
@@ -80,6 +82,7 @@ class Judge:
 
             waiting = iter(self._rollouts[:100])
             await hand()
+            await asyncio.sleep(_START_SECONDS)  # by now the other worker is up, too
             waiting = iter(self._rollouts)
             start = time.perf_counter()
             await asyncio.gather(*[hand() for _ in range(scorer.concurrency)])

@@ -196,7 +196,8 @@ class WorkerPool:
         if not worker.answered:
             worker.answered, self._barren = True, 0
         worker.stuck = False
-        self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / len(blobs) - self._seconds_a_call)
+        if run := sum(map(bool, blobs)):
+            self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / run - self._seconds_a_call)
         passed_over: list[Call] = []
         for blob in blobs:
             call = worker.answer_for()

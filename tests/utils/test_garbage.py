@@ -1,8 +1,9 @@
-"""Within the block cycles are looked for less often; afterwards as before."""
+"""Cycles are looked for less often and only among what is new; afterwards as before."""
 
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,31 @@ def test_somebodys_own_choice_of_seldom_or_never_stands(chosen: tuple[int, int, 
     with rare_collections():
         assert gc.get_threshold() == chosen
     assert gc.get_threshold() == chosen
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_only_what_was_made_since_is_collected_and_afterwards_everything() -> None:
+    before = _Cycle()
+    old = weakref.ref(before)
+    with rare_collections():
+        made = _Cycle()
+        new = weakref.ref(made)
+        del before, made
+        gc.collect()
+        assert (old() is None, new() is None) == (False, True)
+    gc.collect()
+    assert old() is None
+
+
+def test_what_somebody_else_set_aside_stays_so() -> None:
+    gc.freeze()
+    try:
+        with rare_collections():
+            pass
+        assert gc.get_freeze_count() > 2_000
+    finally:
+        gc.unfreeze()
