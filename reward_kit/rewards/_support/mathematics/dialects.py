@@ -116,6 +116,18 @@ _RULES: Final = (
     # US$18, \\surd 2
     _Rule(("US",), re.compile(r"^\s*(?:US|A|C|HK)(?=\s?\d)"), ""),
     _Rule(("\\surd",), re.compile(r"\\surd(?![A-Za-z])"), r"\\sqrt "),
+    # all real numbers except 2
+    _Rule(
+        (" except ",),
+        re.compile(
+            r"^all\s+real(?:s|\s+numbers)(?:\s+[a-z])?\s+except\s+(?:for\s+)?(?:[a-z]\s?=\s?)?(.{1,60})$", re.IGNORECASE
+        ),
+        r"\\mathbb{R} \\setminus \\{\1\\}",
+    ),
+    _Rule(("infinity",), re.compile(r"(?<![A-Za-z])(?:negative|minus)\s+infinity", re.IGNORECASE), r"-\\infty "),
+    _Rule(("color",), re.compile(r"\\(?:text)?color\s?\{[a-z]{1,20}\}"), ""),
+    # x = 3 (mod 5)
+    _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
     # ≈ 5

@@ -111,7 +111,7 @@ def _is_name(node: Node) -> bool:
     if isinstance(node, Quotient):
         return _is_segment(node.over) and _is_segment(node.under)
     if isinstance(node, Ratio):
-        return all(_is_segment(part) for part in node.parts)
+        return all(isinstance(part, Symbol) or _is_segment(part) for part in node.parts)
     return isinstance(node, Product) and _is_segment(node)
 
 

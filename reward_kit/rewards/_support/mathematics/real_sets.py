@@ -58,6 +58,8 @@ def is_set(node: Node) -> bool:
         return True
     if isinstance(node, Relation):
         return any(operator in "<≤>≥≠∈" for operator in node.operators)
+    if isinstance(node, Sum):
+        return _difference(node) is not None
     return isinstance(node, Sequence) and not node.opening and any(is_set(item) for item in node.items)
 
 
@@ -73,9 +75,18 @@ def pieces(node: Node) -> list[Piece]:
         return _solved(node)
     if isinstance(node, Sequence):
         return _of_sequence(node)
+    if isinstance(node, Sum) and (taken := _difference(node)) is not None:
+        return without([ALL], pieces(taken))
     if node == Symbol("ℝ"):
         return [ALL]
     return [_point(node)]
+
+
+def _difference(node: Sum) -> Node | None:
+    r"""What `\mathbb{R} - \{1\}` takes away; `None` for any other sum."""
+    if len(node.terms) != 2 or node.terms[0] != Symbol("ℝ") or not isinstance(node.terms[1], Negative):
+        return None
+    return node.terms[1].value
 
 
 def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | None:
@@ -119,8 +130,14 @@ def _of_sequence(node: Sequence) -> list[Piece]:
         raise NotReal
     if node.opening == "{":
         return [_point(item) for item in node.items]
-    found = [pieces(item) for item in node.items]
-    return _joined(found)
+    holes = [item for item in node.items if isinstance(item, Relation) and item.operators == ("≠",)]
+    rest = [item for item in node.items if item not in holes]
+    if holes and rest and node.closing != "or":  # 0 < x < 2 and x ≠ 1
+        kept = _joined([pieces(item) for item in rest])
+        for hole in holes:
+            kept = shared(kept, pieces(hole))
+        return kept
+    return _joined([pieces(item) for item in node.items])
 
 
 def _described(node: Node) -> list[Piece]:
