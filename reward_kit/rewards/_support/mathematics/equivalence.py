@@ -183,7 +183,12 @@ def _choices(gold: str, answer: str) -> bool | None:
     given = choice(answer)
     if given is None:
         return True if right[1] and _understood(right[1], answer, EXACT) else None  # (B) 7 is 7
-    return right[0] == given[0]
+    if right[0] != given[0]:
+        return False
+    # The letter decides; but where both give the option too, and as mathematics, that must be the same.
+    texts = right[1], given[1]
+    both = all(text and not is_prose(text) and _read(text) is not None for text in texts)
+    return _understood(*texts, EXACT) if both else True
 
 
 def _read(text: str) -> Reading | None:

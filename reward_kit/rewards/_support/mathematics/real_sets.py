@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Final
 
 from reward_kit.rewards._support.mathematics.big import Undecided
-from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, symbols
+from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, parts, symbols
 from reward_kit.rewards._support.mathematics.identity import constant
+from reward_kit.rewards._support.mathematics.labels import KNOWN_FUNCTIONS
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
     Call,
@@ -40,7 +41,7 @@ from reward_kit.rewards._support.mathematics.pieces import (
     without,
 )
 
-__all__ = ["NotReal", "is_set", "pieces", "same_pieces"]
+__all__ = ["NotReal", "is_set", "pieces", "same_pieces", "unknown_calls"]
 
 _UPWARD: Final = {"<": "(", "≤": "["}
 _FLIPPED: Final = {"<": ">", "≤": "≥", ">": "<", "≥": "≤", "=": "=", "≠": "≠"}
@@ -61,6 +62,11 @@ def is_set(node: Node) -> bool:
     if isinstance(node, Sum):
         return _difference(node) is not None
     return isinstance(node, Sequence) and not node.opening and any(is_set(item) for item in node.items)
+
+
+def unknown_calls(node: Node) -> frozenset[Node]:
+    """The values of unknown functions, such as f(2), in `node`: what is said of one is not said of another."""
+    return frozenset(part for part in parts(node) if isinstance(part, Call) and part.name not in KNOWN_FUNCTIONS)
 
 
 def pieces(node: Node) -> list[Piece]:
@@ -216,7 +222,7 @@ def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
     """From what is said about `-2x + 1` or `|x|` to what that says about `x`."""
     if isinstance(subject, Measure):
         subject = subject.value
-    if isinstance(subject, Symbol) or (isinstance(subject, Call) and subject.name not in ("abs", "root")):
+    if isinstance(subject, Symbol) or subject in unknown_calls(subject):
         return [piece]
     if isinstance(subject, Call) and subject.name == "abs" and isinstance(subject.arguments[0], Symbol):
         return _mirrored(piece)

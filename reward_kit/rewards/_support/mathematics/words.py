@@ -13,11 +13,13 @@ __all__ = ["choice", "choices", "conclusion", "is_prose", "same_words", "stated_
 
 _CHOICE: Final = re.compile(
     r"(?:(?:(?!not\b|no\b|never\b)[A-Za-z]{1,12}[\s,]{1,2}){0,6}(?:answer|option|choice)\s*(?:is|:)?\s*|故?选|答案[是为:：]?\s*)?"
-    r"(?:\(\s*([A-Za-z])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
+    r"(?:\(\s*([A-J])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
     re.DOTALL | re.IGNORECASE,
 )
-_OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))", re.IGNORECASE)
+_OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?i:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))")
 """What goes on like this offers more than one choice."""
+_GOES_ON: Final = re.compile(r"[\^_*/+=<>!(|]|-\s|\\(?:cdot|times|le|ge|leq|geq|ne|neq|approx|cup|cap|in)\b")
+"""What goes on like this is a formula: (a)^2, (b) + 1."""
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false"})
 _FIRST: Final = re.compile(
     rf"[\s{TEXT_OPEN}]*([A-Za-z]+)\s?[{TEXT_CLOSE}]?[,.:;](?![^.]*\b(?:yes|no|true|false|but|however|or)\b)",
@@ -92,7 +94,7 @@ def choice(text: str) -> tuple[str, str] | None:
     """The letter of a choice and the text beside it: `(B) 3x` is ("B", "3x")."""
     bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
     match = _CHOICE.fullmatch(bare)
-    if match is None or _OTHER_CHOICE.match(match[3]):
+    if match is None or _OTHER_CHOICE.match(match[3]) or _GOES_ON.match(match[3]):
         return None
     return (match[1] or match[2]).upper(), match[3].strip()
 
