@@ -165,6 +165,8 @@ def _joined(found: list[list[Piece]]) -> list[Piece]:
 
 
 def _combined(node: SetOperation) -> list[Piece]:
+    if len(node.parts) > _MAX_PIECES:
+        raise NotReal
     if node.operator == "∪":
         return [piece for part in node.parts for piece in pieces(part)]
     first, *rest = node.parts
