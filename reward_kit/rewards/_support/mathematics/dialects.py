@@ -47,7 +47,7 @@ def _combinations(match: re.Match[str]) -> str:
 
 def _grouped_by_spaces(match: re.Match[str]) -> str:
     """`1 234 567`, where that is all there is."""
-    return match[0].replace(" ", "") if not match.start() else match[0]
+    return match[0].replace(" ", "")
 
 
 def _decimal_comma(match: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ _RULES: Final = (
     _Rule(("{,}",), re.compile(r"(?<!\d)(\d{1,12})\s?\{,\s?\}\s?(\d{1,12})(?!\d|\{,)"), _decimal_comma),
     _Rule(
         (" ",),
-        re.compile(r"([+-]?\s?\d{1,3}(?: \d{3}){1,9}(?:\.\d{1,12})?)[^\w(]{0,3}\Z"),
+        re.compile(r"\A([+-]?\s?\d{1,3}(?: \d{3}){1,9}(?:\.\d{1,12})?)[^\w(]{0,3}\Z"),
         _grouped_by_spaces,
     ),
     # 3 and a half
@@ -136,9 +136,16 @@ _RULES: Final = (
 )
 
 
+_MARK: Final = re.compile("|".join(sorted({re.escape(mark) for rule in _RULES for mark in rule.marks})))
+
+
 def in_one_dialect(text: str) -> str:
     """`text` with each of these spellings in the form that the parser knows."""
+    if _MARK.search(text) is None:
+        return text
     for marks, pattern, meant in _RULES:
-        if any(mark in text for mark in marks):
-            text = pattern.sub(meant, text)
+        for mark in marks:
+            if mark in text:
+                text = pattern.sub(meant, text)
+                break
     return text

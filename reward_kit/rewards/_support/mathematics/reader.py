@@ -36,9 +36,10 @@ def read_answer(text: str) -> Reading:
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
     bare = plain(text)
-    spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
-    if spelled is not None:
-        return Reading(Number(spelled))
+    if bare[:1].isalpha() or bare[:2].strip(f" {TEXT_OPEN}").isalpha():
+        spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
+        if spelled is not None:
+            return Reading(Number(spelled))
     try:
         return _parse(tokenise(bare))
     except Unreadable:
