@@ -168,8 +168,6 @@ class Comparison(ScalarComparison):
     def _items(self, ours: Sequence, theirs: Sequence) -> bool | None:
         if ours.opening in ("(", "[") and theirs.opening in ("(", "["):
             return self._brackets_agree(ours, theirs) and self._tuples(ours, theirs)
-        if {ours.opening, theirs.opening} == {"(", "{"}:
-            return False  # a point or an interval is no set of two
         labels, other_labels = _labels(ours), _labels(theirs)
         if labels and other_labels:
             if sorted(labels) == sorted(other_labels):
@@ -255,7 +253,9 @@ def _about_others(gold: Relation, answer: Relation) -> bool:
 
 
 def _counts_repeats(ours: Sequence, theirs: Sequence) -> bool:
-    """A list says how often, as in 2, 3, 3 for prime factors; a set and alternatives do not."""
+    """A list of values says how often, as in 2, 3, 3 for prime factors; sets, alternatives and solutions do not."""
+    if any(isinstance(item, Sequence | Relation) for item in (*ours.items, *theirs.items)):
+        return False
     return "{" not in (ours.opening, theirs.opening) and "or" not in (ours.closing, theirs.closing)
 
 
