@@ -9,6 +9,7 @@ What a model thought aloud is not its answer. Each scan passes over the text onc
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -35,6 +36,7 @@ _MATH: Final = re.compile(
 _BETWEEN: Final = re.compile(
     r"(?:[\s$,;&]|\\[()\[\],; ]|\\q?quad|\\(?:text|mbox)\s?\{\s*(?:and|or|,)\s*\}|\band\b|\bor\b)*", re.IGNORECASE
 )
+_JOINING: Final = re.compile(r"\s{0,3}(?:[,;]\s{0,3}(?:and\b|or\b)?|and\b|or\b)\s{0,3}", re.IGNORECASE)
 _ASIDE: Final = re.compile(r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b")
 _FREE: Final = 80
 """Characters of a line without a number that may be an answer in words."""
@@ -46,6 +48,19 @@ LONGEST_TEXT: Final = 200_000
 _COMPUTED: Final = re.compile(r"[\d)%]\s?=\s?(?=[$\d.-])")
 """What comes after it is the outcome of a computation: "a total of 9 + 6 = 15 liters of the 24"."""
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+_REFUSES: Final = re.compile(
+    r"\bI(?:'m| am) (?:sorry|afraid|unable|not (?:able|sure))|\bas an AI\b"
+    r"|\bI (?:can(?:'t|not| not)|could(?:n't| not)|do(?:n't| not) know)",
+    re.IGNORECASE,
+)
+"""A line that says so gives no answer, whatever numbers it mentions."""
+_ITEM: Final = r"(?:[A-Za-z]\w{0,3}\s?=\s?)?[$\\]{0,2}-?\d[\d,.]{0,20}(?<![.,])%?"
+_OFFERED: Final = re.compile(
+    rf"{_ITEM}(?:(?:\s?,\s?(?:and|or)\s|\s(?:and|or|maybe|perhaps|possibly)\s(?:maybe\s)?|\s?[,;]\s){_ITEM})++(?=\W*\Z)",
+    re.IGNORECASE,
+)
+"""Numbers side by side at the end of a line: "x = 3 or x = -3", "5, 6 and 7"."""
+_DENIED: Final = re.compile(r"(?:\bnot|n't|\bnever)(?:\s+(?:be|equal|to|the|answer))*\s*[$\\(]{0,3}\Z", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r"[,;:]\s|\b(?:and|so|then|thus|hence|which|giving|making|or|but)\b", re.IGNORECASE)
 """A sentence that goes on after a computation may come to another outcome."""
 
@@ -173,9 +188,10 @@ def _after_phrase(text: str) -> Answer | None:
     phrase = last_match(_PHRASE, text)
     if phrase is None:
         return None
-    formula = _MATH.match(text, phrase.end())
-    if formula is not None:
-        return Answer(_inside(formula), "phrase", phrase.group() + formula.group(), phrase.start())
+    formulas = _formulas_from(text, phrase.end())
+    if formulas:
+        whole = text[phrase.start() : formulas[-1].end()]
+        return Answer(_listed(formulas, text), "phrase", whole, phrase.start())
     end = _SENTENCE_END.search(text, phrase.end())
     span = text[phrase.end() : end.start() if end else len(text)]
     said = _last_side(span).strip(" \t*_")
@@ -203,8 +219,10 @@ def _in_last_line(text: str) -> Answer | None:
     for line in reversed(text.splitlines(keepends=True)):
         end -= len(line)
         said = line[-_LONGEST_LINE:].strip()
-        if not said:
+        if not said.strip("`~"):
             continue
+        if _REFUSES.search(said):
+            return None
         found = _in_line(said, alone=not text[:end].strip())
         if found is not None:
             return Answer(found, "last line", line, end)
@@ -213,12 +231,19 @@ def _in_last_line(text: str) -> Answer | None:
 
 def _in_line(line: str, *, alone: bool) -> str | None:
     """What a line says: a formula, what an equals sign leads to, all of a short line, or its last number."""
-    formula = last_match(_MATH, line)
-    if formula is not None:
-        after = list(find_quantities(line[formula.end() :]))
-        return after[-1].text if after else _inside(formula)
+    formulas = list(_MATH.finditer(line))
+    if formulas:
+        after = list(find_quantities(line[formulas[-1].end() :]))
+        return after[-1].text if after else _listed(_last_together(formulas, line), line)
     if not re.search(r"[A-Za-z]{3}", line) or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
         return _last_side(line).strip()
+    return None if line.endswith("?") else _in_prose(line)
+
+
+def _in_prose(line: str) -> str | None:
+    """The numbers that a line of prose ends with, what its computation comes to, or its last number."""
+    if (offered := _OFFERED.search(line)) is not None:
+        return offered[0]
     after_equals = _last_side(line).strip()
     numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
     if not numbers:
@@ -226,7 +251,7 @@ def _in_line(line: str, *, alone: bool) -> str | None:
     if after_equals == line and (outcome := _outcome(line)) is not None:
         return outcome
     pick = numbers[0] if after_equals != line and after_equals else numbers[-1]
-    return pick.text
+    return None if _DENIED.search(line[: line.rfind(pick.text)]) else pick.text
 
 
 def _outcome(line: str) -> str | None:
@@ -236,6 +261,34 @@ def _outcome(line: str) -> str | None:
     if computed is None or _GOES_ON.search(sentence, computed.end()):
         return None
     return next((quantity.text for quantity in find_quantities(sentence[computed.end() :])), None)
+
+
+def _formulas_from(text: str, start: int) -> list[re.Match[str]]:
+    """The formula that begins at `start`, and those after it that only commas, "and" or "or" divide from it."""
+    found: list[re.Match[str]] = []
+    formula = _MATH.match(text, start)
+    while formula is not None:
+        found.append(formula)
+        between = _JOINING.match(text, formula.end())
+        formula = _MATH.match(text, between.end()) if between is not None else None
+    return found
+
+
+def _last_together(formulas: list[re.Match[str]], text: str) -> list[re.Match[str]]:
+    """The last formula, with those before it that only commas, "and" or "or" divide from it."""
+    first = len(formulas) - 1
+    while first and _JOINING.fullmatch(text, formulas[first - 1].end(), formulas[first].start()):
+        first -= 1
+    return formulas[first:]
+
+
+def _listed(formulas: list[re.Match[str]], text: str) -> str:
+    """Formulas side by side as one list."""
+    parts = [_inside(formulas[0])]
+    for before, formula in itertools.pairwise(formulas):
+        either = re.search(r"\bor\b", text[before.end() : formula.start()], re.IGNORECASE)
+        parts.append(f"{' or' if either else ','} {_inside(formula)}")
+    return "".join(parts)
 
 
 def _inside(formula: re.Match[str]) -> str:

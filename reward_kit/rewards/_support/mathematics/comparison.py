@@ -34,7 +34,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
 )
 from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.parameters import same_parameters, unconditional
-from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces
+from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces, unknown_calls
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
 
@@ -92,6 +92,8 @@ class Comparison(ScalarComparison):
         if is_set(gold) and is_set(answer):
             if _about_others(gold, answer):
                 return False
+            if unknown_calls(gold) != unknown_calls(answer):
+                return self._inequalities(gold, answer)
             try:
                 return same_pieces(pieces(gold), pieces(answer), self.same)
             except NotReal:
@@ -251,7 +253,9 @@ def _about_others(gold: Relation, answer: Relation) -> bool:
 
 
 def _counts_repeats(ours: Sequence, theirs: Sequence) -> bool:
-    """A list says how often, as in 2, 3, 3 for prime factors; a set and alternatives do not."""
+    """A list of values says how often, as in 2, 3, 3 for prime factors; sets, alternatives and solutions do not."""
+    if any(isinstance(item, Sequence | Relation) for item in (*ours.items, *theirs.items)):
+        return False
     return "{" not in (ours.opening, theirs.opening) and "or" not in (ours.closing, theirs.closing)
 
 

@@ -47,7 +47,7 @@ def _combinations(match: re.Match[str]) -> str:
 
 def _grouped_by_spaces(match: re.Match[str]) -> str:
     """`1 234 567`, where that is all there is."""
-    return match[0].replace(" ", "") if not match.start() else match[0]
+    return match[0].replace(" ", "")
 
 
 def _decimal_comma(match: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ _RULES: Final = (
     _Rule(("{,}",), re.compile(r"(?<!\d)(\d{1,12})\s?\{,\s?\}\s?(\d{1,12})(?!\d|\{,)"), _decimal_comma),
     _Rule(
         (" ",),
-        re.compile(r"([+-]?\s?\d{1,3}(?: \d{3}){1,9}(?:\.\d{1,12})?)[^\w(]{0,3}\Z"),
+        re.compile(r"\A([+-]?\s?\d{1,3}(?: \d{3}){1,9}(?:\.\d{1,12})?)[^\w(]{0,3}\Z"),
         _grouped_by_spaces,
     ),
     # 3 and a half
@@ -116,6 +116,18 @@ _RULES: Final = (
     # US$18, \\surd 2
     _Rule(("US",), re.compile(r"^\s*(?:US|A|C|HK)(?=\s?\d)"), ""),
     _Rule(("\\surd",), re.compile(r"\\surd(?![A-Za-z])"), r"\\sqrt "),
+    # all real numbers except 2
+    _Rule(
+        (" except ",),
+        re.compile(
+            r"^all\s+real(?:s|\s+numbers)(?:\s+[a-z])?\s+except\s+(?:for\s+)?(?:[a-z]\s?=\s?)?(.{1,60})$", re.IGNORECASE
+        ),
+        r"\\mathbb{R} \\setminus \\{\1\\}",
+    ),
+    _Rule(("infinity",), re.compile(r"(?<![A-Za-z])(?:negative|minus)\s+infinity", re.IGNORECASE), r"-\\infty "),
+    _Rule(("color",), re.compile(r"\\(?:text)?color\s?\{[a-z]{1,20}\}"), ""),
+    # x = 3 (mod 5)
+    _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
     # ≈ 5
@@ -124,9 +136,16 @@ _RULES: Final = (
 )
 
 
+_MARK: Final = re.compile("|".join(sorted({re.escape(mark) for rule in _RULES for mark in rule.marks})))
+
+
 def in_one_dialect(text: str) -> str:
     """`text` with each of these spellings in the form that the parser knows."""
+    if _MARK.search(text) is None:
+        return text
     for marks, pattern, meant in _RULES:
-        if any(mark in text for mark in marks):
-            text = pattern.sub(meant, text)
+        for mark in marks:
+            if mark in text:
+                text = pattern.sub(meant, text)
+                break
     return text

@@ -147,7 +147,7 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     if right is None:
         right = _read(stated_number(gold) or "")
         if right is None and is_prose(gold):
-            return same_words(gold, answer)
+            return same_words(gold, answer) or same_words(gold, conclusion(answer) or "")
         if right is None and (told := conclusion(gold)) is not None:
             right = _read(told)
         if right is not None and given is not None:
@@ -182,8 +182,13 @@ def _choices(gold: str, answer: str) -> bool | None:
         return None if several is None or others is None else several == others
     given = choice(answer)
     if given is None:
-        return None
-    return right[0] == given[0]
+        return True if right[1] and _understood(right[1], answer, EXACT) else None  # (B) 7 is 7
+    if right[0] != given[0]:
+        return False
+    # The letter decides; but where both give the option too, and as mathematics, that must be the same.
+    texts = right[1], given[1]
+    both = all(text and not is_prose(text) and _read(text) is not None for text in texts)
+    return _understood(*texts, EXACT) if both else True
 
 
 def _read(text: str) -> Reading | None:

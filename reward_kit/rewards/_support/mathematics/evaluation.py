@@ -42,6 +42,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
 )
 
 __all__ = [
+    "LARGE_WHOLE_POINTS",
     "MAX_STEPS",
     "POINTS",
     "WHOLE_POINTS",
@@ -66,7 +67,10 @@ _RANGES: Final = (
 POINTS: Final = len(_RANGES)
 WHOLE_POINTS: Final = range(POINTS, POINTS + 8)
 """Points of small whole numbers, for what is defined only there."""
+LARGE_WHOLE_POINTS: Final = range(POINTS + 8, POINTS + 24)
+"""Points of larger whole numbers, for what changes in steps."""
 _LARGEST_WHOLE: Final = 9
+_LARGER_WHOLE: Final = 60
 
 
 class Point:
@@ -86,7 +90,7 @@ class Point:
         if found is None:
             draw = zlib.crc32(f"{self.index} {name}".encode())
             if self.index >= POINTS:
-                found = Fraction(1 + draw % _LARGEST_WHOLE)
+                found = Fraction(1 + draw % (_LARGEST_WHOLE if self.index in WHOLE_POINTS else _LARGER_WHOLE))
             else:
                 low, high = _RANGES[self.index]
                 found = Fraction(low + draw % (high - low), 97)

@@ -135,6 +135,12 @@ class ExpressionParser(AtomParser, ABC):
     def _mixed_with_fraction(self, whole: Number) -> Node:
         r"""`1\frac45` is a sum, `2\frac{x}{3}` a product."""
         part = self.postfix()
+        if isinstance(part, Percent):
+            return Percent(self._mixed_sum(whole, part.value))
+        return self._mixed_sum(whole, part)
+
+    @staticmethod
+    def _mixed_sum(whole: Number, part: Node) -> Node:
         if isinstance(part, Quotient) and isinstance(part.over, Number) and isinstance(part.under, Number):
             return Sum((whole, part))
         return times(whole, part)

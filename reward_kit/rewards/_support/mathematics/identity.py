@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from reward_kit.rewards._support.mathematics.big import Undecided, Value, as_big, close, is_real
 from reward_kit.rewards._support.mathematics.evaluation import (
+    LARGE_WHOLE_POINTS,
     POINTS,
     WHOLE_POINTS,
     Point,
@@ -34,6 +35,11 @@ from reward_kit.rewards._support.mathematics.nodes import (
 __all__ = ["EXACT", "Tolerance", "constant", "same_direction", "same_expression", "same_number", "same_solutions"]
 
 _ENOUGH: Final = 3
+_ENOUGH_STEPS: Final = 12
+_STEPS: Final = frozenset({"floor", "ceil", "sgn", "gcd", "lcm", "max", "min"})
+"""Functions that do not change from one point to the next, and then do."""
+_COUNTING: Final = frozenset("nmklijNMK")
+"""Letters that stand for whole numbers."""
 _MANY_DIGITS: Final = 7
 """A decimal of this many digits stands for what it is the correct rounding of."""
 _FLOAT_DIGITS: Final = 14
@@ -87,6 +93,8 @@ def _same(gold: Node, answer: Node, tolerance: Tolerance, *, common_log: bool) -
             return same_number(right, given, gold, answer, tolerance)
         except Undecided:
             return None
+    if any(isinstance(part, Call) and part.name in _STEPS for part in (*parts(gold), *parts(answer))):
+        return _same_steps(gold, answer, names)
     imaginary = any(part == Constant("i") for part in (*parts(gold), *parts(answer)))
     return _same_at_points(gold, answer, imaginary=imaginary, common_log=common_log)
 
@@ -114,6 +122,18 @@ def _same_at_points(gold: Node, answer: Node, *, imaginary: bool, common_log: bo
     if complex_differed and agreed < 2:
         return False
     return True if agreed + complex_agreed >= 2 else None
+
+
+def _same_steps(gold: Node, answer: Node, names: frozenset[str]) -> bool | None:
+    """Whether two formulas with steps agree at many points: whole numbers, and others unless all variables count."""
+    counting = all(name[0] in _COUNTING for name in names)
+    agreed = 0
+    for index in (*(() if counting else range(POINTS)), *WHOLE_POINTS, *LARGE_WHOLE_POINTS):
+        found = _values(gold, answer, Point(index))
+        if found is not None and not found.equal:
+            return False
+        agreed += found is not None
+    return True if agreed >= _ENOUGH_STEPS else None
 
 
 class _Found(NamedTuple):

@@ -19,10 +19,11 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Symbol,
 )
 
-__all__ = ["bare", "renamed", "renaming", "said", "unlabelled"]
+__all__ = ["KNOWN_FUNCTIONS", "bare", "renamed", "renaming", "said", "unlabelled"]
 
 _SAYS: Final = frozenset({"=", "≈", "∈", "≡"})
-_KNOWN: Final = frozenset(FUNCTIONS) | {"root", "binom", "factorial", "max", "min", "gcd", "lcm"}
+KNOWN_FUNCTIONS: Final = frozenset(FUNCTIONS) | {"root", "binom", "factorial", "max", "min", "gcd", "lcm"}
+"""Functions that can be worked out."""
 
 
 def bare(relation: Node) -> Node | None:
@@ -103,7 +104,7 @@ def _is_name(node: Node) -> bool:
     if isinstance(node, Symbol):
         return True
     if isinstance(node, Call):
-        return node.name not in _KNOWN or (node.name == "abs" and _is_name(node.arguments[0]))
+        return node.name not in KNOWN_FUNCTIONS or (node.name == "abs" and _is_name(node.arguments[0]))
     if isinstance(node, Measure):
         return _is_name(node.value)
     if isinstance(node, Sequence):
@@ -111,7 +112,7 @@ def _is_name(node: Node) -> bool:
     if isinstance(node, Quotient):
         return _is_segment(node.over) and _is_segment(node.under)
     if isinstance(node, Ratio):
-        return all(_is_segment(part) for part in node.parts)
+        return all(isinstance(part, Symbol) or _is_segment(part) for part in node.parts)
     return isinstance(node, Product) and _is_segment(node)
 
 

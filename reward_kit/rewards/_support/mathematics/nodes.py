@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 __all__ = [
     "Builder",
@@ -221,3 +221,16 @@ Node = (
     | Matrix
     | Words
 )
+
+
+def _equal(left: tuple[object, ...], right: object) -> bool:
+    return type(left) is type(right) and tuple.__eq__(left, right)
+
+
+def _unequal(left: tuple[object, ...], right: object) -> bool:
+    return not _equal(left, right)
+
+
+# Named tuples compare like tuples, whatever their names: without this, 3x would equal 3 + x, and x/2 equal x^2.
+for _kind in get_args(Node):
+    _kind.__eq__, _kind.__ne__, _kind.__hash__ = _equal, _unequal, tuple.__hash__

@@ -202,6 +202,8 @@ class AnswerParser(MeasureParser):
             rows.append(self._row())
         self._environment_name()
         self._inside = before
+        if name == "array" and all(len(row) == 1 and isinstance(row[0], Relation) for row in rows):
+            return Sequence(tuple(row[0] for row in rows))  # a system of equations
         return determinant(tuple(rows)) if name == "vmatrix" else Matrix(tuple(rows))
 
     def _system(self) -> Node:

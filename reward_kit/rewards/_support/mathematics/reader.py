@@ -36,9 +36,10 @@ def read_answer(text: str) -> Reading:
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
     bare = plain(text)
-    spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
-    if spelled is not None:
-        return Reading(Number(spelled))
+    if bare[:1].isalpha() or bare[:2].strip(f" {TEXT_OPEN}").isalpha():
+        spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
+        if spelled is not None:
+            return Reading(Number(spelled))
     try:
         return _parse(tokenise(bare))
     except Unreadable:
@@ -94,6 +95,9 @@ def _condition_at(tokens: list[Token], begin: int) -> int:
     for index in range(begin, len(tokens)):
         token = tokens[index]
         if token.kind == "mark":
+            declares = token.text == "(" and index + 2 < len(tokens) and tokens[index + 2].text == "∈"
+            if index and not depth and declares:
+                return index  # (k ∈ Z)
             depth += (token.text in CLOSING) - (token.text in CLOSING.values())
         elif index and not depth and token.kind == "word" and token.text.lower() in _CONDITIONS:
             return index if tokens[index - 1].text != "," else index - 1

@@ -89,6 +89,7 @@ _TYPOGRAPHY: Final = re.compile(
     r"|\\q?quad|\\(?:hspace\s{0,2}\{[^{}]*\}|phantom\s{0,2}\{[^{}]*\}|allowbreak|enspace)(?![a-zA-Z])"
     r"|\\[,;:!> ]|~|\\(?:\(|\)|\[|\])|\$"
 )
+_SYSTEM: Final = re.compile(r"\\left\s?\\\{\s{0,4}(?=\\begin\s?\{)(.*)\\right\s?\.", re.DOTALL)
 _SPACING: Final = {"\\\\": "\\\\", "\\!": "", "$": ""}
 """What some typography becomes; all other becomes a space."""
 _DEGREE: Final = re.compile(
@@ -171,6 +172,8 @@ def _without_damage(text: str) -> str:
 def _without_typography(text: str) -> str:
     if "\\\\" in text:
         text = _DOUBLED.sub(lambda _: "\\", text)
+    if "\\right." in text or "\\right ." in text:
+        text = _SYSTEM.sub(r"\1", text)
     text = _BOX.sub("", _THOUSANDS.sub(",", text.replace("\\$", "$")))
     text = _REPEATING.sub(_fraction, _DEGREE.sub("°", text))
     text = _TEXT.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", text)

@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Final
 
 from reward_kit.rewards._support.mathematics.big import Undecided
-from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, symbols
+from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, parts, symbols
 from reward_kit.rewards._support.mathematics.identity import constant
+from reward_kit.rewards._support.mathematics.labels import KNOWN_FUNCTIONS
 from reward_kit.rewards._support.mathematics.nodes import (
     Builder,
     Call,
@@ -40,7 +41,7 @@ from reward_kit.rewards._support.mathematics.pieces import (
     without,
 )
 
-__all__ = ["NotReal", "is_set", "pieces", "same_pieces"]
+__all__ = ["NotReal", "is_set", "pieces", "same_pieces", "unknown_calls"]
 
 _UPWARD: Final = {"<": "(", "≤": "["}
 _FLIPPED: Final = {"<": ">", "≤": "≥", ">": "<", "≥": "≤", "=": "=", "≠": "≠"}
@@ -58,7 +59,14 @@ def is_set(node: Node) -> bool:
         return True
     if isinstance(node, Relation):
         return any(operator in "<≤>≥≠∈" for operator in node.operators)
+    if isinstance(node, Sum):
+        return _difference(node) is not None
     return isinstance(node, Sequence) and not node.opening and any(is_set(item) for item in node.items)
+
+
+def unknown_calls(node: Node) -> frozenset[Node]:
+    """The values of unknown functions, such as f(2), in `node`: what is said of one is not said of another."""
+    return frozenset(part for part in parts(node) if isinstance(part, Call) and part.name not in KNOWN_FUNCTIONS)
 
 
 def pieces(node: Node) -> list[Piece]:
@@ -73,9 +81,18 @@ def pieces(node: Node) -> list[Piece]:
         return _solved(node)
     if isinstance(node, Sequence):
         return _of_sequence(node)
+    if isinstance(node, Sum) and (taken := _difference(node)) is not None:
+        return without([ALL], pieces(taken))
     if node == Symbol("ℝ"):
         return [ALL]
     return [_point(node)]
+
+
+def _difference(node: Sum) -> Node | None:
+    r"""What `\mathbb{R} - \{1\}` takes away; `None` for any other sum."""
+    if len(node.terms) != 2 or node.terms[0] != Symbol("ℝ") or not isinstance(node.terms[1], Negative):
+        return None
+    return node.terms[1].value
 
 
 def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | None:
@@ -119,8 +136,14 @@ def _of_sequence(node: Sequence) -> list[Piece]:
         raise NotReal
     if node.opening == "{":
         return [_point(item) for item in node.items]
-    found = [pieces(item) for item in node.items]
-    return _joined(found)
+    holes = [item for item in node.items if isinstance(item, Relation) and item.operators == ("≠",)]
+    rest = [item for item in node.items if item not in holes]
+    if holes and rest and node.closing != "or":  # 0 < x < 2 and x ≠ 1
+        kept = _joined([pieces(item) for item in rest])
+        for hole in holes:
+            kept = shared(kept, pieces(hole))
+        return kept
+    return _joined([pieces(item) for item in node.items])
 
 
 def _described(node: Node) -> list[Piece]:
@@ -142,6 +165,8 @@ def _joined(found: list[list[Piece]]) -> list[Piece]:
 
 
 def _combined(node: SetOperation) -> list[Piece]:
+    if len(node.parts) > _MAX_PIECES:
+        raise NotReal
     if node.operator == "∪":
         return [piece for part in node.parts for piece in pieces(part)]
     first, *rest = node.parts
@@ -199,7 +224,7 @@ def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
     """From what is said about `-2x + 1` or `|x|` to what that says about `x`."""
     if isinstance(subject, Measure):
         subject = subject.value
-    if isinstance(subject, Symbol) or (isinstance(subject, Call) and subject.name not in ("abs", "root")):
+    if isinstance(subject, Symbol) or subject in unknown_calls(subject):
         return [piece]
     if isinstance(subject, Call) and subject.name == "abs" and isinstance(subject.arguments[0], Symbol):
         return _mirrored(piece)

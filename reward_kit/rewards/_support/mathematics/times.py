@@ -28,7 +28,7 @@ class Time(NamedTuple):
 
 def read_time(text: str) -> Time | None:
     """The time that `text` is; `None` if it is anything else, a bare number too."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or not text.lstrip(" ${")[:1].isdigit():
         return None
     bare = _TEXT.sub(r" \1 ", text.replace("\\ ", " ").replace("~", " ").replace("\\,", " ")).strip(" $.{}")
     match = _TIME.fullmatch(re.sub(r"\s+", " ", bare))

@@ -41,8 +41,7 @@ _TOKEN: Final = re.compile(
 )
 _FUNCTION_PREFIX: Final = re.compile(r"(arcsin|arccos|arctan|sqrt|sin|cos|tan|cot|sec|csc|ln|log|exp|pi)([xyzrABC])")
 _SKIPPED: Final = frozenset("?#@\\.`")
-_OPENING: Final = frozenset({"(", "[", "\\{"})
-_CLOSING: Final = frozenset({")", "]", "\\}"})
+_DEPTH: Final = {"(": 1, "[": 1, "\\{": 1, ")": -1, "]": -1, "\\}": -1}
 _PLAIN_MARK: Final = {
     "\\": "\\\\",
     "\\%": "%",
@@ -94,7 +93,7 @@ def tokenise(text: str, runs: Letters = "either") -> list[Token]:
         if group == "letters":
             letters(piece, spaced, in_text, tokens)
         elif group == "mark":
-            brackets = max(0, brackets + (piece in _OPENING) - (piece in _CLOSING))
+            brackets = max(0, brackets + _DEPTH.get(piece, 0))
             _mark(piece, spaced, tokens)
         elif group == "command":
             _command(match["command"], spaced, tokens)

@@ -60,7 +60,7 @@ SHORT_WORDS: Final = frozenset(
 )
 """Runs of up to three letters that are words, not products of variables; longer runs are words anyway."""
 
-UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u".split())
+UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u Omega".split())
 """Letters that may be a unit directly after a number."""
 
 _LENGTHS = {"mm": "1/1000", "cm": "1/100", "dm": "1/10", "m": "1", "km": "1000", "inch": "127/5000", "in": "127/5000",

@@ -12,12 +12,20 @@ from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
 __all__ = ["choice", "choices", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
 
 _CHOICE: Final = re.compile(
-    r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)\s*(?:is|:)?\s*)?"
-    r"(?:\(\s*([A-Za-z])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
+    r"(?:(?:(?!not\b|no\b|never\b)[A-Za-z]{1,12}[\s,]{1,2}){0,6}(?:answer|option|choice)\s*(?:is|:)?\s*|故?选|答案[是为:：]?\s*)?"
+    r"(?:\(\s*([A-J])\s*\)|([A-J])(?=\s*[.):]|\s*$))\s*[.):]?\s*(.*)",
     re.DOTALL | re.IGNORECASE,
 )
-_OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))", re.IGNORECASE)
+_OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?i:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))")
 """What goes on like this offers more than one choice."""
+_GOES_ON: Final = re.compile(r"[\^_*/+=<>!(|]|-\s|\\(?:cdot|times|le|ge|leq|geq|ne|neq|approx|cup|cap|in)\b")
+"""What goes on like this is a formula: (a)^2, (b) + 1."""
+_VERDICTS: Final = frozenset({"yes", "no", "true", "false"})
+_FIRST: Final = re.compile(
+    rf"[\s{TEXT_OPEN}]*([A-Za-z]+)\s?[{TEXT_CLOSE}]?[,.:;](?![^.]*\b(?:yes|no|true|false|but|however|or)\b)",
+    re.IGNORECASE,
+)
+"""A verdict with its reason behind it."""
 _CHOICE_LETTERS: Final = frozenset("ABCDEFGH")
 _CHOICES: Final = re.compile(r"[A-H]{2,6}|\(?[A-H][).]?(?:(?:\s?[,;&]\s?|\s+)(?:and\s+)?\(?[A-H][).]?){1,7}")
 _NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
@@ -71,6 +79,8 @@ def wordy(text: str) -> bool:
 def same_words(gold: str, answer: str) -> bool:
     """Whether two answers in words are the same, but for case, punctuation and articles."""
     right, given = _bag(gold), _bag(answer)
+    if len(right) == 1 and right[0] in _VERDICTS and (first := _FIRST.match(plain(answer))) is not None:
+        return first[1].casefold() == right[0]  # "Yes, it converges." says yes
     return bool(right) and right == given
 
 
@@ -84,7 +94,7 @@ def choice(text: str) -> tuple[str, str] | None:
     """The letter of a choice and the text beside it: `(B) 3x` is ("B", "3x")."""
     bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
     match = _CHOICE.fullmatch(bare)
-    if match is None or _OTHER_CHOICE.match(match[3]):
+    if match is None or _OTHER_CHOICE.match(match[3]) or _GOES_ON.match(match[3]):
         return None
     return (match[1] or match[2]).upper(), match[3].strip()
 

@@ -21,13 +21,13 @@ NESTED = {
     "determinants": DETERMINANT * 8 + "1" + r"\end{vmatrix}" * 8,
     "sets of sets": r"\{" + ",".join([r"\{" + ",".join(f"a_{n}" for n in range(40)) + r"\}"] * 40) + r"\}",
     "sets of sets of equations": r"\{" + ",".join([r"\{" + ",".join(f"x={n}" for n in range(40)) + r"\}"] * 40) + r"\}",
-    "times": ", ".join(f"{n} hours" for n in range(2000)),
+    "times": ", ".join(f"{n} hours" for n in range(600)),
     "fractions of TeX": r"1 \over " * 2000 + "1",
     "units in units": "5 " + r"\frac{m}{" * 1500 + "s" + "}" * 1500,
     "sets without others": r"\mathbb{R}" + r"\setminus [1,2]" * 1500,
-    "words": "one hundred " * 3000,
+    "words": "one hundred " * 1000,
     "dots": "0." + "12" * 9000 + "...",
-    "half-open brackets": "]1,1[" * 5000,
+    "half-open brackets": "]1,1[" * 1000,
 }
 
 

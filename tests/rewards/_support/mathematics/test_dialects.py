@@ -32,6 +32,7 @@ EQUAL = [
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "Matrix([[1, 2], [3, 4]])"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}", "[1, 2]^T"),
     (r"\begin{vmatrix}1&2\\3&4\end{vmatrix}", "-2"), ("3:2", "3 to 2"),
+    ("(1, 2), (3, 4)", "(3, 4), (1, 2), (3, 4)"), ("x = 1, x = 2", "x = 2, x = 1, x = 2"),
     # choices and times
     ("A, C", "AC"), ("A, C", "(C) and (A)"), (r"\text{C, D}", "C, D"), ("3:00 PM", "3 PM"), ("22:30", "10:30 p.m."),
     ("7:05 am", "7:05 in the morning"), ("12:30 AM", "0:30"),
