@@ -49,6 +49,7 @@ class SupervisedSandbox:
         self._said = b""
         self._first = 0  # by its number outside
         self._living: dict[str, int] = {}  # by their pidfds
+        self._is_mounted = True
         self._made = self._open = self._closing = False
 
     @property
@@ -121,11 +122,12 @@ class SupervisedSandbox:
         return True
 
     def _enter(self) -> None:
-        """It is all there: let the porter in."""
+        """It is all there: let the porter in. What bwrap was given is its own by now, and here only in the way."""
         self._open = True
         with suppress(BrokenPipeError):  # it has ended, and that will be heard of
             self._porter.enter(self._first, self.kind)
         self._introduce()
+        self._umount()
 
     def give_to(self, key: int, portal: int) -> None:
         """Somebody asks for it, and talks to its porter through `portal`, which is taken over."""
@@ -145,6 +147,11 @@ class SupervisedSandbox:
         if self._portal >= 0:
             os.close(self._portal)
         self._portal = -1
+
+    def _umount(self) -> None:
+        if self._files is not None and self._is_mounted:
+            self._is_mounted = False
+            self._files.umount()
 
     def _fail(self, reason: str) -> None:
         self._tell({"event": "failed", "reason": reason})
@@ -192,12 +199,10 @@ class SupervisedSandbox:
     def _finish(self) -> None:
         if self._living:
             return
-        self._tell({"event": "emptied"})
         self._close_portal()
         if self._bwrap is not None:
             self._bwrap.close()
-        if self._files is not None:
-            self._files.umount()
+        self._umount()
         self._porter.remove()
         self._hub.drop(self)
         self._tell({"event": "closed", "home": self.home})
