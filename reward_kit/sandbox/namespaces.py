@@ -56,7 +56,7 @@ _ENVIRONMENT = {
     "LOGNAME": "root",
     "SHELL": "/bin/bash",
     "HOSTNAME": "sandbox",
-    "LANG": "C.UTF-8",
+    "LC_CTYPE": "C.UTF-8",  # not LANG: every program would open a dozen files that say what is so anyway
     "TERM": "dumb",
 }
 
