@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from contextlib import suppress
@@ -101,7 +100,7 @@ class SupervisedSandbox:
             return
         self._made = True
         self._hub.forget(self._bwrap.said)
-        found = self._said == _READY and self._find_first(self._bwrap.information)
+        found = self._said == _READY and self._find_first(self._bwrap.first())
         if self._closing:
             self._kill()
         elif found:
@@ -113,10 +112,10 @@ class SupervisedSandbox:
     def _complaint(self) -> str:
         return self._said.decode(errors="replace").strip() or "bwrap ended without a word"
 
-    def _find_first(self, information: int) -> bool:
-        self._first = json.loads(os.read(information, 4096))["child-pid"]
+    def _find_first(self, first: int) -> bool:
+        self._first = first
         try:
-            self._watch("first", os.pidfd_open(self._first))
+            self._watch("first", os.pidfd_open(first))
         except ProcessLookupError:
             return False
         return True
@@ -183,17 +182,19 @@ class SupervisedSandbox:
         """One of its three processes is no more. When it is not closing, the sandbox has died."""
         self._hub.forget(self._living.pop(who))
         if not self._closing:
-            self._fail(self._last_words())
+            self._fail(self._last_words() if who == "bwrap" else f"its {who} process ended")
         else:
             self._finish()
 
     def _last_words(self) -> str:
-        """Why it has died; that matters only to who waits for it to open."""
+        """What bwrap has said before it ended; that matters only to who waits for the sandbox to open."""
         if self._bwrap is not None and not self._made:
             os.set_blocking(self._bwrap.said, False)
             with suppress(BlockingIOError):
                 while data := os.read(self._bwrap.said, 4096):
                     self._said += data
+            self._made = True
+            self._hub.forget(self._bwrap.said)
         return self._complaint
 
     def _finish(self) -> None:
