@@ -121,6 +121,19 @@ async def test_an_archive_is_taken_for_what_it_shows(backend: NamespacesBackend,
         assert seen.output == "xxx1777\n"
 
 
+async def test_what_bwrap_complains_of_is_told_and_the_next_one_works(
+    backend: NamespacesBackend, tmp_path: Path
+) -> None:
+    root = small_root(tmp_path / "root", "bash")
+    (root / "proc").rmdir()
+    (root / "proc").write_text("no place for it")
+    for _ in range(3):
+        with pytest.raises(SandboxError, match=r"bwrap: .*/proc"):
+            await backend.open(SandboxSpec(image=str(root)))
+    async with await backend.open(SandboxSpec()) as sandbox:
+        assert (await sandbox.run("true")).ok
+
+
 # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
