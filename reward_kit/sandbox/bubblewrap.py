@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 
 from reward_kit.sandbox.entering import IGNORED_BY_PYTHON
@@ -95,8 +96,7 @@ class Bubblewrap:
         life, self._lifeline = os.pipe2(os.O_CLOEXEC)
         self.said, say = os.pipe2(os.O_CLOEXEC)
         """The first process says an empty line here when it runs. Anything else is bubblewrap complaining."""
-        self.information, tell = os.pipe2(os.O_CLOEXEC)
-        """What bubblewrap tells before the first process runs: its number."""
+        self._information, tell = os.pipe2(os.O_CLOEXEC)
         # Opened again: whoever reads a descriptor moves on in the file for all who share it.
         own_filter = os.open(f"/proc/self/fd/{seccomp}", os.O_RDONLY | os.O_CLOEXEC)
         places = {life: (0,), say: (1, 2), tell: (_INFORMATION,), own_filter: (_FILTER,)}
@@ -115,9 +115,16 @@ class Bubblewrap:
             for source in (life, say, tell, own_filter):
                 os.close(source)
 
+    def first(self) -> int:
+        """The number of the first process, which is told before that process says anything. To be asked for once."""
+        number: int = json.loads(os.read(self._information, 4096))["child-pid"]
+        os.close(self._information)
+        self._information = -1
+        return number
+
     def close(self) -> None:
         """Let the first process end, and close what is still open here but for `said`."""
-        for descriptor in (self._lifeline, self.information):
+        for descriptor in (self._lifeline, self._information):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._lifeline = self.information = -1
+        self._lifeline = self._information = -1

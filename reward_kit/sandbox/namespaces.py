@@ -1,7 +1,8 @@
 """The `namespaces` backend: sandboxes made of Linux namespaces, an overlay, a control group and a filter.
 
-    backend ─┬─ supervisor ── bwrap ── first process       pid, mount, ipc, uts, net and cgroup namespaces
-             └─ porter ─┬─ bash (the session)              started from outside, its exit status waited for outside
+    backend ─┬─ supervisor ─┬─ bwrap ── first process       pid, mount, ipc, uts, net and cgroup namespaces
+             │              └─ nursery                      has porters ready before they are needed
+             └─ porter ─┬─ bash (the session)               started from outside, its exit status waited for outside
                         └─ bash -c … (standalone commands)
 
 Covered: the host's files, processes, environment and network are not seen; memory, processes, CPU time, file sizes,
@@ -56,7 +57,7 @@ _ENVIRONMENT = {
     "LOGNAME": "root",
     "SHELL": "/bin/bash",
     "HOSTNAME": "sandbox",
-    "LANG": "C.UTF-8",
+    "LC_CTYPE": "C.UTF-8",  # not LANG: every program would open a dozen files that say what is so anyway
     "TERM": "dumb",
 }
 

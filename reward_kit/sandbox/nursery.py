@@ -141,6 +141,7 @@ class PorterAhead:
     def serve(self, portal: int) -> None:
         """Say through which socket its backend talks to it. It needs no more than that."""
         send(self._ours, {}, [portal])
+        self._ours.close()
 
     def hang_up(self) -> None:
         """Let it end, where it does not work yet."""

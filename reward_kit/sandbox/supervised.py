@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from contextlib import suppress
@@ -49,6 +48,7 @@ class SupervisedSandbox:
         self._said = b""
         self._first = 0  # by its number outside
         self._living: dict[str, int] = {}  # by their pidfds
+        self._is_mounted = True
         self._made = self._open = self._closing = False
 
     @property
@@ -100,7 +100,7 @@ class SupervisedSandbox:
             return
         self._made = True
         self._hub.forget(self._bwrap.said)
-        found = self._said == _READY and self._find_first(self._bwrap.information)
+        found = self._said == _READY and self._find_first(self._bwrap.first())
         if self._closing:
             self._kill()
         elif found:
@@ -112,20 +112,21 @@ class SupervisedSandbox:
     def _complaint(self) -> str:
         return self._said.decode(errors="replace").strip() or "bwrap ended without a word"
 
-    def _find_first(self, information: int) -> bool:
-        self._first = json.loads(os.read(information, 4096))["child-pid"]
+    def _find_first(self, first: int) -> bool:
+        self._first = first
         try:
-            self._watch("first", os.pidfd_open(self._first))
+            self._watch("first", os.pidfd_open(first))
         except ProcessLookupError:
             return False
         return True
 
     def _enter(self) -> None:
-        """It is all there: let the porter in."""
+        """It is all there: let the porter in. What bwrap was given is its own by now, and here only in the way."""
         self._open = True
         with suppress(BrokenPipeError):  # it has ended, and that will be heard of
             self._porter.enter(self._first, self.kind)
         self._introduce()
+        self._umount()
 
     def give_to(self, key: int, portal: int) -> None:
         """Somebody asks for it, and talks to its porter through `portal`, which is taken over."""
@@ -145,6 +146,11 @@ class SupervisedSandbox:
         if self._portal >= 0:
             os.close(self._portal)
         self._portal = -1
+
+    def _umount(self) -> None:
+        if self._files is not None and self._is_mounted:
+            self._is_mounted = False
+            self._files.umount()
 
     def _fail(self, reason: str) -> None:
         self._tell({"event": "failed", "reason": reason})
@@ -176,28 +182,28 @@ class SupervisedSandbox:
         """One of its three processes is no more. When it is not closing, the sandbox has died."""
         self._hub.forget(self._living.pop(who))
         if not self._closing:
-            self._fail(self._last_words())
+            self._fail(self._last_words() if who == "bwrap" else f"its {who} process ended")
         else:
             self._finish()
 
     def _last_words(self) -> str:
-        """Why it has died; that matters only to who waits for it to open."""
+        """What bwrap has said before it ended; that matters only to who waits for the sandbox to open."""
         if self._bwrap is not None and not self._made:
             os.set_blocking(self._bwrap.said, False)
             with suppress(BlockingIOError):
                 while data := os.read(self._bwrap.said, 4096):
                     self._said += data
+            self._made = True
+            self._hub.forget(self._bwrap.said)
         return self._complaint
 
     def _finish(self) -> None:
         if self._living:
             return
-        self._tell({"event": "emptied"})
         self._close_portal()
         if self._bwrap is not None:
             self._bwrap.close()
-        if self._files is not None:
-            self._files.umount()
+        self._umount()
         self._porter.remove()
         self._hub.drop(self)
         self._tell({"event": "closed", "home": self.home})

@@ -32,8 +32,6 @@ class Supervised:
         """What its files take on disk, while somebody wants to know."""
         self.is_kept = False
         """Whether its files are wanted when it has closed."""
-        self.emptied: asyncio.Future[None] = loop.create_future()
-        """Every process in it is dead."""
         self.closed: asyncio.Future[None] = loop.create_future()
         """Nothing is left of it but its files."""
 
@@ -96,8 +94,7 @@ class Supervision:
         _refuse(self._ready, error)
         for sandbox in self._sandboxes.values():
             _refuse(sandbox.opened, error)
-            _resolve(sandbox.emptied)  # with their supervisor, its sandboxes are gone
-            _resolve(sandbox.closed)
+            _resolve(sandbox.closed)  # with their supervisor, its sandboxes are gone
 
     def _happened(self, event: dict[str, Any]) -> None:
         sandbox = self._sandboxes.get(event.get("sandbox", 0))
@@ -115,12 +112,9 @@ class Supervision:
                 _refuse(sandbox.opened, SandboxError(f"The sandbox could not be opened: {event['reason']}."))
             case "measured" if sandbox and sandbox.measured:
                 _resolve_with(sandbox.measured, event["bytes"])
-            case "emptied" if sandbox:
-                _resolve(sandbox.emptied)
             case "closed" if sandbox:
                 sandbox.home = event["home"]
                 _refuse(sandbox.opened, SandboxError("The sandbox ended before it was open. Open another one."))
-                _resolve(sandbox.emptied)
                 _resolve(sandbox.closed)
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,7 +148,7 @@ class Supervision:
         if sandbox is None:
             return
         self._channel.send({"do": "close", "sandbox": key})
-        done, _ = await asyncio.wait([sandbox.emptied], timeout=_CLOSE_SECONDS)
+        done, _ = await asyncio.wait([sandbox.closed], timeout=_CLOSE_SECONDS)
         if not done:
             raise SandboxError(f"A sandbox did not end in {_CLOSE_SECONDS:g} s: a process in it cannot be killed.")
 

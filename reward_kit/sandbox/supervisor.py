@@ -1,7 +1,7 @@
 """The supervisor of sandboxes: a small process that mounts them, starts them, unmounts them, and outlives nothing.
 
     backend ── open · close ──────────────────────▶ supervisor ─┬─ bwrap ── first process
-            ◀── opened · failed · emptied · closed ──           └─ nursery ── porter ── bash …
+            ◀── opened · failed · closed ─────────────          └─ nursery ── porter ── bash …
 
 Where the same kind of sandbox is asked for again and again, the next one is put together before it is asked for. It has
 seen nobody's commands, and is thrown away when another kind is wanted.

@@ -121,6 +121,19 @@ async def test_an_archive_is_taken_for_what_it_shows(backend: NamespacesBackend,
         assert seen.output == "xxx1777\n"
 
 
+async def test_what_bwrap_complains_of_is_told_and_the_next_one_works(
+    backend: NamespacesBackend, tmp_path: Path
+) -> None:
+    root = small_root(tmp_path / "root", "bash")
+    (root / "proc").rmdir()
+    (root / "proc").write_text("no place for it")
+    for _ in range(3):
+        with pytest.raises(SandboxError, match=r"bwrap: .*/proc"):
+            await backend.open(SandboxSpec(image=str(root)))
+    async with await backend.open(SandboxSpec()) as sandbox:
+        assert (await sandbox.run("true")).ok
+
+
 # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -204,6 +217,55 @@ async def test_a_set_up_that_is_given_up_leaves_nothing(backend: NamespacesBacke
 
 
 # ── and nothing is left ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_closing_one_removes_its_groups_and_files_while_others_are_open(backend: NamespacesBackend) -> None:
+    async with await backend.open(SandboxSpec()):
+        sandbox = await backend.open(SandboxSpec(setup=("echo x > f; mkdir -p /usr/local/d; chmod 0 /usr/local/d",)))
+        supervised = backend._open[sandbox]
+        assert backend._machine is not None
+        parents = backend._machine.hierarchy.parents.values() if backend._machine.hierarchy else ()
+        left = [Path(supervised.home), *(Path(parent, supervised.group) for parent in parents)]
+        assert all(path.is_dir() for path in left)
+        await sandbox.close()
+        await none_is_there(left)
+
+
+async def none_is_there(paths: list[Path]) -> None:
+    """It may take a moment. That nobody removes them is seen by its never ending."""
+    async with asyncio.timeout(20):
+        while any(path.exists() for path in paths):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_sandbox_that_was_put_together_for_nobody_leaves_nothing() -> None:
+    usual, other = SandboxSpec(), SandboxSpec(limits=Limits(memory_mb=64))
+    backend = NamespacesBackend(supervisors=1)
+    try:
+        for spec in (usual, usual, usual, other, usual, usual, other):
+            async with await backend.open(spec) as sandbox:
+                assert (await sandbox.run("echo fresh; ls /tmp /root")).output == "fresh\n/root:\n\n/tmp:\n"
+                assert (await sandbox.run("touch /tmp/x /root/x")).ok
+        assert backend._machine is not None
+        left = [path for path in Path(backend._machine.state.path()).iterdir() if path.is_dir()]
+        await none_is_there([path for path in left if not path.name.endswith("-mounts")])
+    finally:
+        await backend.close()
+    assert leftovers() == []
+
+
+async def test_many_at_once_start_no_more_supervisors_than_asked_for() -> None:
+    backend = NamespacesBackend(supervisors=2)
+    try:
+        sandboxes = [await backend.open(SandboxSpec())]
+        sandboxes += await asyncio.gather(*(backend.open(SandboxSpec()) for _ in range(6)))
+        while backend._tasks:
+            await asyncio.sleep(0.02)
+        assert len(backend._supervisions) == 2
+        await asyncio.gather(*(sandbox.close() for sandbox in sandboxes))
+    finally:
+        await backend.close()
+    assert leftovers() == []
 
 
 @pytest.mark.slow
