@@ -18,7 +18,7 @@ from benchmarks.scene import Workshop, interleaved, mock_server, remote, rows, t
 __all__ = ["main"]
 
 GOAL = 0.6
-ROUNDS = 3
+ROUNDS = 5
 
 
 def main(*, quick: bool = False) -> Report:

@@ -15,7 +15,8 @@ from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.failures import FailureKinds
 from reward_kit.execution.vocabulary import RUN, Vocabulary
-from reward_kit.storage.journal import Head, Journal
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
 

@@ -15,7 +15,9 @@ import orjson
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.shell_summary import execution_figures, whole_summary
 from reward_kit.execution.summary import summarise
-from reward_kit.storage.journal import Head, Journal, JournalIndex
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_index import JournalIndex
+from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 

@@ -12,7 +12,9 @@ from itertools import groupby
 from reward_kit.datasets import content_digest
 from reward_kit.errors import StorageError
 from reward_kit.models import Rollout, Sample
-from reward_kit.storage.journal import Entry, Head, Journal, JournalIndex, Status
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_index import JournalIndex
+from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 

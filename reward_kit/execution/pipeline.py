@@ -25,7 +25,8 @@ from reward_kit.generation.budget import Budget
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
-from reward_kit.storage.journal import Journal, JournalIndex
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.garbage import rare_collections

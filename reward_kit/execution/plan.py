@@ -18,7 +18,8 @@ from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, estimate_tokens, price_of
 from reward_kit.models import Usage
-from reward_kit.storage.journal import Journal, JournalIndex
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 
 __all__ = ["Plan", "make_plan"]

@@ -35,7 +35,8 @@ from reward_kit.execution.shell_commands import CommandsFile, Shard
 from reward_kit.execution.shell_follow import Following, write_commands
 from reward_kit.execution.shell_summary import execution_figures, whole_summary
 from reward_kit.execution.vocabulary import Vocabulary
-from reward_kit.storage.journal import Entry, Head, Journal
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_lines import Entry, Head
 from reward_kit.storage.run_directory import RESULTS, RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
 

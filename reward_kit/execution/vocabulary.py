@@ -9,7 +9,7 @@ from typing import Any
 from reward_kit.config_models import RewardConfig
 from reward_kit.execution.summary import summarise
 from reward_kit.models import EvaluateResult, Failure, Rollout
-from reward_kit.storage.journal import Entry
+from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.run_directory import RunDirectory
 from reward_kit.storage.tables import result_entry
 

@@ -20,7 +20,7 @@ import orjson
 
 from reward_kit.errors import MissingExtraError, StorageError
 from reward_kit.models import EvaluateResult, Failure, Rollout
-from reward_kit.storage.journal import Entry
+from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.tables import entry_of, json_text, last_text, set_fields, verdict_columns
 from reward_kit.utils.reasoning import split_reasoning
 

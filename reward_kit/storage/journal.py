@@ -1,8 +1,5 @@
 """An append-only file of JSON lines that survives kill -9.
 
-    {"schema":1,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …the entry itself…}
-
-Every line opens with its *head*, always in this order, so that finding out what a file holds does not mean parsing it.
 The key of an entry is (id, response_index); when a key occurs twice, the later line holds. A line torn by a crash is
 cut off when the file is opened again: what it held is simply owed again.
 """
@@ -12,129 +9,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
-
-import orjson
+from typing import Self
 
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
+from reward_kit.storage.journal_index import JournalIndex
+from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, RawHead, body_start, moved_to
 from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
-from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Entry", "Head", "Journal", "JournalIndex", "Status", "position_in"]
+__all__ = ["Journal"]
 
-Status = Literal["ok", "failed", "retry"]
-"""Done; failed for good; failed in a way that entering the run again may mend."""
-
-_STATUS_CODES = {b"ok": 0, b"failed": 1, b"retry": 2}
-_STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
-_STATUS_BITS = 2
-_CONTENT_MASK = (1 << 63) - 1
 _COPIED_AT_ONCE = 1 << 20
-_OPENING = b'{"schema":'
-_HEAD = re.compile(
-    rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*"),"response_index":(\d+),"position":(\d+),'
-    rb'"content":"([0-9a-f]*)","status":"(ok|failed|retry)","cost":(null|[-+0-9.eE]+)[,}]'
-)
-
-
-class Head(NamedTuple):
-    """What opens a line: whose it is, and how it went."""
-
-    id: str
-    response_index: int
-    position: int
-    """Where the sample stands in its dataset."""
-    content: str
-    """Digest of the sample's content: a row that changed under the same id is noticed."""
-    status: Status
-    cost: float | None
-
-    def line(self, body: bytes) -> bytes:
-        """The whole line: this head, then the fields of `body` (a JSON object)."""
-        cost = b"null" if self.cost is None else repr(float(self.cost)).encode()
-        head = b'{"schema":%d,"id":%b,"response_index":%d,"position":%d,"content":"%b","status":"%b","cost":%b' % (
-            SCHEMA_VERSION,
-            orjson.dumps(self.id),
-            self.response_index,
-            self.position,
-            self.content.encode(),
-            self.status.encode(),
-            cost,
-        )
-        return head + (b"," if len(body) > len(b"{}") else b"") + body[1:] + b"\n"
-
-
-class _RawHead(NamedTuple):
-    """A head as it stands in the file: enough to tell lines apart, at a fraction of the cost of parsing it."""
-
-    id: bytes
-    response_index: int
-    position: int
-    content: bytes
-    status: bytes
-    cost: bytes
-
-    def parsed(self) -> Head:
-        """The same, as plain values."""
-        return Head(
-            id=orjson.loads(self.id),
-            response_index=self.response_index,
-            position=self.position,
-            content=self.content.decode(),
-            status=_STATUSES[_STATUS_CODES[self.status]],
-            cost=None if self.cost == b"null" else float(self.cost),
-        )
-
-
-class Entry(NamedTuple):
-    """A line about to be written."""
-
-    head: Head
-    body: bytes
-
-
-class JournalIndex:
-    """What a journal held when it was opened: where each key's last line is, and how that attempt went."""
-
-    def __init__(self) -> None:
-        self._lines = DigestMap()
-        self._contents = DigestMap()
-        self.cost = 0.0
-        """Money spent on the lines in the file."""
-        self.lines = 0
-        """Lines in the file, superseded ones included."""
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def note(self, line: _RawHead, offset: int) -> None:
-        """Take account of a line at `offset`."""
-        key = digest64(b"%b%d" % (line.id, line.response_index))
-        self._lines.put(key, offset << _STATUS_BITS | _STATUS_CODES[line.status])
-        self._contents.put(digest64(line.id), _content_number(line.content))
-        self.cost += 0.0 if line.cost == b"null" else float(line.cost)
-        self.lines += 1
-
-    def status(self, sample_id: str, response_index: int) -> Status | None:
-        """How that attempt went, or None when there is no line for it."""
-        packed = self._lines.get(_key(sample_id, response_index)) if self.lines else -1
-        return None if packed < 0 else _STATUSES[packed & (1 << _STATUS_BITS) - 1]
-
-    def offset(self, sample_id: str, response_index: int) -> int | None:
-        """Where that attempt's line begins."""
-        packed = self._lines.get(_key(sample_id, response_index))
-        return None if packed < 0 else packed >> _STATUS_BITS
-
-    def has_other_content(self, sample_id: str, content: str) -> bool:
-        """Whether lines of this id were made from a sample with other content."""
-        if not self.lines:
-            return False
-        known = self._contents.get(digest64(orjson.dumps(sample_id)))
-        return known not in (-1, _content_number(content.encode()))
 
 
 class Journal:
@@ -241,7 +128,7 @@ class Journal:
         """Every line, to be written elsewhere; of a key that occurs twice, both lines."""
         for head, offset in self._heads():
             line = self.line_at(offset)
-            yield Entry(head.parsed(), b"{" + line[_body_start(line) :].rstrip(b"\n"))
+            yield Entry(head.parsed(), b"{" + line[body_start(line) :].rstrip(b"\n"))
 
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
         """Rewrite the file as one line a key, in dataset order, atomically. False if it was so already.
@@ -285,8 +172,8 @@ class Journal:
 
     def _refuse_foreign(self) -> None:
         """Leave a file alone that is not a journal, and above all do not cut off its last line."""
-        tail = os.pread(self._descriptor, len(_OPENING), self._end)
-        if not _OPENING.startswith(tail) and tail.strip(b"\0"):  # zeros: what a power cut may leave of a line
+        tail = os.pread(self._descriptor, len(OPENING), self._end)
+        if not OPENING.startswith(tail) and tail.strip(b"\0"):  # zeros: what a power cut may leave of a line
             raise self._foreign("the last line")
         if self._end:
             self._head(self.line_at(0), "line 1")
@@ -327,7 +214,7 @@ class Journal:
         """The lines to keep, in order, each saying where its sample stands."""
         if isinstance(order, WrittenOrder):
             return map(self.line_at, order.offsets())
-        return (_moved_to(position, self.line_at(offset)) for position, offset in order.places())
+        return (moved_to(position, self.line_at(offset)) for position, offset in order.places())
 
     def _rewritten(self, order: WrittenOrder | ScannedOrder) -> Iterator[bytes]:
         """The same, as pieces of any length: lines that stay neighbours are copied together."""
@@ -348,14 +235,14 @@ class Journal:
                     return
                 yield raw
 
-    def _heads(self) -> Iterator[tuple[_RawHead, int]]:
+    def _heads(self) -> Iterator[tuple[RawHead, int]]:
         offset = 0
         for number, raw in enumerate(self.lines(), start=1):
             yield self._head(raw, f"line {number}"), offset
             offset += len(raw)
 
-    def _head(self, raw: bytes, where: str) -> _RawHead:
-        match = _HEAD.match(raw)
+    def _head(self, raw: bytes, where: str) -> RawHead:
+        match = HEAD.match(raw)
         if match is None or not raw.endswith(b"}\n"):
             raise self._foreign(where)
         schema, sample_id, index, position, content, status, cost = match.groups()
@@ -364,7 +251,7 @@ class Journal:
                 f"{str(self.path)!r} was written with file schema {int(schema)}, and this version reads "
                 f"{SCHEMA_VERSION}. Choose another output directory."
             )
-        return _RawHead(sample_id, int(index), int(position), content, status, cost)
+        return RawHead(sample_id, int(index), int(position), content, status, cost)
 
     def line_at(self, offset: int, guess: int = 4096) -> bytes:
         """The line that begins at `offset`."""
@@ -377,31 +264,3 @@ class Journal:
                 f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it."
             )
         return self.line_at(offset, guess * 8)
-
-
-def _body_start(line: bytes) -> int:
-    """Where the fields behind a line's head begin; at the closing brace where there are none."""
-    match = _HEAD.match(line)
-    return 0 if match is None else match.end() - line[match.end() - 1 : match.end()].count(b"}")
-
-
-def position_in(line: bytes) -> int | None:
-    """Where the sample of a line stands, by the line's head; None for what is not a line of a journal."""
-    match = _HEAD.match(line)
-    return None if match is None else int(match[4])
-
-
-def _moved_to(position: int, line: bytes) -> bytes:
-    """The line with its head saying that its sample stands at `position`."""
-    match = _HEAD.match(line)
-    if match is None or int(match[4]) == position:
-        return line
-    return b"%b%d%b" % (line[: match.start(4)], position, line[match.end(4) :])
-
-
-def _key(sample_id: str, response_index: int) -> int:
-    return digest64(b"%b%d" % (orjson.dumps(sample_id), response_index))
-
-
-def _content_number(content: bytes) -> int:
-    return int(content or b"0", 16) & _CONTENT_MASK

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Failure, Rollout, StepOutput
-from reward_kit.storage.journal import Entry, Head, Status
+from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.tables import json_line
 from reward_kit.utils.shell_command import extract_command
 

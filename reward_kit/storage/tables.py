@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError
 
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Rollout, Sample
-from reward_kit.storage.journal import Entry, Head, Status, position_in
+from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
 
 __all__ = [
     "entry_of", "json_line", "json_text", "last_text", "preview_pair", "result_entry", "rollout_entry",

@@ -17,7 +17,8 @@ from reward_kit.errors import ConfigError, DatasetError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from reward_kit.models import Completion, Failure, Message, Sample
-from reward_kit.storage.journal import Entry, Journal
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_lines import Entry
 from tests.generation.loopback import Misbehave, Says
 from tests.loopback.endpoint import asked_twice, honest, prompt_of, serving
 from tests.loopback.runs import config, judged, keys, lines, questions, results, write_rows

@@ -8,7 +8,8 @@ import orjson
 
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.result import RunResult
-from reward_kit.storage.journal import Entry, Head, Journal, Status
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_lines import Entry, Head, Status
 
 
 def entry(name: str, position: int, status: Status, score: float | None) -> Entry:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_kit.errors import StorageError
-from reward_kit.storage.journal import Entry, Head, Journal
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.journal_lines import Entry, Head
 
 STATUSES = ("ok", "failed", "retry")
 few = settings(max_examples=40)  # each one waits for the disk

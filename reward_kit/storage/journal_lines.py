@@ -1,0 +1,120 @@
+"""One line of a journal.
+
+    {"schema":1,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …the entry itself…}
+
+Every line opens with its *head*, always in this order, so that finding out what a file holds does not mean parsing it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+import orjson
+
+from reward_kit.models import SCHEMA_VERSION
+
+__all__ = [
+    "HEAD",
+    "OPENING",
+    "STATUSES",
+    "STATUS_CODES",
+    "Entry",
+    "Head",
+    "RawHead",
+    "Status",
+    "body_start",
+    "moved_to",
+    "position_in",
+]
+
+Status = Literal["ok", "failed", "retry"]
+"""Done; failed for good; failed in a way that entering the run again may mend."""
+
+STATUS_CODES = {b"ok": 0, b"failed": 1, b"retry": 2}
+"""How a status is kept in an index."""
+STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
+"""The statuses by their codes."""
+OPENING = b'{"schema":'
+"""How every line begins."""
+HEAD = re.compile(
+    rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*"),"response_index":(\d+),"position":(\d+),'
+    rb'"content":"([0-9a-f]*)","status":"(ok|failed|retry)","cost":(null|[-+0-9.eE]+)[,}]'
+)
+"""The head: schema, id, response index, position, content, status, cost."""
+
+
+class Head(NamedTuple):
+    """What opens a line: whose it is, and how it went."""
+
+    id: str
+    response_index: int
+    position: int
+    """Where the sample stands in its dataset."""
+    content: str
+    """Digest of the sample's content: a row that changed under the same id is noticed."""
+    status: Status
+    cost: float | None
+
+    def line(self, body: bytes) -> bytes:
+        """The whole line: this head, then the fields of `body` (a JSON object)."""
+        cost = b"null" if self.cost is None else repr(float(self.cost)).encode()
+        head = b'{"schema":%d,"id":%b,"response_index":%d,"position":%d,"content":"%b","status":"%b","cost":%b' % (
+            SCHEMA_VERSION,
+            orjson.dumps(self.id),
+            self.response_index,
+            self.position,
+            self.content.encode(),
+            self.status.encode(),
+            cost,
+        )
+        return head + (b"," if len(body) > len(b"{}") else b"") + body[1:] + b"\n"
+
+
+class RawHead(NamedTuple):
+    """A head as it stands in the file: enough to tell lines apart, at a fraction of the cost of parsing it."""
+
+    id: bytes
+    response_index: int
+    position: int
+    content: bytes
+    status: bytes
+    cost: bytes
+
+    def parsed(self) -> Head:
+        """The same, as plain values."""
+        return Head(
+            id=orjson.loads(self.id),
+            response_index=self.response_index,
+            position=self.position,
+            content=self.content.decode(),
+            status=STATUSES[STATUS_CODES[self.status]],
+            cost=None if self.cost == b"null" else float(self.cost),
+        )
+
+
+class Entry(NamedTuple):
+    """A line about to be written."""
+
+    head: Head
+    body: bytes
+
+
+def body_start(line: bytes) -> int:
+    """Where the fields behind a line's head begin; at the closing brace where there are none."""
+    match = HEAD.match(line)
+    return 0 if match is None else match.end() - line[match.end() - 1 : match.end()].count(b"}")
+
+
+def position_in(line: bytes) -> int | None:
+    """Where the sample of a line stands, by the line's head; None for what is not a line of a journal."""
+    match = HEAD.match(line)
+    return None if match is None else int(match[4])
+
+
+def moved_to(position: int, line: bytes) -> bytes:
+    """The line with its head saying that its sample stands at `position`."""
+    match = HEAD.match(line)
+    if match is None or int(match[4]) == position:
+        return line
+    return b"%b%d%b" % (line[: match.start(4)], position, line[match.end(4) :])
