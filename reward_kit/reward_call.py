@@ -11,6 +11,7 @@ A payload is what one call needs, as plain data, so that it can cross into a wor
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
@@ -32,6 +33,7 @@ __all__ = [
     "is_async",
     "load_scorer",
     "mode_of",
+    "own",
     "run_blocking",
     "timeout_of",
     "verdict_or_raise",
@@ -69,6 +71,16 @@ class Payload(TypedDict, total=False):
     columns: Mapping[str, Any]
     facts: Mapping[str, Any]
     """Those of `FACTS` that the reward names; in batch mode each is a list, one entry a rollout."""
+
+
+def own(payload: Payload) -> Payload:
+    """The payload with nothing in it that others hold: a reward may change what it is handed."""
+    columns = {name: _copied(value) for name, value in payload.get("columns", {}).items()}
+    return Payload(**{**payload, "columns": columns, "ground_truth": _copied(payload.get("ground_truth"))})
+
+
+def _copied(value: Any) -> Any:
+    return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
 
 # ── what a reward says of itself ─────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,12 +25,12 @@ from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.reward_call import (
     BatchScorer,
-    Payload,
     PointwiseScorer,
     RewardCall,
     TellingScorer,
     Told,
     load_scorer,
+    own,
     verdict_or_raise,
 )
 from reward_kit.utils.deadlines import Deadlines
@@ -198,10 +197,10 @@ class _OnTheLoop:
 
     async def _score_one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         (rollout,) = rollouts
-        return [await self._call.judge_async(_own(self._call.payload_of(rollout)), self._resources)]
+        return [await self._call.judge_async(own(self._call.payload_of(rollout)), self._resources)]
 
     async def _score_group(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        results = await self._call.judge_group_async(_own(self._call.group_payload_of(rollouts)), self._resources)
+        results = await self._call.judge_group_async(own(self._call.group_payload_of(rollouts)), self._resources)
         return [_verdict(result, self._call.name) for result in results]
 
 
@@ -245,17 +244,6 @@ def _failure(told: Told) -> Failure:
     if told.retryable is None:
         raise RewardKitError(told.message)
     return Failure(stage="score", type=told.type, message=told.message, retryable=told.retryable)
-
-
-def _own(payload: Payload) -> Payload:
-    """The payload with nothing in it that belongs to others: a reward may change what it is handed."""
-    payload["ground_truth"] = _copied(payload.get("ground_truth"))
-    payload["columns"] = {name: _copied(value) for name, value in payload.get("columns", {}).items()}
-    return payload
-
-
-def _copied(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
 
 def _verdict(result: EvaluateResult, name: str) -> Verdict:

@@ -7,7 +7,6 @@ generate(messages, draws) ─▶ requests (n draws in one, or fewer) ─▶ retr
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -28,6 +27,7 @@ from reward_kit.generation.retry import Timing, send_again
 from reward_kit.generation.transport import Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
+from reward_kit.utils.together import together
 
 if TYPE_CHECKING:
     from reward_kit.generation.exchange import Reply
@@ -154,14 +154,7 @@ class OpenAICompatibleClient:
 
     async def _fetch_in_parts(self, prompt: Prompt, draws: Sequence[int], most: int) -> list[Completion | Failure]:
         parts = [draws[start : start + most] for start in range(0, len(draws), most)]
-        tasks = [asyncio.ensure_future(self._fetch_together(prompt, part)) for part in parts]
-        try:
-            fetched = await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
+        fetched = await together(self._fetch_together(prompt, part) for part in parts)
         return [entry for part in fetched for entry in part]
 
     async def _fetch_together(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion | Failure]:

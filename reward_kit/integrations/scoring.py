@@ -11,7 +11,6 @@ is judged again by itself.
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
 import os
 import time
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError
 from reward_kit.models import EvaluateResult
-from reward_kit.reward_call import Payload, RewardCall, verdict_or_raise
+from reward_kit.reward_call import Payload, RewardCall, own, verdict_or_raise
 from reward_kit.utils.background_loop import background_loop
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
@@ -72,16 +71,6 @@ def _size(payload: Payload) -> int:
     return len(payload["rollouts_messages"]) if "rollouts_messages" in payload else 1
 
 
-def _own(payload: Payload) -> Payload:
-    """The payload with nothing in it that other completions share: a reward may change what it is handed."""
-    columns = {name: _copied(value) for name, value in payload["columns"].items()}
-    return Payload(**{**payload, "columns": columns, "ground_truth": _copied(payload["ground_truth"])})
-
-
-def _copied(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
-
-
 def _judged(call: RewardCall, payload: Payload) -> list[Verdict]:
     """The verdicts on one payload: one, or one a completion of its group."""
     try:
@@ -127,7 +116,7 @@ class _ParcelScorer:
         alone = len(parcel) == 1  # what was pickled together may share its parts
         try:
             return [
-                [tuple(verdict) for verdict in _judged(self._call, payload if alone else _own(payload))]
+                [tuple(verdict) for verdict in _judged(self._call, payload if alone else own(payload))]
                 for payload in parcel
             ]
         except RewardKitError as error:
@@ -180,7 +169,7 @@ class Scoring:
     def score(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
         """The verdicts on each payload; `here`: in this process, because what they hold cannot leave it."""
         if (here or not self._size) and not self._call.is_async:
-            return [_judged(self._call, _own(payload)) for payload in payloads]
+            return [_judged(self._call, own(payload)) for payload in payloads]
         return asyncio.run_coroutine_threadsafe(self._score(payloads), background_loop()).result()
 
     async def score_async(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
@@ -248,7 +237,7 @@ class Scoring:
         async with slots:
             try:
                 async with asyncio.timeout(self._seconds):
-                    return await _judged_async(self._call, _own(payload))
+                    return await _judged_async(self._call, own(payload))
             except TimeoutError:
                 return [Verdict.failed(self._too_slow())] * _size(payload)
 

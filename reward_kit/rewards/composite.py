@@ -16,7 +16,6 @@ ask for: columns, a sandbox, a judge.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -27,6 +26,7 @@ from reward_kit.reward_call import MADE_WITH, RESERVED, run_blocking
 from reward_kit.rewards._support.composing import Outcome, Part, read_parts
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.typed_interface import reward_function, signature_of
+from reward_kit.utils.together import together
 
 __all__ = ["composite", "composite_reward"]
 
@@ -109,8 +109,8 @@ def _asynchronous(parts: Sequence[Part], how: How) -> Any:
             told.append(await part.run_async(messages, ground_truth, kwargs))
             if _is_over(told[-1], how):
                 return _combined(parts, told, how)
-        together = [part for part in _in_turn(parts) if part not in one_by_one]
-        told += await asyncio.gather(*(part.run_async(messages, ground_truth, kwargs) for part in together))
+        others = [part for part in _in_turn(parts) if part not in one_by_one]
+        told += await together(part.run_async(messages, ground_truth, kwargs) for part in others)
         return _combined(parts, told, how)
 
     return composite_reward

@@ -5,7 +5,6 @@ They run in batch mode: `rollouts_messages` holds one conversation a rollout, an
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from reward_kit.rewards._support.pairings import pairings
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import answers_match
 from reward_kit.typed_interface import reward_function
+from reward_kit.utils.together import together
 
 __all__ = ["majority_vote_reward", "relative_length_reward", "tournament_reward"]
 
@@ -121,8 +121,8 @@ async def tournament_reward(
     question = question_of(rollouts_messages[0]) if rollouts_messages else ""
     pairs = pairings(len(answers), games)
     async with as_asker(judge) as asker:
-        told = await asyncio.gather(
-            *(_game(asker, question, answers[one], answers[other], rubric, votes) for one, other in pairs)
+        told = await together(
+            _game(asker, question, answers[one], answers[other], rubric, votes) for one, other in pairs
         )
     points: list[list[float]] = [[] for _ in answers]
     for (one, other), outcome in zip(pairs, told, strict=True):
