@@ -25,6 +25,7 @@ from yarl import URL
 
 __all__ = ["Exchange", "Reply"]
 
+_LONGEST_CONNECT = 30.0
 _SWITCHING_PROTOCOLS = 101
 _FIRST_FINAL_STATUS = 200
 
@@ -43,12 +44,10 @@ class Exchange:
     faults: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
     """What `post` raises when the other side, or the way to it, is at fault."""
 
-    def __init__(
-        self, url: str, *, headers: Mapping[str, str], proxy: str | None = None, connect_timeout: float | None = None
-    ) -> None:
+    def __init__(self, url: str, *, headers: Mapping[str, str], proxy: str | None = None) -> None:
         """Remember whom to ask, and through which proxy; connections are opened as they are needed."""
         self._connector = TCPConnector(limit=0)  # how many are in flight is for whoever asks to say
-        self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._timeout = ClientTimeout(total=None, sock_connect=_LONGEST_CONNECT)
         self._request = ClientRequest(
             "POST",
             URL(url),
@@ -81,7 +80,7 @@ class Exchange:
                     return connection
                 connection.close()  # something came while nobody had asked: it must not pass for an answer
         except TimeoutError as error:
-            raise ConnectionTimeoutError(f"no connection within {self._timeout.sock_connect:g} s") from error
+            raise ConnectionTimeoutError(f"no connection within {_LONGEST_CONNECT:g} s") from error
 
     async def _converse(self, connection: Connection, data: bytes) -> Reply:
         protocol = connection.protocol
@@ -103,5 +102,5 @@ class Exchange:
         """Everything before a body but its length. Only once there is a connection has a proxy set its headers."""
         request = self._request
         target = str(request.url) if request.proxy and not request.is_ssl() else request.url.raw_path_qs
-        headers = [f"{name}: {value}" for name, value in request.headers.items() if name != "Content-Length"]
+        headers = [f"{name}: {value}" for name, value in request.headers.items() if name.lower() != "content-length"]
         return "\r\n".join([f"POST {target} HTTP/1.1", *headers, "Content-Length: "]).encode()

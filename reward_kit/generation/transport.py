@@ -17,7 +17,6 @@ __all__ = ["Transport"]
 
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
-_LONGEST_CONNECT = 30.0
 _ROUTE = "/chat/completions"
 
 
@@ -102,9 +101,7 @@ class Transport:
 
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._timeout)
-        self._exchange = Exchange(
-            self.url, headers=self._headers, proxy=_proxy_for(self.url), connect_timeout=_LONGEST_CONNECT
-        )
+        self._exchange = Exchange(self.url, headers=self._headers, proxy=_proxy_for(self.url))
         return self._exchange
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -49,11 +49,13 @@ class Server:
 
 
 @asynccontextmanager
-async def exchanging(*scripts: Sequence[bytes | None]) -> AsyncIterator[tuple[Exchange, Server]]:
+async def exchanging(
+    *scripts: Sequence[bytes | None], headers: Mapping[str, str] = {"Authorization": "Bearer k"}
+) -> AsyncIterator[tuple[Exchange, Server]]:
     server = Server(list(scripts))
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.port = listening.sockets[0].getsockname()[1]
-    exchange = Exchange(f"http://127.0.0.1:{server.port}/v1/chat?a=b", headers={"Authorization": "Bearer k"})
+    exchange = Exchange(f"http://127.0.0.1:{server.port}/v1/chat?a=b", headers=headers)
     try:
         yield exchange, server
     finally:
@@ -127,6 +129,13 @@ async def test_a_connection_is_kept_and_the_head_says_everything_once() -> None:
     assert [line for line in first if line.startswith("content-length")] == ["content-length: 5"]
     assert [line for line in second if line.startswith("content-length")] == ["content-length: 10"]
     assert len({line.split(":")[0] for line in first}) == len(first) - 1  # it ends with two empty lines
+
+
+async def test_a_length_that_somebody_set_is_not_sent_beside_the_true_one() -> None:
+    async with exchanging([whole(b"1")], headers={"content-length": "7"}) as (exchange, server):
+        await exchange.post(b"four")
+    assert server.heads[0].lower().count("content-length") == 1
+    assert server.bodies == [b"four"]
 
 
 @pytest.mark.parametrize(
