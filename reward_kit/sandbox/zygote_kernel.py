@@ -12,16 +12,7 @@ import socket
 import struct
 from typing import Final
 
-from reward_kit.sandbox.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
-
 __all__ = [
-    "MS_BIND",
-    "MS_NODEV",
-    "MS_NOEXEC",
-    "MS_NOSUID",
-    "MS_PRIVATE",
-    "MS_RDONLY",
-    "MS_REC",
     "drop_capabilities",
     "pivot",
     "process_cpu_clock",

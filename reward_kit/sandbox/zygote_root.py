@@ -27,14 +27,14 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 HIDDEN = ("/tmp", WORK, "/proc", "/dev")
 """What of the machine a program never sees, because it has its own."""
-_PRIVATE = kernel.MS_NOSUID | kernel.MS_NODEV
+_PRIVATE = syscalls.MS_NOSUID | syscalls.MS_NODEV
 _MIB = 1 << 20
 
 
 def enter(staging: str, uid: int) -> None:
     """Make the root in the empty directory `staging`, in a mount namespace of our own, and move into it for good."""
-    syscalls.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE, "")
-    syscalls.mount("tmpfs", staging, "tmpfs", kernel.MS_NOSUID, "mode=755,size=1m")
+    syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE, "")
+    syscalls.mount("tmpfs", staging, "tmpfs", syscalls.MS_NOSUID, "mode=755,size=1m")
     root = Path(staging)
     for name in _SYSTEM:
         _show(Path("/") / name, root)
@@ -44,7 +44,7 @@ def enter(staging: str, uid: int) -> None:
     _dev(root)
     for name in ("proc", "tmp", WORK[1:]):
         (root / name).mkdir(exist_ok=True)
-    syscalls.mount("proc", str(root / "proc"), "proc", _PRIVATE | kernel.MS_NOEXEC, "")
+    syscalls.mount("proc", str(root / "proc"), "proc", _PRIVATE | syscalls.MS_NOEXEC, "")
     kernel.read_only(staging)
     kernel.pivot(staging)
 
@@ -56,7 +56,7 @@ def refresh(uid: int, limits: Mapping[str, Any]) -> None:
     syscalls.mount("tmpfs", "/tmp", "tmpfs", _PRIVATE, f"{size},mode=1777")
     syscalls.mount("tmpfs", WORK, "tmpfs", _PRIVATE, f"{size},mode=700,uid={uid},gid={uid}")
     # Read-only: otherwise a program could offer itself last when memory runs out, by /proc/self/oom_score_adj.
-    syscalls.mount("proc", "/proc", "proc", _PRIVATE | kernel.MS_NOEXEC | kernel.MS_RDONLY, "")
+    syscalls.mount("proc", "/proc", "proc", _PRIVATE | syscalls.MS_NOEXEC | syscalls.MS_RDONLY, "")
 
 
 def _interpreter() -> list[Path]:
@@ -86,7 +86,7 @@ def _bind(path: Path, target: Path) -> None:
         target.mkdir()
     else:
         target.touch()
-    syscalls.mount(str(path), str(target), "", kernel.MS_BIND | kernel.MS_REC, "")
+    syscalls.mount(str(path), str(target), "", syscalls.MS_BIND | syscalls.MS_REC, "")
 
 
 def _etc(root: Path, uid: int) -> None:
