@@ -14,6 +14,7 @@ from benchmarks.report import Report, Row
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample, Usage
 from reward_kit.storage.best_of_n_tables import COLUMNS, Verification, experiment_entry, write_parquet
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.sample_text import SampleText
 
 CANDIDATES = 8
 HOW = {"math": Verification("math")}
@@ -97,7 +98,8 @@ def _write_journal(path: Path, records: int) -> None:
         for number in range(records // CANDIDATES):
             rollouts = list(_rollouts(number, text))
             verdicts = [EvaluateResult(score=float(r.response_index % 2), reason="it equals it") for r in rollouts]
-            journal.append([experiment_entry(r, "ab", verdict) for r, verdict in zip(rollouts, verdicts, strict=True)])
+            asked = SampleText(rollouts[0].sample, "ab")
+            journal.append([experiment_entry(r, asked, verdict) for r, verdict in zip(rollouts, verdicts, strict=True)])
 
 
 def _rollouts(number: int, text: Callable[[int], str]) -> Iterator[Rollout]:

@@ -37,7 +37,7 @@ from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
 
 __all__ = ["BestOfN", "ExperimentResult"]
 
-_VOCABULARY = Vocabulary(result_entry=experiment_entry)
+_VOCABULARY = Vocabulary(result_line=experiment_entry)
 
 
 @dataclass(frozen=True)

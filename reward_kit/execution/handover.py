@@ -12,6 +12,7 @@ from collections import deque
 from typing import NamedTuple
 
 from reward_kit.models import Rollout
+from reward_kit.storage.sample_text import SampleText
 
 __all__ = ["Handover", "Item"]
 
@@ -20,8 +21,8 @@ class Item(NamedTuple):
     """One rollout, or all rollouts of a sample."""
 
     rollouts: list[Rollout]
-    content: str
-    """The digest of their sample's content."""
+    text: SampleText
+    """Their sample, as their lines will tell it."""
 
 
 _MOST_WOKEN = 8

@@ -24,7 +24,8 @@ from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import Rollout
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.tables import rollout_entry
+from reward_kit.storage.sample_text import SampleText
+from reward_kit.storage.tables import rollout_line
 from reward_kit.utils.end_of_turn import EndOfTurn
 
 __all__ = ["Feed", "Rollouts", "Stop", "Verdicts", "generate", "score", "work_with_hands"]
@@ -150,21 +151,24 @@ class Rollouts:
             await self._outbox.room()
 
     def _deal(self, settled: list[tuple[Work, Sequence[Rollout]]]) -> None:
-        entries = [rollout_entry(rollout, work.content) for work, made in settled for rollout in made]
-        if entries:
-            self._journal.append(entries)
-        for work, made in settled:
+        texts = [SampleText(work.sample, work.content) for work, _ in settled]
+        lines = [
+            rollout_line(made, text) for text, (_, rollouts) in zip(texts, settled, strict=True) for made in rollouts
+        ]
+        if lines:
+            self._journal.append(lines)
+        for text, (work, made) in zip(texts, settled, strict=True):
             for rollout in made:
                 self._counters.count_rollout(rollout)
             if self._outbox is not None and work.rollouts and not work.regrouped:
-                self._hand_on(work, self._outbox)
+                self._hand_on(work.rollouts, text, self._outbox)
 
-    def _hand_on(self, work: Work, outbox: Handover) -> None:
+    def _hand_on(self, rollouts: list[Rollout], text: SampleText, outbox: Handover) -> None:
         if self._groups:
-            outbox.give(Item(sorted(work.rollouts, key=lambda rollout: rollout.response_index), work.content))
+            outbox.give(Item(sorted(rollouts, key=lambda rollout: rollout.response_index), text))
             return
-        for rollout in work.rollouts:
-            outbox.give(Item([rollout], work.content))
+        for rollout in rollouts:
+            outbox.give(Item([rollout], text))
 
 
 async def generate(feed: Feed, play: Play | None, rollouts: Rollouts, counters: RunCounters, stop: Stop) -> None:
@@ -193,16 +197,16 @@ class Verdicts:
     def __init__(self, journal: Journal, counters: RunCounters, vocabulary: Vocabulary) -> None:
         """Journal verdicts in the words of `vocabulary`, and count them."""
         self._journal, self._counters = journal, counters
-        self._entry = vocabulary.result_entry
-        self._settling: Settling[tuple[Rollout, str, Verdict]] = Settling(self._deal)
+        self._line = vocabulary.result_line
+        self._settling: Settling[tuple[Rollout, SampleText, Verdict]] = Settling(self._deal)
         self.settle = self._settling.settle
 
-    def put(self, rollout: Rollout, content: str, verdict: Verdict) -> None:
-        """Take the verdict on a rollout."""
-        self._settling.add((rollout, content, verdict))
+    def put(self, rollout: Rollout, text: SampleText, verdict: Verdict) -> None:
+        """Take the verdict on a rollout, whose sample's text is `text`."""
+        self._settling.add((rollout, text, verdict))
 
-    def _deal(self, settled: list[tuple[Rollout, str, Verdict]]) -> None:
-        self._journal.append([self._entry(rollout, content, verdict) for rollout, content, verdict in settled])
+    def _deal(self, settled: list[tuple[Rollout, SampleText, Verdict]]) -> None:
+        self._journal.append([self._line(rollout, text, verdict) for rollout, text, verdict in settled])
         for *_, verdict in settled:
             self._counters.count_verdict(verdict)
 
@@ -220,7 +224,7 @@ async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed)
             feed.close(str(refusal))
             continue
         for rollout in item.rollouts:
-            verdicts.put(rollout, item.content, rollout.failure or next(said))
+            verdicts.put(rollout, item.text, rollout.failure or next(said))
 
 
 async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop, *, grace: float) -> None:

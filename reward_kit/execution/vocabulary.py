@@ -9,9 +9,10 @@ from typing import Any
 from reward_kit.config_models import RewardConfig
 from reward_kit.execution.summary import summarise
 from reward_kit.models import EvaluateResult, Failure, Rollout
-from reward_kit.storage.journal_lines import Entry
+from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.run_directory import RunDirectory
-from reward_kit.storage.tables import result_entry
+from reward_kit.storage.sample_text import SampleText
+from reward_kit.storage.tables import result_line
 
 __all__ = ["RUN", "Vocabulary"]
 
@@ -30,8 +31,8 @@ def _as_it_is(summary: Summary, _: RunDirectory) -> Summary:
 class Vocabulary:
     """What a front door calls things."""
 
-    result_entry: Callable[[Rollout, str, EvaluateResult | Failure], Entry] = result_entry
-    """A judged rollout, with its sample's digest, as a line of `results.jsonl`."""
+    result_line: Callable[[Rollout, SampleText, EvaluateResult | Failure], Entry | Line] = result_line
+    """A judged rollout, with its sample's text, as a line of `results.jsonl`."""
     figures: Callable[[Iterable[dict[str, Any]], RewardConfig], Summary] = lambda rows, reward: summarise(
         rows, pass_threshold=reward.pass_threshold, by_split=_thresholds(reward)
     )

@@ -21,7 +21,9 @@ import orjson
 from reward_kit.errors import MissingExtraError, StorageError
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.storage.journal_lines import Entry
-from reward_kit.storage.tables import entry_of, json_text, last_text, set_fields, verdict_columns
+from reward_kit.storage.row_json import json_text
+from reward_kit.storage.sample_text import SampleText, last_text, set_fields
+from reward_kit.storage.tables import entry_of, verdict_columns
 from reward_kit.utils.reasoning import split_reasoning
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class Verification(NamedTuple):
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def experiment_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
+def experiment_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Entry:
     """The judged rollout as a line of an experiment's `results.jsonl`."""
     sample = rollout.sample
     row = {  # what belongs to the sample stands first, and together: see _rows
@@ -116,7 +118,7 @@ def experiment_entry(rollout: Rollout, content: str, verdict: EvaluateResult | F
         "cached": rollout.cached,
         "generated_at": rollout.generated_at,
     }
-    return entry_of(rollout, content, verdict, row)
+    return entry_of(rollout, text.content, verdict, row)
 
 
 def _answer_columns(rollout: Rollout) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Self
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.storage.journal_index import JournalIndex
-from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, RawHead, body_start, moved_to
+from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, Line, RawHead, body_start, moved_to
 from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
 
 __all__ = ["Journal"]
@@ -61,20 +61,20 @@ class Journal:
         """Whether there is at least one whole line."""
         return self._end > 0
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[Entry | Line]) -> None:
         """Write the lines in one go. When this returns, they survive the death of this process."""
-        lines = [entry.head.line(entry.body) for entry in entries]
+        lines = [entry.line() if isinstance(entry, Entry) else entry for entry in entries]
         try:
-            self._write(entries, lines)
+            self._write(lines)
         except OSError as error:
-            self._write_what_fits(entries, lines)
+            self._write_what_fits(lines)
             raise StorageError(
                 f"Cannot write to {str(self.path)!r} ({error.strerror or error}). "
                 "Nothing before this is lost: make room, then run the same command again."
             ) from error
 
-    def _write(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
-        block = b"".join(lines)
+    def _write(self, lines: Sequence[Line]) -> None:
+        block = b"".join([data for _, _, data in lines])
         try:
             written = os.write(self._descriptor, block)
             if written != len(block):  # a nearly full disk takes a part of it
@@ -82,21 +82,17 @@ class Journal:
         except OSError:
             self._take_back_to(self._end)
             raise
-        self._note_written(entries, lines)
-        self._end += len(block)
-        self.appended += len(entries)
-
-    def _write_what_fits(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
-        """Where not all of several lines could be written, write those that can: each of them was paid for."""
-        with contextlib.suppress(OSError):
-            for entry, line in zip(entries, lines, strict=True):
-                self._write([entry], [line])
-
-    def _note_written(self, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
         self._sorted = False
         if self._written is not None:
-            for entry, line in zip(entries, lines, strict=True):
-                self._written.note(entry.head.position, entry.head.response_index, len(line))
+            self._written.note(lines)
+        self._end += len(block)
+        self.appended += len(lines)
+
+    def _write_what_fits(self, lines: Sequence[Line]) -> None:
+        """Where not all of several lines could be written, write those that can: each of them was paid for."""
+        with contextlib.suppress(OSError):
+            for line in lines:
+                self._write([line])
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""

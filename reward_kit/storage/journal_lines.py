@@ -8,7 +8,7 @@ Every line opens with its *head*, always in this order, so that finding out what
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import orjson
 
@@ -21,6 +21,7 @@ __all__ = [
     "STATUS_CODES",
     "Entry",
     "Head",
+    "Line",
     "RawHead",
     "Status",
     "body_start",
@@ -93,11 +94,19 @@ class RawHead(NamedTuple):
         )
 
 
+Line: TypeAlias = tuple[int, int, bytes]
+"""A line as it is written, behind its place: the sample's position and the response index."""
+
+
 class Entry(NamedTuple):
-    """A line about to be written."""
+    """A line in its two parts."""
 
     head: Head
     body: bytes
+
+    def line(self) -> Line:
+        """The line as it is written."""
+        return self.head.position, self.head.response_index, self.head.line(self.body)
 
 
 def body_start(line: bytes) -> int:

@@ -8,16 +8,15 @@ the lines sorted instead.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 
+from reward_kit.storage.journal_lines import Line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
 __all__ = ["ScannedOrder", "WrittenOrder"]
 
 _MOST_SLOTS_A_LINE = 64
-_MOST_IN = {"I": (1 << 32) - 1, "H": (1 << 16) - 1}
-"""What the small arrays hold; the few files that need more get larger ones."""
 
 
 class WrittenOrder:
@@ -28,24 +27,30 @@ class WrittenOrder:
 
     def __init__(self) -> None:
         self._positions, self._indexes, self._lengths = array("I"), array("H"), array("I")
-        self._last = (-1, -1)
-        self.is_sorted = True
+
+    def note(self, lines: Sequence[Line]) -> None:
+        """Take account of lines just written."""
+        try:
+            self._extend(lines)
+        except OverflowError:  # the few files that need more than the small arrays hold get larger ones
+            self._positions, self._indexes = array("Q", self._positions), array("Q", self._indexes)
+            self._lengths = array("Q", self._lengths)
+            self._extend(lines)
+
+    def _extend(self, lines: Sequence[Line]) -> None:
+        """Add to all columns, or to none where one cannot hold a number."""
+        positions = array(self._positions.typecode, [position for position, _, _ in lines])
+        indexes = array(self._indexes.typecode, [index for _, index, _ in lines])
+        lengths = array(self._lengths.typecode, [len(data) for _, _, data in lines])
+        self._positions += positions
+        self._indexes += indexes
+        self._lengths += lengths
+
+    @property
+    def is_sorted(self) -> bool:
         """Whether the lines are in order already, with one line a key."""
-
-    def note(self, position: int, response_index: int, length: int) -> None:
-        """Take account of a line just written, of so many bytes."""
-        place = (position, response_index)
-        self.is_sorted = self.is_sorted and place > self._last
-        self._last = place
-        if position > _MOST_IN["I"] or response_index > _MOST_IN["H"] or length > _MOST_IN["I"]:
-            self._widen()
-        self._positions.append(position)
-        self._indexes.append(response_index)
-        self._lengths.append(length)
-
-    def _widen(self) -> None:
-        self._positions, self._indexes = array("Q", self._positions), array("Q", self._indexes)
-        self._lengths = array("Q", self._lengths)
+        places = pairwise(zip(self._positions, self._indexes, strict=True))
+        return all(place < following for place, following in places)
 
     def offsets(self) -> Iterator[int]:
         """Where the lines to keep begin, in order: the last line of each key."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from reward_kit.models import EvaluateResult, Failure, Rollout, StepOutput
 from reward_kit.storage.journal_lines import Entry, Head, Status
-from reward_kit.storage.tables import json_line
+from reward_kit.storage.row_json import json_line
+from reward_kit.storage.sample_text import SampleText
 from reward_kit.utils.shell_command import extract_command
 
 __all__ = ["COMMAND_COLUMNS", "NO_COMMAND", "command_line", "extra_columns", "shell_result_entry"]
@@ -48,11 +49,11 @@ def command_line(rollout: Rollout) -> bytes:
     return json_line(row | {"cost": rollout.cost} | _extras(rollout))
 
 
-def shell_result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
+def shell_result_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Entry:
     """An executed command as a line of `results.jsonl`."""
     failure = verdict if isinstance(verdict, Failure) else None
     status: Status = "ok" if failure is None else "retry" if failure.retryable else "failed"
-    head = Head(rollout.sample.id, rollout.response_index, rollout.sample.position, content, status, rollout.cost)
+    head = Head(rollout.sample.id, rollout.response_index, rollout.sample.position, text.content, status, rollout.cost)
     command = rollout.turns[-1].text if rollout.turns else ""
     row = _command_columns(rollout, command or None) | _verdict_columns(verdict) | _extras(rollout)
     del row["response_index"]  # the head says it

@@ -5,32 +5,73 @@ Inside, one word per idea; outside, the columns that users and tools already kno
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
-import orjson
-from pydantic import BaseModel, ValidationError
+from orjson import dumps
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Rollout, Sample
-from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
+from reward_kit.models import EvaluateResult, Failure, Message, Rollout
+from reward_kit.storage.journal_lines import Entry, Head, Line, Status, position_in
+from reward_kit.storage.row_json import as_plain, forgiving_json, plain_json
+from reward_kit.storage.sample_text import SampleText, last_text, set_fields
 
 __all__ = [
-    "entry_of", "json_line", "json_text", "last_text", "preview_pair", "result_entry", "rollout_entry",
-    "rollout_from_line", "set_fields", "verdict_columns",
-]  # fmt: skip
+    "entry_of",
+    "preview_pair",
+    "result_line",
+    "result_row",
+    "rollout_from_line",
+    "rollout_line",
+    "verdict_columns",
+]
 
 _IN_THE_HEAD = {"response_index", "cost"}
+_ROLLOUT = b'%b%d%b%b","cost":%b,"sample":%b,%b\n'
+_JUDGED = (
+    b'%b%d%bok","cost":%b,%b%b%b],"assistant_response":%b,"ground_truth_for_eval":%b,"evaluation_score":%b,'
+    b'"evaluation_reason":%b,"evaluation_metrics":%b,"is_score_valid":true,"error":null,"model":%b,"usage":%b,'
+    b'"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
+)
 
 
-def rollout_entry(rollout: Rollout, content: str) -> Entry:
-    """The rollout as a line of `rollouts.jsonl`."""
+def rollout_line(rollout: Rollout, text: SampleText) -> Line:
+    """The rollout, whose sample's text is `text`, as a line of `rollouts.jsonl`."""
     try:
-        body = rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True)
+        return _rollout_line(rollout, text.of(rollout.sample))
+    except TypeError:
+        return Entry(_head(rollout, text.content, rollout.failure), _any_rollout(rollout)).line()
+
+
+def _rollout_line(rollout: Rollout, text: SampleText) -> Line:
+    fields: dict[str, Any] = {
+        "turns": [set_fields(turn) for turn in rollout.turns],
+        "model": rollout.model,
+        "sampling": rollout.sampling,
+        "finish_reason": rollout.finish_reason,
+        "usage": None if rollout.usage is None else set_fields(rollout.usage),
+        "latency_ms": rollout.latency_ms,
+        "cached": rollout.cached,
+        "generated_at": rollout.generated_at,
+    }
+    if rollout.failure is not None:
+        fields["failure"] = rollout.failure
+    if None in fields.values():
+        fields = {name: held for name, held in fields.items() if held is not None}
+    own = dumps(fields, as_plain)[1:]
+    index, status = rollout.response_index, _status(rollout.failure).encode()
+    pieces = (text.index_from, index, text.index_to, status, _number(rollout.cost), text.whole, own)
+    return text.sample.position, index, _ROLLOUT % pieces
+
+
+def _any_rollout(rollout: Rollout) -> bytes:
+    """The rollout as JSON, whatever it holds."""
+    try:
+        return rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True)
     except PydanticSerializationError:  # text that is not valid Unicode
-        body = _forgiving(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True))
-    return Entry(_head(rollout, content, rollout.failure), body)
+        return forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True))
 
 
 def rollout_from_line(line: bytes) -> Rollout:
@@ -51,29 +92,43 @@ def rollout_from_line(line: bytes) -> Rollout:
     return rollout.model_copy(update={"sample": rollout.sample.model_copy(update={"position": position})})
 
 
-def result_entry(rollout: Rollout, content: str, verdict: EvaluateResult | Failure) -> Entry:
-    """The judged rollout as a line of `results.jsonl`."""
-    return entry_of(rollout, content, verdict, _result_row(rollout, verdict))
+def result_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Line:
+    """The judged rollout, whose sample's text is `text`, as a line of `results.jsonl`."""
+    if isinstance(verdict, EvaluateResult) and verdict.step_outputs is None:
+        try:
+            return _judged_line(rollout, text.of(rollout.sample), verdict)
+        except TypeError:
+            pass
+    return entry_of(rollout, text.content, verdict, result_row(rollout, verdict)).line()
+
+
+def _judged_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult) -> Line:
+    """The columns of `result_row`, put together from pieces."""
+    index, turns, usage, metrics = rollout.response_index, rollout.turns, rollout.usage, verdict.metrics
+    answered = dumps([set_fields(turn) for turn in turns], as_plain)[1:-1]
+    line = _JUDGED % (
+        text.index_from, index, text.index_to, _number(rollout.cost), text.asked,
+        b"," if turns and text.sample.messages else b"", answered, dumps(_answer(turns)), text.truth,
+        dumps(verdict.score), dumps(verdict.reason), dumps(_metrics(verdict)) if metrics else b"{}",
+        dumps(rollout.model), b"null" if usage is None else dumps(set_fields(usage)), dumps(rollout.finish_reason),
+        dumps(rollout.latency_ms), b"true" if rollout.cached else b"false", text.last,
+    )  # fmt: skip
+    return text.sample.position, index, line
 
 
 def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, row: dict[str, Any]) -> Entry:
     """A line of a results journal with the columns of `row`, in whatever vocabulary."""
     failure = None if isinstance(verdict, EvaluateResult) else verdict
     try:
-        body = orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
-        body = _forgiving(row)
+        body = plain_json(row)
+    except TypeError:
+        body = forgiving_json(row)
     return Entry(_head(rollout, content, failure), body)
 
 
 def verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
     """What was said of a rollout, in the columns that figures are made of."""
     return _judged(verdict) if isinstance(verdict, EvaluateResult) else _failed(verdict)
-
-
-def set_fields(value: BaseModel) -> dict[str, Any]:
-    """The fields that hold something, without the cost of a full dump: nested models are left to the JSON writer."""
-    return {name: held for name, held in value.__dict__.items() if held is not None}
 
 
 def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
@@ -87,18 +142,26 @@ def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _head(rollout: Rollout, content: str, failure: Failure | None) -> Head:
-    status: Status = "ok" if failure is None else "retry" if failure.retryable else "failed"
     sample = rollout.sample
-    return Head(sample.id, rollout.response_index, sample.position, content, status, rollout.cost)
+    return Head(sample.id, rollout.response_index, sample.position, content, _status(failure), rollout.cost)
 
 
-def _result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
-    sample, turns = rollout.sample, rollout.turns
+def _status(failure: Failure | None) -> Status:
+    return "ok" if failure is None else "retry" if failure.retryable else "failed"
+
+
+def _number(value: float | None) -> bytes:
+    return b"null" if value is None else repr(float(value)).encode() if value else b"0.0"
+
+
+def result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
+    """The columns of a result as plain data."""
+    sample = rollout.sample
     row: dict[str, Any] = {
         "user_query": last_text(sample, "user"),
         "system_prompt": last_text(sample, "system"),
-        "messages": [*map(set_fields, sample.messages), *map(set_fields, turns)],
-        "assistant_response": turns[-1].text if turns and turns[-1].role == "assistant" else None,
+        "messages": [*map(set_fields, sample.messages), *map(set_fields, rollout.turns)],
+        "assistant_response": _answer(rollout.turns),
         "ground_truth_for_eval": sample.ground_truth,
         **verdict_columns(verdict),
         "model": rollout.model,
@@ -113,20 +176,28 @@ def _result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str
     return row
 
 
+def _answer(turns: Sequence[Message]) -> str | None:
+    return turns[-1].text if turns and turns[-1].role == "assistant" else None
+
+
 def _judged(verdict: EvaluateResult) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "evaluation_score": verdict.score,
         "evaluation_reason": verdict.reason,
-        "evaluation_metrics": {
-            name: {"score": metric.score, "is_score_valid": metric.is_score_valid, "reason": metric.reason}
-            for name, metric in verdict.metrics.items()
-        },
+        "evaluation_metrics": _metrics(verdict),
         "is_score_valid": True,
         "error": None,
     }
     if verdict.step_outputs is not None:
         columns["step_outputs"] = verdict.step_outputs
     return columns
+
+
+def _metrics(verdict: EvaluateResult) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"score": metric.score, "is_score_valid": metric.is_score_valid, "reason": metric.reason}
+        for name, metric in verdict.metrics.items()
+    }
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
@@ -138,49 +209,3 @@ def _failed(failure: Failure) -> dict[str, Any]:
         "error": f"{failure.type}: {failure.message}",
         "failure": failure,
     }
-
-
-def last_text(sample: Sample, role: str) -> str | None:
-    """What the last turn of a role says in a sample's prompt; None where it has no such turn."""
-    for message in reversed(sample.messages):
-        if message.role == role:
-            return message.text
-    return None
-
-
-def json_line(row: dict[str, Any]) -> bytes:
-    """Any row as a line of JSON, whatever a dataset or a command put into it."""
-    try:
-        return orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
-        return _forgiving(row) + b"\n"
-
-
-def json_text(value: Any) -> str:
-    """Any plain value as JSON text."""
-    try:
-        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
-    except TypeError:  # integers beyond 64 bits; text that is not valid Unicode
-        return _forgiving_text(value)
-
-
-def _forgiving(row: dict[str, Any]) -> bytes:
-    """The same text as bytes; what is not valid Unicode becomes a question mark."""
-    return _forgiving_text(row).encode("utf-8", "replace")
-
-
-def _forgiving_text(value: Any) -> str:
-    """JSON from the standard library, for what the fast writers refuse: slower, exact in numbers, lenient in text."""
-    text = _stdlib_json(value)
-    if "NaN" in text or "Infinity" in text:  # words the library writes bare, and nobody may read: null, as elsewhere
-        return _stdlib_json(json.loads(text, parse_constant=lambda _: None))
-    return text
-
-
-def _stdlib_json(value: Any) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
-
-
-def _plain(value: object) -> object:
-    """What JSON writers do not know: models as their fields, anything else as its text."""
-    return value.model_dump() if isinstance(value, BaseModel) else str(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
-from reward_kit.storage.tables import json_line
+from reward_kit.storage.row_json import json_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

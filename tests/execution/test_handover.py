@@ -7,16 +7,18 @@ import asyncio
 import pytest
 
 from reward_kit.execution.handover import Handover, Item
+from reward_kit.models import Sample
+from reward_kit.storage.sample_text import SampleText
 
 
 def item(number: int) -> Item:
-    return Item([], str(number))
+    return Item([], SampleText(Sample(id=str(number), messages=[]), ""))
 
 
 async def take_all(handover: Handover) -> list[str]:
     taken = []
     while (got := await handover.take()) is not None:
-        taken.append(got.content)
+        taken.append(got.text.sample.id)
         await asyncio.sleep(0)
     return taken
 
@@ -55,7 +57,7 @@ async def test_an_item_is_not_lost_with_a_taker_that_was_woken_and_cancelled() -
         await first
     got = await asyncio.wait_for(second, 1)
     assert got is not None
-    assert got.content == "1"
+    assert got.text.sample.id == "1"
 
 
 async def test_the_end_reaches_everybody() -> None:
@@ -96,10 +98,10 @@ async def test_items_keep_flowing_after_takers_were_cancelled_on_their_way() -> 
         await asyncio.wait([doomed])
         left = await handover.take()
         assert left is not None
-        assert left.content == str(number)
+        assert left.text.sample.id == str(number)
     waiting = asyncio.create_task(handover.take())
     await asyncio.sleep(0)
     handover.give(item(20))
     last = await asyncio.wait_for(waiting, 5)
     assert last is not None
-    assert last.content == "20"
+    assert last.text.sample.id == "20"

@@ -21,7 +21,8 @@ from reward_kit.storage.best_of_n_tables import (
     read_metadata,
     write_parquet,
 )
-from reward_kit.storage.tables import json_line
+from reward_kit.storage.row_json import json_line
+from reward_kit.storage.sample_text import SampleText
 
 pa = pytest.importorskip("pyarrow")
 
@@ -49,7 +50,7 @@ def line(number: int, draw: int, split: str = "math", score: float | None = 1.0,
         generated_at="2026-11-15T10:00:00.000+00:00",
     )
     verdict = BROKEN if score is None else EvaluateResult(score=score, reason="because")
-    entry = experiment_entry(rollout, "ab", verdict)
+    entry = experiment_entry(rollout, SampleText(rollout.sample, "ab"), verdict)
     return entry.head.line(entry.body)
 
 
@@ -203,7 +204,7 @@ def test_any_row_comes_through(truth: Any, content: str, reason: str | None, col
         id="q", messages=[Message(role="user", content=content)], ground_truth=truth, split="math", columns=columns
     )
     rollout = Rollout(sample=sample, response_index=0, turns=[Message(role="assistant", content=content)])
-    entry = experiment_entry(rollout, "ab", EvaluateResult(score=1.0, reason=reason))
+    entry = experiment_entry(rollout, SampleText(rollout.sample, "ab"), EvaluateResult(score=1.0, reason=reason))
     (row,) = best_of_n_tables._rows([entry.head.line(entry.body)], HOW)
     batch = pa.array([row[5]], pa.string())
     assert batch.to_pylist()[0] == (truth if truth is None or isinstance(truth, str) else json_line_text(truth))
@@ -216,7 +217,8 @@ def test_what_is_read_once_of_a_sample_is_read_right(told: list[tuple[str, Any, 
     for number, (prompt, truth, response) in enumerate(told):
         sample = Sample(id=f"q{number % 2}", messages=[Message(role="user", content=prompt)], ground_truth=truth)
         answer = Message(role="assistant", content=f'{response},"response":,"split":"x"')
-        entry = experiment_entry(Rollout(sample=sample, response_index=number, turns=[answer]), "ab", BROKEN)
+        rollout = Rollout(sample=sample, response_index=number, turns=[answer])
+        entry = experiment_entry(rollout, SampleText(sample, "ab"), BROKEN)
         given.append(entry.head.line(entry.body))
     together = list(best_of_n_tables._rows(given, HOW))
     assert together == [row for line in given for row in best_of_n_tables._rows([line], HOW)]

@@ -14,7 +14,7 @@ places = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=60)
 def test_what_was_noted_while_writing_agrees_with_what_is_scanned(lines: list[tuple[int, int]]) -> None:
     written, scanned = WrittenOrder(), ScannedOrder()
     for offset, (position, index) in enumerate(lines):
-        written.note(position, index, 1)
+        written.note([(position, index, b"x")])
         scanned.note(b"%d" % position, position, index, offset, says=position)
     last = {place: offset for offset, place in enumerate(lines)}
     expected = [last[place] for place in sorted(last)]
@@ -26,8 +26,8 @@ def test_what_was_noted_while_writing_agrees_with_what_is_scanned(lines: list[tu
 @given(places, st.integers(10**5, 10**12))
 def test_far_positions_are_sorted_instead_of_given_slots(lines: list[tuple[int, int]], far: int) -> None:
     order = WrittenOrder()
-    for position, index in [*lines, (far, 0)]:
-        order.note(position, index, 1)
+    order.note([(position, index, b"x") for position, index in lines])
+    order.note([(far, 0, b"x")])
     offsets = list(order.offsets())
     assert offsets[-1] == len(lines)
     assert len(offsets) == len(set(lines)) + 1

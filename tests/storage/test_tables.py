@@ -22,7 +22,16 @@ from reward_kit.models import (
     StepOutput,
     Usage,
 )
-from reward_kit.storage.tables import preview_pair, result_entry, rollout_entry, rollout_from_line
+from reward_kit.storage.journal_lines import Head, Status
+from reward_kit.storage.sample_text import SampleText
+from reward_kit.storage.tables import (
+    entry_of,
+    preview_pair,
+    result_line,
+    result_row,
+    rollout_from_line,
+    rollout_line,
+)
 
 LATE = Failure(stage="generate", type="ProviderError", message="late", retryable=True)
 COLUMNS = {
@@ -80,8 +89,7 @@ rollouts = st.builds(
 
 
 def line_of(rollout: Rollout) -> bytes:
-    entry = rollout_entry(rollout, "00")
-    return entry.head.line(entry.body)
+    return rollout_line(rollout, SampleText(rollout.sample, "00"))[-1]
 
 
 @given(rollouts)
@@ -89,6 +97,46 @@ def test_a_rollout_is_read_back_as_it_was(rollout: Rollout) -> None:
     line = line_of(rollout)
     assert line.count(b"\n") == 1
     assert rollout_from_line(line) == rollout
+
+
+@given(rollouts)
+def test_a_rollout_put_together_from_pieces_is_what_the_model_writes_of_itself(rollout: Rollout) -> None:
+    body = rollout.model_dump_json(exclude={"response_index", "cost"}, exclude_none=True).encode()
+    status: Status = "ok" if rollout.failure is None else "retry"
+    sample = rollout.sample
+    head = Head(sample.id, rollout.response_index, sample.position, "00", status, rollout.cost)
+    assert line_of(rollout) == head.line(body)
+
+
+metrics = st.dictionaries(
+    st.text(max_size=3), st.builds(MetricResult, score=st.floats(0, 1), reason=st.text(max_size=3))
+)
+steps = st.none() | st.lists(
+    st.builds(StepOutput, step_index=st.integers(0, 3), base_reward=st.floats(0, 1)), max_size=2
+)
+verdicts = st.just(LATE) | st.builds(
+    EvaluateResult, score=st.floats(-9, 9), reason=st.none() | st.text(max_size=3), metrics=metrics, step_outputs=steps
+)
+
+
+@given(rollouts, verdicts)
+def test_a_result_put_together_from_pieces_is_what_its_row_says(
+    rollout: Rollout, verdict: EvaluateResult | Failure
+) -> None:
+    whole = entry_of(rollout, "00", verdict, result_row(rollout, verdict)).line()
+    assert result_line(rollout, SampleText(rollout.sample, "00"), verdict) == whole
+
+
+def test_the_copies_of_a_sample_are_told_each_by_itself() -> None:
+    first = a_rollout()
+    other = a_rollout(sample=first.sample.model_copy(update={"columns": {"level": 4}}))
+    text = SampleText(first.sample, "00")
+    levels = [orjson.loads(rollout_line(each, text)[-1])["sample"]["columns"]["level"] for each in (first, other)]
+    assert levels == [3, 4]
+    assert [
+        orjson.loads(result_line(each, text, EvaluateResult(score=1.0))[-1])["columns"]["level"]
+        for each in (first, other)
+    ] == [3, 4]
 
 
 def a_rollout(**changes: Any) -> Rollout:
@@ -105,8 +153,7 @@ def a_rollout(**changes: Any) -> Rollout:
 
 
 def row_of(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
-    entry = result_entry(rollout, "00", verdict)
-    row: dict[str, Any] = orjson.loads(entry.head.line(entry.body))
+    row: dict[str, Any] = orjson.loads(result_line(rollout, SampleText(rollout.sample, "00"), verdict)[-1])
     return row
 
 
@@ -151,9 +198,8 @@ def test_a_number_that_json_lacks_is_null_beside_anything(odd: Any, number: floa
     rollout = rollout.model_copy(
         update={"sample": rollout.sample.model_copy(update={"ground_truth": odd, "columns": columns})}
     )
-    for entry in (rollout_entry(rollout, "c"), result_entry(rollout, "c", EvaluateResult(score=1.0))):
-        body = orjson.loads(entry.body)
-        assert body.get("sample", body)["columns"] == {"x": [None], "said": "NaN"}
+    for row in (orjson.loads(line_of(rollout)), row_of(rollout, EvaluateResult(score=1.0))):
+        assert row.get("sample", row)["columns"] == {"x": [None], "said": "NaN"}
 
 
 def test_a_preview_pair_is_made_only_of_answers() -> None:
