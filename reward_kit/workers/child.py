@@ -43,7 +43,7 @@ SERIAL_BITS = 16
 CLOSED_CODE = 76
 """The exit code of a worker after a call that closed the connection to the pool."""
 
-_LONG_CALL_NS = 10_000_000
+_LONG_CALL_NS = 4_000_000
 """The answer of a call that took so long is sent at once: it would be dear to lose."""
 _FLUSH_NS = 40_000_000
 """Other answers wait this long for company: a pool that is woken for each of them takes a core from a worker."""
