@@ -130,7 +130,10 @@ def _compare(
     steps: Sequence[Step],
     others: Sequence[Callable[[Step], object]] = (),
 ) -> list[Seconds]:
-    """The best and the median seconds for a step: in a plain loop, then by each adapter and other way, in turns."""
+    """The best and the median seconds for a step: in a plain loop, by each adapter, and in each other way.
+
+    They take turns, and the turns rotate: whoever comes after a busy process finds its caches cold.
+    """
 
     def loop(step: Step) -> None:
         for prompt, completion, truth in zip(*step, strict=True):
@@ -142,10 +145,14 @@ def _compare(
     for way in ways:
         way(first)
         way(first)
-    times = [[_seconds(partial(way, step)) for way in ways] for step in timed]
+    times: list[list[float]] = [[] for _ in ways]
+    for number, step in enumerate(timed):
+        for turn in range(len(ways)):
+            way = (number + turn) % len(ways)
+            times[way].append(_seconds(partial(ways[way], step)))
     for adapter in adapters:
         adapter.close()
-    return [Seconds(min(column), statistics.median(column)) for column in zip(*times, strict=True)]
+    return [Seconds(min(taken), statistics.median(taken)) for taken in times]
 
 
 def _judge(adapter: TRLAdapter, step: Step) -> object:

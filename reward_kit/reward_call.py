@@ -75,12 +75,11 @@ class Payload(TypedDict, total=False):
 
 def own(payload: Payload) -> Payload:
     """The payload with nothing in it that others hold: a reward may change what it is handed."""
-    columns = {name: _copied(value) for name, value in payload.get("columns", {}).items()}
-    return Payload(**{**payload, "columns": columns, "ground_truth": _copied(payload.get("ground_truth"))})
-
-
-def _copied(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
+    columns, truth = payload.get("columns", {}), payload.get("ground_truth")
+    copies = {name: copy.deepcopy(value) for name, value in columns.items() if isinstance(value, (dict, list))}
+    if not copies and not isinstance(truth, (dict, list)):
+        return payload  # as it mostly is: plain values can be shared
+    return Payload(**{**payload, "columns": {**columns, **copies}, "ground_truth": copy.deepcopy(truth)})
 
 
 # ── what a reward says of itself ─────────────────────────────────────────────────────────────────────────────────────
@@ -136,6 +135,7 @@ class RewardCall:
         """The reward itself, as its author left it, or as it was made with the params."""
         self.name = name_of(func)
         self._quoted = repr(self.name)
+        self._foreign = boundary(RewardError, self._quoted)
         self.mode = mode_of(func)
         self.is_async = is_async(func)
         self.timeout = timeout_of(func)
@@ -274,7 +274,7 @@ class RewardCall:
     def call(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
         """What the reward returned, verdict or not: a result, in batch mode a list of them. Not for async rewards."""
         arguments = self.arguments_for(payload, resources)
-        with boundary(RewardError, self._quoted):
+        with self._foreign:
             return self.function(**arguments)
 
     async def call_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
@@ -282,7 +282,7 @@ class RewardCall:
         if not self.is_async:
             return self.call(payload, resources)
         arguments = self.arguments_for(payload, resources)
-        with boundary(RewardError, self._quoted):
+        with self._foreign:
             return await self.function(**arguments)
 
 

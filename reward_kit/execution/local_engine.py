@@ -30,6 +30,9 @@ __all__ = ["End", "LocalEngine", "Reporter"]
 
 _ON_THE_WAY = 1024
 """Items that may wait for the score stage before generation waits for it."""
+_READ_AHEAD = 64
+"""The same where items are only read from a file: more of them would be of no use, and push each other out of the
+processor's caches."""
 _GRACE_SECONDS = 10.0
 """How long work in flight may go on after a stop was asked for."""
 _UNHEARD_SECONDS = 1.0
@@ -106,7 +109,7 @@ class LocalEngine:
     async def _both(
         self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop
     ) -> None:
-        handover = Handover(_ON_THE_WAY)
+        handover = Handover(_ON_THE_WAY if play is not None else _READ_AHEAD)
         made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
         at_hand = self._counters.unjudged if play is None else 1
         async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:

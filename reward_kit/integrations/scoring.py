@@ -217,7 +217,9 @@ class Scoring:
         self, pool: WorkerPool, parcels: Sequence[Sequence[Payload]], ends: float
     ) -> list[list[list[Verdict]]]:
         """The verdicts on each payload of each parcel. Those of a parcel that was lost are judged one by one."""
-        calls = [pool.submit((parcel,), {}) for parcel in parcels]
+        calls = [pool.submit((parcel,), {}) for parcel in parcels[: self._size]]
+        await asyncio.sleep(0)  # every worker has something to do while the rest is made ready
+        calls += [pool.submit((parcel,), {}) for parcel in parcels[self._size :]]
         await _finish(calls, ends)
         judged = []
         for call, parcel in zip(calls, parcels, strict=True):

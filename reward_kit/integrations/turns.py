@@ -28,13 +28,19 @@ def completion_turns(completion: Any) -> list[Any]:
 def _turns(value: Any, role: str) -> list[Any]:
     if isinstance(value, str):
         return [{"role": role, "content": value}]
-    if isinstance(value, (Message, Mapping)):
-        value = [value]
-    if not isinstance(value, Sequence) or isinstance(value, bytes):
-        raise RewardError(f"A {role}'s turn is {value!r}; expected a text or a list of messages. Correct the dataset.")
+    if type(value) is not list:  # asked first because the others are slow to tell
+        value = _listed(value, role)
     return [
         turn.copy() if type(turn) is dict and "tool_calls" not in turn else _with_json_arguments(turn) for turn in value
     ]
+
+
+def _listed(value: Any, role: str) -> Sequence[Any]:
+    if isinstance(value, (Message, Mapping)):
+        return [value]
+    if not isinstance(value, Sequence) or isinstance(value, bytes):
+        raise RewardError(f"A {role}'s turn is {value!r}; expected a text or a list of messages. Correct the dataset.")
+    return value
 
 
 def _with_json_arguments(turn: Any) -> Any:

@@ -111,6 +111,7 @@ class Journal:
         index = JournalIndex()
         for line, offset in self._heads():
             index.note(line, offset)
+        self._sorted = index.is_in_order
         return index
 
     def in_order(self) -> Iterator[bytes]:

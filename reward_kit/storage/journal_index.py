@@ -23,6 +23,9 @@ class JournalIndex:
         """Money spent on the lines in the file."""
         self.lines = 0
         """Lines in the file, superseded ones included."""
+        self._last = (b"", -1, -1)
+        self._samples = 0
+        self._rises = True
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -34,6 +37,21 @@ class JournalIndex:
         self._contents.put(digest64(line.id), _content_number(line.content))
         self.cost += 0.0 if line.cost == b"null" else float(line.cost)
         self.lines += 1
+        self._note_order(line)
+
+    def _note_order(self, line: RawHead) -> None:
+        sample, position, index = self._last
+        if line.id == sample:
+            self._rises = self._rises and line.position == position and line.response_index > index
+        else:
+            self._rises = self._rises and line.position > position
+            self._samples += 1
+        self._last = (line.id, line.position, line.response_index)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the file holds one line a key, in dataset order, each sample's lines together."""
+        return self._rises and self._samples == len(self._contents)
 
     def status(self, sample_id: str, response_index: int) -> Status | None:
         """How that attempt went, or None when there is no line for it."""

@@ -4,7 +4,7 @@
                  ▲                  │
                  └── not begun ─────┘  it is killed, dies, or is stuck in a long call, or another has nothing to do
 
-A chunk is worth a few hundredths of a second by what calls have taken so far, so that the cost of a message is shared
+A chunk is worth a tenth of a second by what calls have taken so far, so that the cost of a message is shared
 by many short calls, and a long call goes alone. In the end all workers are done at about the same time: one that has
 nothing left is given half of what another has not begun.
 """
@@ -33,7 +33,7 @@ __all__ = ["WorkerPool"]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK_SECONDS = 0.03
+_CHUNK_SECONDS = 0.1
 _MAX_CHUNK_CALLS = 1000
 _MAX_CHUNK_BYTES = 1 << 20
 _FIRST_GUESS = 0.01
@@ -56,7 +56,7 @@ class WorkerPool:
     `first` ones, for which there is sure to be something to do, start together.
 
     A call costs itself at most, whatever it does: it may hang, exhaust memory, exit or crash. What it had not begun to
-    do for others is done by another worker; what it did in the last few milliseconds may be done twice.
+    do for others is done by another worker; what it did in the last few hundredths of a second may be done twice.
 
     Covered: processes a call leaves behind in its group are killed with the worker, and on Linux workers are killed
     with this process, even in the middle of a call. Not covered: a process that makes a session of its own; anything a

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reward_kit.errors import StorageError
@@ -118,6 +118,7 @@ def test_compaction_leaves_the_last_line_of_each_key_in_dataset_order(
     with Journal(path) as journal:
         journal.compact()
         assert not journal.compact(), "a second time there is nothing to do"
+        assert journal.index().is_in_order, "whoever has read it need not look again"
         journal.append([entry("one more", 0, 99)])
     lines = raw(path)
     assert [(line["id"], line["response_index"]) for line in lines[:-1]] == [
@@ -173,6 +174,24 @@ def test_a_sample_is_in_one_place_even_where_its_lines_name_several(
         journal.compact()
     assert held(path) == found
     assert [(line["id"], line["response_index"], line["said"]) for line in raw(path)] == found
+
+
+@few
+@example([entry("a", 0, 0), entry("b", 0, 1), entry("a", 1, 2)])  # in order by what the lines say, and one sample moved
+@given(
+    st.lists(
+        st.builds(entry, name=st.sampled_from("abc"), index=st.integers(0, 2), position=st.integers(0, 3)), max_size=8
+    )
+)
+def test_the_order_of_the_lines_is_the_same_whether_or_not_they_were_indexed(
+    tmp_path_factory: pytest.TempPathFactory, items: list[Entry]
+) -> None:
+    path = fill(somewhere(tmp_path_factory), *items)
+    with Journal(path) as journal:
+        expected = list(journal.in_order())
+        index = journal.index()
+        assert list(journal.in_order()) == expected
+        assert not index.is_in_order or list(journal.lines()) == expected
 
 
 def test_few_lines_at_distant_positions_cost_no_more_than_few_lines(tmp_path: Path) -> None:
