@@ -21,6 +21,7 @@ from reward_kit.typed_interface import Mode, checked, is_async, name_of, signatu
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.reward_names import reward_path
+from reward_kit.utils.trusted import trusted
 
 __all__ = [
     "BatchScorer",
@@ -153,6 +154,7 @@ class RewardCall:
         self._named = frozenset(parameter.name for parameter in by_name)
         self._takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         self._facts = [name for name in FACTS if name in self._named]
+        self._named_answers = ("response" if self.mode == "pointwise" else "responses") in self._named
         # Filled by the decorator, with clients for which no column must stand in.
         declared = {"resources"} if getattr(func, "_reward_function_resources", None) else set()
         self._hidden = RESERVED | declared
@@ -199,6 +201,18 @@ class RewardCall:
             payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
         return payload
 
+    def own_payload_of(self, rollout: Rollout) -> Payload:
+        """The same for a call in this process, with nothing in it that others hold: a reward may change it."""
+        sample = rollout.sample
+        payload: Payload = {
+            "messages": [*map(_copied, sample.messages), *map(_copied, rollout.turns)],
+            "ground_truth": sample.ground_truth,
+            "columns": sample.columns,
+        }
+        if self._facts:
+            payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
+        return own(payload)
+
     def group_payload_of(self, rollouts: Sequence[Rollout]) -> Payload:
         """What a batch call for all rollouts of one sample needs, as plain data."""
         sample = rollouts[0].sample
@@ -213,9 +227,11 @@ class RewardCall:
 
     def arguments_for(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The keyword arguments of one call; a parameter that nothing fills is a `RewardError` that names it."""
-        columns = payload.get("columns") or {}
-        given: dict[str, Any] = {**self._said(payload), **payload.get("facts", {})}
-        given |= {name: value for name, value in columns.items() if name not in self._hidden}
+        given = self._said(payload) if self._named_answers else {}
+        if facts := payload.get("facts"):
+            given |= facts
+        if columns := payload.get("columns"):
+            given |= {name: value for name, value in columns.items() if name not in self._hidden}
         if resources:
             given |= {name: value for name, value in resources.items() if name in self._named}
         given |= self.params
@@ -226,16 +242,14 @@ class RewardCall:
             given = {name: value for name, value in given.items() if name in self._named}
         for name in self._required:
             if name not in given:
-                raise self._unfilled(name, columns)
+                raise self._unfilled(name, columns or {})
         return given
 
     def _said(self, payload: Payload) -> dict[str, Any]:
         """The answers as plain text, for a reward that names `response` (batch: `responses`)."""
-        if "response" in self._named and self.mode == "pointwise":
+        if self.mode == "pointwise":
             return {"response": _last_text(payload["messages"])}
-        if "responses" in self._named and self.mode == "batch":
-            return {"responses": [_last_text(messages) for messages in payload["rollouts_messages"]]}
-        return {}
+        return {"responses": [_last_text(messages) for messages in payload["rollouts_messages"]]}
 
     def _unfilled(self, name: str, columns: Mapping[str, Any]) -> RewardError:
         available = ", ".join(sorted({*columns, *self.params, *FACTS, "messages", "response", "ground_truth"}))
@@ -254,8 +268,7 @@ class RewardCall:
 
     async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
-        result = await self.call_async(payload, resources)
-        return verdict_or_raise(result, self._quoted)
+        return verdict_or_raise(await self.call_async(payload, resources), self._quoted)
 
     def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
         """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""
@@ -299,6 +312,19 @@ def _plain(message: Message) -> dict[str, Any]:
         return message.model_dump(exclude_unset=True)
     given = message.model_fields_set
     return {name: value for name, value in fields.items() if name in given}  # a third of what a dump costs
+
+
+def _copied(message: Message) -> Message:
+    """The same turn, sharing nothing that can be changed."""
+    fields = message.__dict__
+    if (
+        type(message) is not Message
+        or type(fields["content"]) is not str
+        or fields["tool_calls"]
+        or fields["function_call"]
+    ):
+        return message.model_copy(deep=True)
+    return trusted(Message, fields.copy(), message.__pydantic_fields_set__.copy())
 
 
 def _is_decorated(func: Callable[..., Any]) -> bool:

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.utils.process_resources import ProcessResources, Resource
+from reward_kit.utils.trusted import trusted
 
 __all__ = [
     "Mode",
@@ -46,6 +47,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _Async: TypeAlias = Callable[P, Coroutine[Any, Any, R]]
 _MESSAGES = TypeAdapter(list[Message])
+_ONLY_MESSAGES = {Message}
 
 
 class RewardContractError(RewardError, ValueError):
@@ -289,7 +291,7 @@ def _only_messages(hint: Any) -> bool:
 
 
 def _validated(name: str, value: Any) -> list[Message]:
-    if type(value) is list and all(type(item) is Message for item in value):
+    if type(value) is list and {*map(type, value)} <= _ONLY_MESSAGES:
         return value
     try:
         return _MESSAGES.validate_python(value)
@@ -341,18 +343,22 @@ def _rollouts_as_dicts(value: Any) -> list[list[dict[str, Any]]]:
 def as_result(value: object, name: str, mode: Mode = "pointwise") -> EvaluateResult:
     """The result that a reward's return stands for. A score that is not a finite number is no verdict: refused."""
     if mode == "pointwise" and isinstance(value, (float, int)):  # before the others: asking them is slow
-        result = _from_number(value, name)
-    elif isinstance(value, EvaluateResult):
+        return _from_number(value, name)
+    if isinstance(value, EvaluateResult):
         result = value
     elif isinstance(value, Mapping):
         result = _from_mapping(value, name, mode)
     elif mode == "pointwise" and isinstance(value, SupportsFloat):
-        result = _from_number(value, name)
+        return _from_number(value, name)
     else:
         raise _refused(name, mode, f"a {type(value).__name__}")
     if not math.isfinite(result.score) and result.is_score_valid and result.error is None:
-        raise _refused(name, mode, f"the score {result.score!r}, which is not a finite number")
+        raise _refused(name, mode, _not_finite(result.score))
     return result
+
+
+def _not_finite(score: float) -> str:
+    return f"the score {score!r}, which is not a finite number"
 
 
 def _from_mapping(value: Mapping[Any, Any], name: str, mode: Mode) -> EvaluateResult:
@@ -365,9 +371,15 @@ def _from_mapping(value: Mapping[Any, Any], name: str, mode: Mode) -> EvaluateRe
 
 def _from_number(value: SupportsFloat, name: str) -> EvaluateResult:
     try:
-        return EvaluateResult(score=float(value))
+        score = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # an array, a tensor with several values
         raise _refused(name, "pointwise", f"a {type(value).__name__} that is no single number ({error})") from None
+    if not math.isfinite(score):
+        raise _refused(name, "pointwise", _not_finite(score))
+    fields = {
+        "score": score, "is_score_valid": True, "reason": None, "metrics": {}, "step_outputs": None, "error": None,
+    }  # fmt: skip
+    return trusted(EvaluateResult, fields, {"score"})
 
 
 def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]:

@@ -25,10 +25,12 @@ from reward_kit.datasets.columns import USER_TURN, Columns, nearest_columns
 from reward_kit.datasets.identity import content_id
 from reward_kit.datasets.rows import BadRow
 from reward_kit.models import Message, Sample
+from reward_kit.utils.trusted import text_message, trusted
 
 __all__ = ["Answered", "Asked", "Interpreter"]
 
 _SYSTEM_ROLES = ("system", "developer")
+_ALL_FIELDS = set(Sample.model_fields)
 
 
 class Asked(NamedTuple):
@@ -46,15 +48,16 @@ class Asked(NamedTuple):
 
     def sample(self, name: str, position: int) -> Sample:
         """The sample, under this id and at this position."""
-        return Sample(
-            id=name,
-            messages=self.messages,
-            ground_truth=self.ground_truth,
-            split=self.split,
-            columns=self.columns,
-            tools=self.tools,
-            position=position,
-        )
+        fields = {
+            "id": name,
+            "messages": self.messages,
+            "ground_truth": self.ground_truth,
+            "split": self.split,
+            "columns": self.columns,
+            "tools": self.tools,
+            "position": position,
+        }
+        return trusted(Sample, fields, _ALL_FIELDS)
 
 
 class Answered(NamedTuple):
@@ -111,7 +114,7 @@ class Interpreter:
         if system_prompt is None:
             system_prompt = self._system_prompt
         if system_prompt and messages[0].role not in _SYSTEM_ROLES:
-            messages = [Message(role="system", content=system_prompt), *messages]
+            messages = [text_message("system", system_prompt), *messages]
         return Asked(
             name=content if name is None else name,
             named=name is not None,
@@ -172,7 +175,7 @@ def _conversation(columns: Columns, user_turn: str | None) -> list[Message]:
             del columns[name]
             messages = _messages(value, name)
             return _with_user_turn(messages, user_turn) if user_turn is not None else messages
-    return [Message(role="user", content=_user_text(columns) if user_turn is None else user_turn)]
+    return [text_message("user", _user_text(columns) if user_turn is None else user_turn)]
 
 
 def _user_text(columns: Columns) -> str:

@@ -64,17 +64,15 @@ class Ledger:
             content = content_digest(sample)
             self._refuse_changed(sample, content)
             self._note_position(sample)
-            draws = self._draws_owed(sample.id, n)
-            present = [draw for draw in range(n) if draw not in draws] if len(draws) < n else []
+            if not self.rollouts.lines:
+                yield Work(sample, content, list(range(n)))
+                continue
+            draws = [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample.id, draw))]
+            present = [draw for draw in range(n) if draw not in draws]
             unjudged = [draw for draw in present if self._is_owed(self.results.status(sample.id, draw))]
             whole = self.whole_groups and bool(unjudged or draws)
             rollouts = self._read(sample.id, present if whole else unjudged) if self.scoring else []
             yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
-
-    def _draws_owed(self, sample_id: str, n: int) -> list[int]:
-        if not self.rollouts.lines:
-            return list(range(n))
-        return [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample_id, draw))]
 
     def from_answers(self, answers: Iterable[Rollout]) -> Iterator[Work]:
         """What is owed to answers that came with the data; rows of a sample that follow each other are a group."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from reward_kit.execution.failures import FailureKinds
@@ -32,19 +33,23 @@ class _Totals:
     def add(self, rows: list[dict[str, Any]], threshold: float) -> None:
         """Take account of all rows of one sample, which passes with a score of `threshold`."""
         self.samples += 1
-        judged = [row for row in rows if row["status"] == "ok"]
-        scores = [float(row["evaluation_score"]) for row in judged]
-        passed = sum(score >= threshold for score in scores)
-        self.judged += len(judged)
+        scores: list[float] = []
+        passed, metrics = 0, False
+        for row in rows:
+            if row["status"] == "ok":
+                score = float(row["evaluation_score"])
+                scores.append(score)
+                passed += score >= threshold
+                metrics = metrics or bool(row["evaluation_metrics"])
+            self._add_row(row)
+        self.judged += len(scores)
         self.passed += passed
         if scores:
             self.scores.add(scores)
             self.passes.add(len(scores), passed)
             self.passes.k_max = max(self.passes.k_max, len(scores))
-        if any(row["evaluation_metrics"] for row in judged):
-            self._add_metrics(judged)
-        for row in rows:
-            self._add_row(row)
+        if metrics:
+            self._add_metrics([row for row in rows if row["status"] == "ok"])
 
     def _add_metrics(self, judged: list[dict[str, Any]]) -> None:
         by_name: dict[str, list[float]] = {}
@@ -55,12 +60,12 @@ class _Totals:
             self.metrics.setdefault(name, ClusteredMean()).add(values)
 
     def _add_row(self, row: dict[str, Any]) -> None:
-        failure = row.get("failure")
+        failure, cached, usage = row.get("failure"), row.get("cached"), row.get("usage")
         if failure is not None:
             self.failures.add(failure)
-        self.cached += bool(row.get("cached"))
-        usage = row.get("usage")
-        if usage is not None and not row.get("cached"):
+        if cached:
+            self.cached += 1
+        elif usage is not None:
             self.prompt_tokens += usage.get("prompt_tokens", 0)
             self.completion_tokens += usage.get("completion_tokens", 0)
         if row["cost"] is not None:
@@ -79,9 +84,9 @@ def summarise(
     whole = _Totals()
     thresholds = by_split or {}
     parts = {split: _Totals() for split in thresholds}
-    for _, group in groupby(rows, key=lambda row: str(row["id"])):
+    for _, group in groupby(rows, key=itemgetter("id")):
         sample = list(group)
-        split = str(sample[0].get("split"))
+        split = str(sample[0].get("split")) if parts else ""
         threshold = thresholds.get(split, pass_threshold)
         whole.add(sample, threshold)
         if split in parts:

@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import orjson
 
@@ -37,6 +38,7 @@ __all__ = [
 CACHE_SCHEMA = 1
 """The version of an entry and of what its key is made of; each has its own directory, so others are never read."""
 
+_COMPLETION: Final = Completion.__pydantic_validator__
 _KEY_LENGTH = 64
 _BEFORE_KEY = b'{"key":"'
 _KEY = slice(len(_BEFORE_KEY), len(_BEFORE_KEY) + _KEY_LENGTH)
@@ -45,6 +47,8 @@ _BLOCK = 1 << 20
 """Bytes read at a time while the file is scanned."""
 _FIRST_READ = 4096
 """Bytes read for one entry; most fit, and more are read for those that do not."""
+_READ_AHEAD = 1 << 16
+"""Bytes read where entries are asked for in the order they were written, as a repeated run does."""
 _BETWEEN_LOOKS = 0.01
 """Seconds during which a miss is believed without looking whether another process has written meanwhile."""
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
@@ -68,7 +72,7 @@ def decode_entry(line: bytes, key: str) -> Completion | None:
     try:
         completion = orjson.loads(line)["completion"]
         completion["cached"] = True
-        return Completion.model_validate(completion)
+        return _COMPLETION.validate_python(completion)
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -107,7 +111,7 @@ def lines(descriptor: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
 class EntryFile:
     """The entries of a cache. Opened when first used, and followed while other processes append to it or prune it."""
 
-    __slots__ = ("_descriptor", "_flags", "_followed", "_index", "_scanned", "path")
+    __slots__ = ("_block", "_block_start", "_descriptor", "_flags", "_followed", "_index", "_scanned", "path")
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Name the file; nothing is opened yet."""
@@ -155,6 +159,8 @@ class EntryFile:
     def _forget(self) -> None:
         self._index = DigestMap()
         self._scanned = 0
+        self._block, self._block_start = b"", 0
+        """What was last read of the file, and where it stands there: what has been written once stays as it is."""
 
     def _may_have_grown(self) -> bool:
         """Whether it is time to look again for what others wrote: asking at every miss would cost a call each."""
@@ -197,11 +203,17 @@ class EntryFile:
             return True
 
     def _line_at(self, offset: int) -> bytes:
-        size = _FIRST_READ
+        start = offset - self._block_start
+        if 0 <= start < len(self._block):
+            end = self._block.find(b"\n", start)
+            if end >= 0:
+                return self._block[start:end]
+        size = _READ_AHEAD if 0 < start < len(self._block) + _FIRST_READ else _FIRST_READ
         while True:
             data = os.pread(self._descriptor, size, offset)
             end = data.find(b"\n")
             if end >= 0:
+                self._block, self._block_start = data, offset
                 return data[:end]
             if len(data) < size:
                 return data

@@ -15,8 +15,12 @@ from reward_kit.config_models import Price, Sampling
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.prices import cost_of
 from reward_kit.models import Completion, Failure, Rollout, Sample
+from reward_kit.utils.trusted import trusted
 
 __all__ = ["Play", "SingleTurn"]
+
+
+_ANSWERED = Rollout.model_fields.keys() - {"failure"}
 
 
 class Play(Protocol):
@@ -42,27 +46,30 @@ class SingleTurn:
         outcomes = await self._client.generate(
             sample.messages, draws=draws, sampling=self._sampling, tools=sample.tools, sample_id=sample.id
         )
-        return [self._rollout(sample, draw, outcome) for draw, outcome in zip(draws, outcomes, strict=True)]
+        now = _now()
+        return [self._rollout(sample, draw, outcome, now) for draw, outcome in zip(draws, outcomes, strict=True)]
 
-    def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure) -> Rollout:
+    def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure, now: str) -> Rollout:
         if not isinstance(outcome, Completion):
             return Rollout(
                 sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
-                generated_at=_now(), failure=outcome,
+                generated_at=now, failure=outcome,
             )  # fmt: skip
-        return Rollout(
-            sample=sample,
-            response_index=draw,
-            turns=[outcome.message],
-            model=outcome.model or self._client.model,
-            sampling=self._given,
-            finish_reason=outcome.finish_reason,
-            usage=outcome.usage,
-            cost=self._cost(outcome),
-            latency_ms=outcome.latency_ms,
-            cached=outcome.cached,
-            generated_at=_now(),
-        )
+        fields = {
+            "sample": sample,
+            "response_index": draw,
+            "turns": [outcome.message],
+            "model": outcome.model or self._client.model,
+            "sampling": self._given,
+            "finish_reason": outcome.finish_reason,
+            "usage": outcome.usage,
+            "cost": self._cost(outcome),
+            "latency_ms": outcome.latency_ms,
+            "cached": outcome.cached,
+            "generated_at": now,
+            "failure": None,
+        }
+        return trusted(Rollout, fields, _ANSWERED)
 
     def _cost(self, completion: Completion) -> float | None:
         if completion.cached:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from reward_kit.config_models import Sampling
 from reward_kit.errors import BadRequestError, ConfigError, ProviderError
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Usage
+from reward_kit.utils.trusted import text_message, trusted
 
 __all__ = [
     "PROTECTED_FIELDS",
@@ -31,6 +32,9 @@ PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", 
 _TOLD_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
 
 _ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content", "reasoning"})
+
+
+_TOLD = {"message", "finish_reason", "usage", "latency_ms", "model"}
 
 
 class Prompt(NamedTuple):
@@ -110,9 +114,11 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
     for choice in choices[:most]:
         message = _message(choice)
         reason = _text_or_none(choice.get("finish_reason"))
-        completions.append(
-            Completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
-        )
+        fields = {
+            "message": message, "finish_reason": reason, "usage": usage, "latency_ms": latency_ms, "cached": False,
+            "model": model,
+        }  # fmt: skip
+        completions.append(trusted(Completion, fields, _TOLD))
         usage = None
     return completions
 
@@ -125,7 +131,7 @@ def _message(choice: Any) -> Message:
         raise ProviderError(f"The endpoint broke off: {_start_of(_as_text(choice.get('error')))}. Try again.")
     content = raw.get("content")
     if isinstance(content, str) and _ONLY_SOMETIMES.isdisjoint(raw):
-        return Message(role="assistant", content=content)
+        return text_message("assistant", content)
     try:
         return _rare_message(raw, content)
     except (ValidationError, TypeError, AttributeError, KeyError) as error:

@@ -68,7 +68,8 @@ class ClusteredMean:
             return
         if not self.clusters:
             self._shift = scores[0]
-        size, total = len(scores), fsum(score - self._shift for score in scores)
+        size = len(scores)
+        total = scores[0] - self._shift if size == 1 else fsum([score - self._shift for score in scores])
         self.clusters += 1
         self.count += size
         self._sums += total

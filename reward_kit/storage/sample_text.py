@@ -22,7 +22,10 @@ __all__ = ["SampleText", "last_text", "set_fields"]
 class SampleText:
     """A sample as its lines tell it: pieces of JSON, for whoever puts a line together."""
 
-    __slots__ = ("_written", "asked", "content", "index_from", "index_to", "last", "sample", "truth", "whole")
+    __slots__ = (
+        "_written", "asked", "between", "content", "index_from", "index_to", "last", "position", "sample", "truth",
+        "whole",
+    )  # fmt: skip
 
     def __init__(self, sample: Sample, content: str) -> None:
         """Of this sample, whose content has this digest. Nothing is written before it is asked for with `of`."""
@@ -43,25 +46,31 @@ class SampleText:
         return self
 
     def _write(self, sample: Sample) -> None:
-        name, truth, columns = dumps(sample.id), dumps(sample.ground_truth, as_plain), dumps(sample.columns, as_plain)
-        messages = dumps([set_fields(message) for message in sample.messages], as_plain)
-        split = dumps(sample.split)
+        told = sample.__dict__  # read in half the time of the model's attributes
+        self.position = told["position"]
+        name, messages = dumps(told["id"]), dumps([set_fields(message) for message in told["messages"]], as_plain)
+        truth, columns = dumps(told["ground_truth"], as_plain), dumps(told["columns"], as_plain)
+        split, tools = told["split"], told["tools"]
         self.index_from = b'{"schema":%d,"id":%b,"response_index":' % (SCHEMA_VERSION, name)
         """The head up to the response index."""
-        self.index_to = b',"position":%d,"content":"%b","status":"' % (sample.position, self.content.encode())
+        self.index_to = b',"position":%d,"content":"%b","status":"' % (self.position, self.content.encode())
         """The head from there to the status."""
-        some = b',"ground_truth":%b' % truth if sample.ground_truth is not None else b""
-        some += b',"split":%b' % split if sample.split is not None else b""
-        tools = b',"tools":%b' % dumps(sample.tools) if sample.tools is not None else b""
-        pieces = (name, messages, some, columns, tools, sample.position)
+        some = b"" if told["ground_truth"] is None else b',"ground_truth":%b' % truth
+        if split is not None:
+            some += b',"split":%b' % dumps(split)
+        offered = b"" if tools is None else b',"tools":%b' % dumps(tools, as_plain)
+        pieces = (name, messages, some, columns, offered, self.position)
         self.whole = b'{"id":%b,"messages":%b%b,"columns":%b%b,"position":%d}' % pieces
         """All of the sample."""
         said = dumps(last_text(sample, "user")), dumps(last_text(sample, "system"))
         self.asked = b'"user_query":%b,"system_prompt":%b,"messages":%b' % (*said, messages[:-1])
         """A result's first columns. The list of messages is left open."""
+        self.between = b"," if told["messages"] else b""
+        """What stands between the turns of the sample and those of an answer."""
         self.truth = truth
         """The ground truth."""
-        self.last = b'"split":%b,"columns":%b}\n' % (split, columns) if sample.columns else b'"split":%b}\n' % split
+        more = b',"columns":%b' % columns if told["columns"] else b""
+        self.last = b'"split":%b%b}\n' % (dumps(split), more)
         """A result's last columns, and the end of its line."""
 
 

@@ -46,24 +46,25 @@ def rollout_line(rollout: Rollout, text: SampleText) -> Line:
 
 
 def _rollout_line(rollout: Rollout, text: SampleText) -> Line:
+    told = rollout.__dict__  # read in half the time of the model's attributes
+    usage, failure, index = told["usage"], told["failure"], told["response_index"]
     fields: dict[str, Any] = {
-        "turns": [set_fields(turn) for turn in rollout.turns],
-        "model": rollout.model,
-        "sampling": rollout.sampling,
-        "finish_reason": rollout.finish_reason,
-        "usage": None if rollout.usage is None else set_fields(rollout.usage),
-        "latency_ms": rollout.latency_ms,
-        "cached": rollout.cached,
-        "generated_at": rollout.generated_at,
+        "turns": [set_fields(turn) for turn in told["turns"]],
+        "model": told["model"],
+        "sampling": told["sampling"],
+        "finish_reason": told["finish_reason"],
+        "usage": None if usage is None else set_fields(usage),
+        "latency_ms": told["latency_ms"],
+        "cached": told["cached"],
+        "generated_at": told["generated_at"],
     }
-    if rollout.failure is not None:
-        fields["failure"] = rollout.failure
+    if failure is not None:
+        fields["failure"] = failure
     if None in fields.values():
         fields = {name: held for name, held in fields.items() if held is not None}
-    own = dumps(fields, as_plain)[1:]
-    index, status = rollout.response_index, _status(rollout.failure).encode()
-    pieces = (text.index_from, index, text.index_to, status, _number(rollout.cost), text.whole, own)
-    return text.sample.position, index, _ROLLOUT % pieces
+    own, status = dumps(fields, as_plain)[1:], _status(failure).encode()
+    pieces = (text.index_from, index, text.index_to, status, _number(told["cost"]), text.whole, own)
+    return text.position, index, _ROLLOUT % pieces
 
 
 def _any_rollout(rollout: Rollout) -> bytes:
@@ -104,16 +105,17 @@ def result_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Fa
 
 def _judged_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult) -> Line:
     """The columns of `result_row`, put together from pieces."""
-    index, turns, usage, metrics = rollout.response_index, rollout.turns, rollout.usage, verdict.metrics
+    told, said = rollout.__dict__, verdict.__dict__
+    index, turns, usage, metrics = told["response_index"], told["turns"], told["usage"], said["metrics"]
     answered = dumps([set_fields(turn) for turn in turns], as_plain)[1:-1]
     line = _JUDGED % (
-        text.index_from, index, text.index_to, _number(rollout.cost), text.asked,
-        b"," if turns and text.sample.messages else b"", answered, dumps(_answer(turns)), text.truth,
-        dumps(verdict.score), dumps(verdict.reason), dumps(_metrics(verdict)) if metrics else b"{}",
-        dumps(rollout.model), b"null" if usage is None else dumps(set_fields(usage)), dumps(rollout.finish_reason),
-        dumps(rollout.latency_ms), b"true" if rollout.cached else b"false", text.last,
+        text.index_from, index, text.index_to, _number(told["cost"]), text.asked,
+        text.between if turns else b"", answered, dumps(_answer(turns)), text.truth,
+        dumps(said["score"]), dumps(said["reason"]), dumps(_metrics(verdict)) if metrics else b"{}",
+        dumps(told["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(told["finish_reason"]),
+        dumps(told["latency_ms"]), b"true" if told["cached"] else b"false", text.last,
     )  # fmt: skip
-    return text.sample.position, index, line
+    return text.position, index, line
 
 
 def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, row: dict[str, Any]) -> Entry:

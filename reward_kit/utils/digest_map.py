@@ -63,8 +63,11 @@ class DigestMap:
     def put_first(self, key: int, value: int) -> int:
         """Let `key` map to `value` unless it maps to something already; returns that, or -1."""
         _require_storable(value)
-        slot = self._slot(key)
+        slot = key & self._mask
         stored = self._values[slot]
+        if stored and self._keys[slot] != key:
+            slot = self._slot(key)
+            stored = self._values[slot]
         if not stored:
             self._fill(slot, key, value)
         return stored - 1
