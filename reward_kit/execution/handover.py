@@ -35,7 +35,7 @@ class Handover:
 
     def __init__(self, capacity: int) -> None:
         """Ask makers to wait while `capacity` items are on their way, until half of them are taken."""
-        self._capacity = capacity
+        self._capacity, self._half = capacity, capacity // 2
         self._items: deque[Item] = deque()
         self._takers: deque[asyncio.Future[None]] = deque()
         self._woken = 0
@@ -58,14 +58,21 @@ class Handover:
 
     async def take(self) -> Item | None:
         """The next item; None when nothing more will come."""
-        while not self._items:
+        while (item := self.take_at_once()) is None:
             if self._ended:
                 return None
             await self._wait()
-        item = self._items.popleft()
-        if len(self._items) <= self._capacity // 2:
+        return item
+
+    def take_at_once(self) -> Item | None:
+        """The next item; None where one would have to wait for it."""
+        items = self._items
+        if not items:
+            return None
+        item = items.popleft()
+        if len(items) == self._half:
             self._room.set()
-        if self._items:
+        if items and self._takers:
             self._wake_one()
         return item
 

@@ -32,10 +32,11 @@ class Settling(Generic[T]):
         """Have it dealt with. Raises what went wrong with earlier things: nobody was there to be told then."""
         if self._failed is not None:
             raise self._failed
-        self._things.append(thing)
-        if len(self._things) < _MOST_UNSETTLED:
+        things = self._things
+        if not things:
             self._end_of_turn.ask()
-        else:  # a turn may be long where nothing has to be waited for
+        things.append(thing)
+        if len(things) >= _MOST_UNSETTLED:  # a turn may be long where nothing has to be waited for
             self.settle()
 
     def settle(self) -> None:

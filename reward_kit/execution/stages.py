@@ -71,7 +71,7 @@ class Feed:
         """
         self._works = works
         self._at_once = at_once
-        self._parts: deque[Work | None] = deque()
+        self._parts: deque[Work] = deque()
         self._ready: deque[Work] = deque()
         self._ahead = 0 if blocking else ahead
         self._reading = EndOfTurn(self._read_ahead)
@@ -88,22 +88,22 @@ class Feed:
     async def take(self) -> Work | None:
         """The next piece of work, or None when there is none left."""
         while self.closed is None or self._backlog:
-            if not self._parts:
-                self._part(await self._read_elsewhere() if self._blocking else self._read_here())
-            work = self._parts.popleft()
+            if self._parts:
+                work: Work | None = self._parts.popleft()
+            else:
+                work = self._first_part(await self._read_elsewhere() if self._blocking else self._read_here())
             if work is None or self.closed is None or (work.rollouts and not work.regrouped):
                 return work
             await asyncio.sleep(0)  # others may have something to do while the rest is looked through
         return None
 
-    def _part(self, work: Work | None) -> None:
-        """Keep it for whoever takes next, in parts where it has more draws than can be asked for at once."""
-        self._parts.append(work)
-        most = self._at_once() if self._at_once is not None else None
-        if work is None or most is None or len(work.draws) <= most:
-            return
-        work.draws, *rest = (work.draws[start : start + most] for start in range(0, len(work.draws), most))
-        self._parts.extend(Work(work.sample, work.content, draws) for draws in rest)
+    def _first_part(self, work: Work | None) -> Work | None:
+        """The work; where it has more draws than can be asked for at once, a part of it, and the rest for the next."""
+        if work is not None and self._at_once is not None and len(work.draws) > 1:
+            most = self._at_once()
+            work.draws, *rest = (work.draws[start : start + most] for start in range(0, len(work.draws), most))
+            self._parts.extend(Work(work.sample, work.content, draws) for draws in rest)
+        return work
 
     def _read_here(self) -> Work | None:
         if self._ahead:
@@ -207,7 +207,7 @@ class Verdicts:
 
     def _deal(self, settled: list[tuple[Rollout, SampleText, Verdict]]) -> None:
         self._journal.append([self._line(rollout, text, verdict) for rollout, text, verdict in settled])
-        for *_, verdict in settled:
+        for _, _, verdict in settled:
             self._counters.count_verdict(verdict)
 
 
@@ -216,7 +216,7 @@ async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed)
 
     What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
     """
-    while (item := await inbox.take()) is not None:
+    while (item := inbox.take_at_once() or await inbox.take()) is not None:
         answered = [rollout for rollout in item.rollouts if rollout.failure is None]
         try:
             said = iter(await scorer.score(answered) if answered else [])

@@ -286,10 +286,12 @@ class CachedClient:
         """Have the inner client answer while whoever wants the same draws waits, and store the completions."""
         self._in_flight.update(dict.fromkeys(keys.values()))
         try:
-            for (draw, key), answer in zip(keys.items(), await asking, strict=True):
+            asked = await asking
+            model = self.model
+            for (draw, key), answer in zip(keys.items(), asked, strict=True):
                 answers[draw] = answer
                 if isinstance(answer, Completion):
-                    self.cache.put(key, answer, model=self.model)
+                    self.cache.put(key, answer, model=model)
         finally:
             for draw, key in keys.items():
                 waiting = self._in_flight.pop(key)

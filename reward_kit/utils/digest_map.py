@@ -53,12 +53,8 @@ class DigestMap:
 
     def put(self, key: int, value: int) -> None:
         """Let `key` map to `value`, replacing what it mapped to."""
-        _require_storable(value)
-        slot = self._slot(key)
-        if self._values[slot]:
-            self._values[slot] = value + 1
-        else:
-            self._fill(slot, key, value)
+        if self.put_first(key, value) >= 0:
+            self._values[self._slot(key)] = value + 1
 
     def put_first(self, key: int, value: int) -> int:
         """Let `key` map to `value` unless it maps to something already; returns that, or -1."""
