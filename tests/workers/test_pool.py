@@ -218,7 +218,7 @@ async def test_of_many_calls_that_came_together_half_are_answered_before_the_res
     log = str(tmp_path / "log")
     lines = [str(number) for number in range(63)]
     async with make_pool(size=1, timeout=0.5) as pool:
-        await all_outcomes(pool, [("n", number) for number in range(3000)])  # calls are known to be quick: all go at once
+        await all_outcomes(pool, [("n", number) for number in range(3000)])  # so quick that all go at once
         outcomes = await all_outcomes(pool, [*(("log", log, line, 0.0) for line in lines), ("hang_in_c",)])
     assert outcomes == [*map(Done, lines), TimedOut(0.5)]
     written = Path(log).read_text().split()
