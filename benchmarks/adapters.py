@@ -148,8 +148,8 @@ def _compare(
     times: list[list[float]] = [[] for _ in ways]
     for number, step in enumerate(timed):
         for turn in range(len(ways)):
-            way = (number + turn) % len(ways)
-            times[way].append(_seconds(partial(ways[way], step)))
+            which = (number + turn) % len(ways)
+            times[which].append(_seconds(partial(ways[which], step)))
     for adapter in adapters:
         adapter.close()
     return [Seconds(min(taken), statistics.median(taken)) for taken in times]

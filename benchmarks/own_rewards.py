@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import repeat
 from typing import Any
 
 from reward_kit import Message, reward_function
@@ -37,8 +38,8 @@ def busy(messages: list[Message], steps: int) -> float:
 
 
 def spin(steps: int) -> int:
-    """Keep one core busy."""
-    total = 0
-    for step in range(steps):
-        total += step
-    return total
+    """Keep one core busy, at the same cost in every process: no step allocates, so the heap's state is of no matter."""
+    state = 1
+    for _ in repeat(None, steps):
+        state = (state * 3 + 1) & 63
+    return state

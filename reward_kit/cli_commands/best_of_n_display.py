@@ -12,6 +12,7 @@ from rich.table import Table
 
 from reward_kit.cli_commands.failure_display import failure_lines
 from reward_kit.cli_commands.output import print_json, same_command
+from reward_kit.cli_commands.remarks import remarks
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.experiment import Experiment
@@ -77,6 +78,8 @@ class ExperimentDisplay:
                 self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):
             self._console.print("  Nothing was owed: this experiment was finished before.")
+        for remark in remarks(run.summary):
+            self._console.print(f"  {remark}", soft_wrap=True, markup=False)
         if result.parquet is not None:
             self._console.print(f"  {result.parquet}\n  {run.output_dir}", soft_wrap=True, markup=False)
         if run.reason and run.status == "stopped":

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from reward_kit.cli_commands.failure_display import failure_lines
 from reward_kit.cli_commands.output import print_json
+from reward_kit.cli_commands.remarks import remarks
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.local_engine import Reporter
@@ -69,6 +70,8 @@ class Display:
                 self._console.print(f"  {line}", soft_wrap=True, markup=False)
             if result.status == "finished" and not (result.counters.generated or result.counters.scored):
                 self._console.print("  Nothing was owed: this run was finished before.")
+            for remark in remarks(result.summary):
+                self._console.print(f"  {remark}", soft_wrap=True, markup=False)
             self._console.print(_files(result), soft_wrap=True, markup=False)
 
     def show_resume(self, command: str) -> None:

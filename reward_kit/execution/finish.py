@@ -37,6 +37,7 @@ def finish(
         rows = map(orjson.loads, results.in_order())
         figures = vocabulary.figures(rows, config.reward)
         _write_copies(config, results)
+    figures |= _beyond_what_was_asked(figures, counters.asked)
     summary = vocabulary.summary(figures | interim_summary(config, counters), directory)
     directory.write_summary(summary)
     return summary
@@ -75,6 +76,12 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             **({} if counters.judge is None else {"judge": asdict(counters.judge)}),
         },
     }
+
+
+def _beyond_what_was_asked(figures: Mapping[str, Any], asked: int | None) -> dict[str, int]:
+    """How many of the answers in the figures are there from earlier entries, and no longer called for."""
+    held: int = figures["records"] if "records" in figures else figures["rollouts"]
+    return {"not_asked_for": held - asked} if asked is not None and held > asked else {}
 
 
 def _rollout_figures(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:

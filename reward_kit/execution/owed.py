@@ -52,6 +52,8 @@ class Ledger:
     """Owe failures that are not expected to mend, too; a run that is entered notes that in its journals instead."""
     scoring: bool = True
     """False when only rollouts are wanted."""
+    asked: int | None = None
+    """Answers that the samples or rows gone through so far call for; None where there are none but the rollouts."""
     _positions: DigestMap = field(default_factory=DigestMap)
 
     def position_of(self, head: Head) -> int:
@@ -60,7 +62,9 @@ class Ledger:
 
     def from_samples(self, samples: Iterable[Sample], n: int) -> Iterator[Work]:
         """What is owed to each sample that is to be answered n times."""
+        self.asked = 0
         for sample in samples:
+            self.asked += n
             content = content_digest(sample)
             self._refuse_changed(sample, content)
             self._note_position(sample)
@@ -76,8 +80,10 @@ class Ledger:
 
     def from_answers(self, answers: Iterable[Rollout]) -> Iterator[Work]:
         """What is owed to answers that came with the data; rows of a sample that follow each other are a group."""
+        self.asked = 0
         for _, group in groupby(answers, key=lambda rollout: rollout.sample.id):
             rollouts = list(group)
+            self.asked += len(rollouts)
             sample = rollouts[0].sample
             content = content_digest(sample)
             self._refuse_changed(sample, content)

@@ -145,6 +145,7 @@ class EvaluationPipeline:
                 judging.keep()
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = source.skipped()
+            counters.asked = ledger.asked if end.status == "finished" else None
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
             if end.status == "interrupted":

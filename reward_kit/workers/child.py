@@ -28,6 +28,7 @@ from contextlib import suppress
 
 # Rewards that judge code are fond of disabling functions of `os`, so those that are needed here are taken now.
 from os import _exit, close, getppid, read, register_at_fork, write
+from select import POLLIN, poll
 from time import monotonic_ns
 from types import ModuleType
 from typing import Any
@@ -48,7 +49,8 @@ _LONG_CALL_NS = 4_000_000
 _FLUSH_NS = 40_000_000
 """Other answers wait this long for company: a pool that is woken for each of them takes a core from a worker."""
 _MANY_CALLS = 32
-"""Of so many calls that came together, half the answers are sent early: the pool sends more calls meanwhile."""
+"""Of so many calls that came together, and are all there is, half the answers are sent early: the pool sends more calls
+meanwhile."""
 _READ_BYTES = 1 << 20
 _HIGH_DESCRIPTOR = 200
 _MAX_MESSAGE = 4_000
@@ -114,6 +116,8 @@ class _Service:
     def __init__(self, channel: int, page: memoryview[int]) -> None:
         self._channel = channel
         self._page = page
+        self._waiting = poll()
+        self._waiting.register(channel, POLLIN)
         self._spent = False
         self._is_fork = False
         register_at_fork(after_in_child=self._leave)
@@ -135,6 +139,7 @@ class _Service:
 
     def receive(self) -> list[bytes]:
         """The blobs of the next frame; none when the pool has hung up."""
+        self._page[RUNNING] = 0
         header = self._read(HEADER.size)
         if not header:
             return []
@@ -154,12 +159,15 @@ class _Service:
     def serve(self, function: Callable[..., Any]) -> None:
         """Run calls until the pool hangs up, or until the memory that is left cannot be relied on."""
         serial = 0
+        answers: list[bytes] = []
+        since = began = now = monotonic_ns()
         while not self._spent and (calls := self.receive()):
-            answers: list[bytes] = []
-            since = began = now = monotonic_ns()
-            half = len(calls) // 2 if len(calls) >= _MANY_CALLS else 0
+            if not answers:
+                since = began = now = monotonic_ns()
+            half = len(calls) // 2 if len(calls) >= _MANY_CALLS else -1
             for done, call in enumerate(calls):
-                if now - since > _FLUSH_NS or now - began > _LONG_CALL_NS or (done == half and answers):
+                long = now - since > _FLUSH_NS or now - began > _LONG_CALL_NS
+                if answers and (long or (done == half and self._has_no_more())):
                     self._flush(answers, now - since)
                     answers, since = [], monotonic_ns()
                     now = since
@@ -169,7 +177,15 @@ class _Service:
                 now = monotonic_ns()
                 if self._spent:
                     break
+            if self._has_no_more():
+                self._flush(answers, now - since)
+                answers = []
+        if answers:
             self._flush(answers, now - since)
+
+    def _has_no_more(self) -> bool:
+        """Whether the pool has sent nothing beyond what was received, so that it is time to tell what is done."""
+        return not self._waiting.poll(0)
 
     def _flush(self, answers: Sequence[bytes], worked_ns: int) -> None:
         self._page[RUNNING] = 0  # the deadline of a call does not cover waiting for a busy pool

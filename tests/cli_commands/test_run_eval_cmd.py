@@ -33,6 +33,13 @@ def test_a_run_says_what_came_out_and_where_it_is(tmp_path: Path, call: Call) ->
     assert len(results(tmp_path)) == 8
 
 
+def test_figures_of_more_than_was_asked_for_say_so(tmp_path: Path, call: Call) -> None:
+    file = write_config(tmp_path, config(tmp_path, generation__n=2))
+    assert "no longer call for" not in call("run", file).err
+    for _ in range(2):  # also where nothing is read again
+        assert "4 answers are in these figures that the dataset" in call("run", file, "generation.n=1").err
+
+
 def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, call: Call) -> None:
     file = write_config(tmp_path, config(tmp_path))
     said = call("run", file, "--json", "--quiet")

@@ -107,6 +107,25 @@ def test_a_smaller_n_or_limit_owes_nothing_and_keeps_everything(tmp_path: Path) 
     result = run(told | {"generation": told["generation"] | {"n": 1}, "evaluation_params": {"limit_samples": 1}})
     assert result.counters.generated == 0
     assert results(tmp_path) == before
+    assert result.summary["not_asked_for"] == 11, "and it is said that the figures are of more than was asked for"
+    assert run(told).summary.get("not_asked_for") is None
+
+
+@pytest.mark.parametrize("phase", ["inference", "both"])
+def test_rows_that_were_taken_out_are_told_of(tmp_path: Path, phase: Any) -> None:
+    told = config(tmp_path, rows=questions(4), generation__n=2)
+    assert "not_asked_for" not in run(told, phase=phase).summary
+    write_rows(tmp_path / "dataset.jsonl", questions(4)[1:])
+    assert run(told, phase=phase).summary["not_asked_for"] == 2
+
+
+def test_answers_that_were_taken_out_of_the_data_are_told_of(tmp_path: Path) -> None:
+    rows = [row | {"assistant_response": "It is 4."} for row in questions(3)]
+    told = config(tmp_path, rows=rows, generation__enabled=False)
+    assert "not_asked_for" not in run(told).summary
+    write_rows(tmp_path / "dataset.jsonl", rows[:1])
+    assert run(told).summary["not_asked_for"] == 2
+    assert "not_asked_for" not in run(told, phase="execution").summary, "where there is no dataset, all is asked for"
 
 
 def test_rows_that_moved_keep_their_answers_and_come_out_where_they_stand_now(tmp_path: Path) -> None:

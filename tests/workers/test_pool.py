@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import random
 import subprocess
 import sys
@@ -36,6 +37,12 @@ async def test_outcomes_belong_to_their_calls() -> None:
     async with make_pool() as pool:
         outcomes = await all_outcomes(pool, [("n", number) for number in range(3000)])
     assert outcomes == [Done(("n", number)) for number in range(3000)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process give way")
+async def test_a_worker_that_is_woken_does_not_interrupt_the_pool() -> None:
+    async with WorkerPool(lambda: os.sched_getscheduler, size=1, timeout=20) as pool:
+        assert await pool.call(0) == Done(os.SCHED_BATCH)
 
 
 async def test_keyword_arguments_arrive() -> None:
@@ -205,6 +212,17 @@ async def test_finished_calls_are_not_run_again_when_a_later_one_is_killed(tmp_p
     async with make_pool(timeout=0.5) as pool:
         await all_outcomes(pool, [*calls[:20], ("hang_in_c",), *calls[20:40], ("exit", 1), *calls[40:]])
     assert sorted(Path(log).read_text().split(), key=int) == lines
+
+
+async def test_of_many_calls_that_came_together_half_are_answered_before_the_rest_is_done(tmp_path: Path) -> None:
+    log = str(tmp_path / "log")
+    lines = [str(number) for number in range(63)]
+    async with make_pool(size=1, timeout=0.5) as pool:
+        await all_outcomes(pool, [("n", number) for number in range(3000)])  # so quick that all go at once
+        outcomes = await all_outcomes(pool, [*(("log", log, line, 0.0) for line in lines), ("hang_in_c",)])
+    assert outcomes == [*map(Done, lines), TimedOut(0.5)]
+    written = Path(log).read_text().split()
+    assert [written.count(line) for line in lines[:32]] == [1] * 32, "what was answered is not run again"
 
 
 async def test_calls_queued_behind_a_long_one_are_done_by_another_worker(tmp_path: Path) -> None:
