@@ -376,7 +376,7 @@ def _from_number(value: SupportsFloat, name: str) -> EvaluateResult:
         raise _refused(name, "pointwise", f"a {type(value).__name__} that is no single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, "pointwise", _not_finite(score))
-    fields = {
+    fields: dict[str, Any] = {
         "score": score, "is_score_valid": True, "reason": None, "metrics": {}, "step_outputs": None, "error": None,
     }  # fmt: skip
     return trusted(EvaluateResult, fields, {"score"})

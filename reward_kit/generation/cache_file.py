@@ -17,7 +17,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
 
 import orjson
 
@@ -38,7 +37,6 @@ __all__ = [
 CACHE_SCHEMA = 1
 """The version of an entry and of what its key is made of; each has its own directory, so others are never read."""
 
-_COMPLETION: Final = Completion.__pydantic_validator__
 _KEY_LENGTH = 64
 _BEFORE_KEY = b'{"key":"'
 _KEY = slice(len(_BEFORE_KEY), len(_BEFORE_KEY) + _KEY_LENGTH)
@@ -72,7 +70,7 @@ def decode_entry(line: bytes, key: str) -> Completion | None:
     try:
         completion = orjson.loads(line)["completion"]
         completion["cached"] = True
-        return _COMPLETION.validate_python(completion)
+        return Completion.model_validate(completion)
     except (ValueError, KeyError, TypeError):
         return None
 
