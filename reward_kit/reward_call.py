@@ -268,7 +268,12 @@ class RewardCall:
 
     async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
-        return verdict_or_raise(await self.call_async(payload, resources), self._quoted)
+        arguments = self.arguments_for(payload, resources)
+        with self._foreign:
+            result = self.function(**arguments)
+            if self.is_async:
+                result = await result
+        return verdict_or_raise(result, self._quoted)
 
     def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
         """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""

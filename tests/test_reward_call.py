@@ -161,6 +161,35 @@ def test_a_result_that_is_no_verdict_is_an_error_and_never_a_zero() -> None:
     assert verdict_or_raise(good) is good
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        Message(role="assistant", content="4"),
+        Message(role="assistant", content=[{"type": "text", "text": "4"}]),
+        Message(role="assistant", tool_calls=[{"function": {"name": "f"}}]),  # type: ignore[list-item]
+    ],
+)
+def test_a_reward_called_here_may_change_whatever_it_is_handed(said: Message) -> None:
+    sample = SAMPLE.model_copy(update={"ground_truth": ["4"], "columns": {"level": {"is": ["easy"]}}})
+    rollout = ROLLOUT.model_copy(update={"sample": sample, "turns": [said]})
+    before = rollout.model_copy(deep=True)
+    call = RewardCall(seen)
+    own, crossing = call.own_payload_of(rollout), call.payload_of(rollout)
+    given: Any = own["messages"]
+    assert [message.model_dump(exclude_unset=True) for message in given] == crossing["messages"]
+    for message in given:
+        if isinstance(message.content, list):
+            message.content[0]["text"] = "mine"
+        if message.tool_calls:
+            message.tool_calls[0].function.name = "mine"
+        message.role, message.name = "mine", "mine"
+    given.clear()
+    own["ground_truth"].append("mine")
+    own["columns"]["level"]["is"].append("mine")
+    assert rollout == before
+    assert [turn.model_fields_set for turn in rollout.turns] == [turn.model_fields_set for turn in before.turns]
+
+
 def test_a_batch_reward_sees_all_rollouts_of_the_sample() -> None:
     call = RewardCall(ranked)
     payload = call.group_payload_of([ROLLOUT, OTHER])

@@ -160,14 +160,16 @@ class _OnTheLoop:
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(reward.timeout)
         self._judging: dict[asyncio.Task[Any], Rollout] = {}
-        self._score = self._score_group if reward.judges_groups else self._score_one
+        self._groups = reward.judges_groups
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         task = self._current_task()
         self._deadlines.begin(task)
         self._judging[task] = rollouts[0]
         try:
-            return await self._score(rollouts)
+            if self._groups:
+                return await self._score_group(rollouts)
+            return [await self._call.judge_async(self._call.own_payload_of(rollouts[0]), self._resources)]
         except ItemError as error:
             return [Failure.of(error, "score")] * len(rollouts)
         except asyncio.CancelledError:
@@ -201,10 +203,6 @@ class _OnTheLoop:
         if task.cancelling():
             raise asyncio.CancelledError
         return RewardError(f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises.")
-
-    async def _score_one(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        (rollout,) = rollouts
-        return [await self._call.judge_async(self._call.own_payload_of(rollout), self._resources)]
 
     async def _score_group(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         results = await self._call.judge_group_async(own(self._call.group_payload_of(rollouts)), self._resources)

@@ -217,14 +217,15 @@ async def score(inbox: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed)
     What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
     """
     while (item := inbox.take_at_once() or await inbox.take()) is not None:
-        answered = [rollout for rollout in item.rollouts if rollout.failure is None]
+        rollouts, text = item
+        answered = [rollout for rollout in rollouts if rollout.failure is None]
         try:
-            said = iter(await scorer.score(answered) if answered else [])
+            said = iter(await scorer.score(answered) if answered else ())
         except BudgetExhaustedError as refusal:
             feed.close(str(refusal))
             continue
-        for rollout in item.rollouts:
-            verdicts.put(rollout, item.text, rollout.failure or next(said))
+        for rollout in rollouts:
+            verdicts.put(rollout, text, rollout.failure or next(said))
 
 
 async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop, *, grace: float) -> None:

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -125,6 +126,23 @@ def test_a_full_disk_loses_neither_the_run_nor_the_cache(
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files through /proc")
+@pytest.mark.parametrize("seed", range(4))
+def test_entries_of_any_size_are_found_in_any_order_while_more_are_written(cache: ResponseCache, seed: int) -> None:
+    dice = random.Random(seed)
+    texts: dict[int, str] = {}
+    with ResponseCache(cache.cache_dir) as reader:
+        for number in range(120):
+            texts[number] = chr(97 + number % 26) * dice.choice([1, 300, 5_000, 70_000])
+            cache.put(key(number), answer(texts[number]))
+            if number % 12 == 11:
+                time.sleep(0.02)  # after which others see what was written
+                entries = list(texts) if dice.random() < 0.5 else dice.choices(list(texts), k=len(texts))
+                for opened in (cache, reader):
+                    assert [text_of(opened.get(key(entry))) for entry in entries] == [texts[each] for each in entries]
+            if number == 60:
+                prune(cache.cache_dir)  # moves everything
+
+
 def test_closing_closes_the_file(cache: ResponseCache) -> None:
     for number in range(100):
         cache.put(key(number), answer("1"))
@@ -137,6 +155,7 @@ def test_closing_closes_the_file(cache: ResponseCache) -> None:
 
 WRITER = """
 import sys
+import time
 from reward_kit.generation.cache import ResponseCache, draw_key
 from reward_kit.models import Completion, Message
 
