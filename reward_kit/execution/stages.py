@@ -99,8 +99,8 @@ class Feed:
 
     def _first_part(self, work: Work | None) -> Work | None:
         """The work; where it has more draws than can be asked for at once, a part of it, and the rest for the next."""
-        if work is not None and self._at_once is not None and len(work.draws) > 1:
-            most = self._at_once()
+        most = self._at_once() if self._at_once is not None else None
+        if work is not None and most is not None and len(work.draws) > most:
             work.draws, *rest = (work.draws[start : start + most] for start in range(0, len(work.draws), most))
             self._parts.extend(Work(work.sample, work.content, draws) for draws in rest)
         return work

@@ -80,10 +80,10 @@ class SingleTurn:
 
 
 def _now() -> str:
-    return _stamp(time.time_ns() // 1_000_000)
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_second(seconds)}.{milliseconds:03d}+00:00"
 
 
-@lru_cache(maxsize=1)  # many answers come within a millisecond
-def _stamp(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000).isoformat(timespec="milliseconds")
+@lru_cache(maxsize=1)  # many answers come within a second
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()

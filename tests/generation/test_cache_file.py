@@ -130,6 +130,7 @@ def test_a_full_disk_loses_neither_the_run_nor_the_cache(
 def test_entries_of_any_size_are_found_in_any_order_while_more_are_written(cache: ResponseCache, seed: int) -> None:
     dice = random.Random(seed)
     texts: dict[int, str] = {}
+    cache.put(key(0), answer("superseded, so that pruning moves all others"))
     with ResponseCache(cache.cache_dir) as reader:
         for number in range(120):
             texts[number] = chr(97 + number % 26) * dice.choice([1, 300, 5_000, 70_000])
