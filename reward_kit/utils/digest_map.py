@@ -53,17 +53,18 @@ class DigestMap:
 
     def put(self, key: int, value: int) -> None:
         """Let `key` map to `value`, replacing what it mapped to."""
-        if self.put_first(key, value) >= 0:
-            self._values[self._slot(key)] = value + 1
+        _require_storable(value)
+        slot = self._slot(key)
+        if self._values[slot]:
+            self._values[slot] = value + 1
+        else:
+            self._fill(slot, key, value)
 
     def put_first(self, key: int, value: int) -> int:
         """Let `key` map to `value` unless it maps to something already; returns that, or -1."""
         _require_storable(value)
-        slot = key & self._mask
+        slot = self._slot(key)
         stored = self._values[slot]
-        if stored and self._keys[slot] != key:
-            slot = self._slot(key)
-            stored = self._values[slot]
         if not stored:
             self._fill(slot, key, value)
         return stored - 1
