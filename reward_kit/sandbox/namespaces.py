@@ -295,8 +295,9 @@ class NamespacesBackend:
             self._supervisions.clear()
             machine, self._machine = self._machine, None
         self._sweep()
-        while self._tasks:
-            await asyncio.gather(*self._tasks)
+        while tasks := list(self._tasks):
+            await asyncio.gather(*tasks)
+            self._tasks.difference_update(tasks)  # from Python 3.12 on, gather has no turn for their callbacks
         self._roots.clear()
         if machine is not None:
             await asyncio.to_thread(machine.leave)
