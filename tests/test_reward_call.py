@@ -166,7 +166,7 @@ def test_a_result_that_is_no_verdict_is_an_error_and_never_a_zero() -> None:
     [
         Message(role="assistant", content="4"),
         Message(role="assistant", content=[{"type": "text", "text": "4"}]),
-        Message(role="assistant", tool_calls=[{"function": {"name": "f"}}]),  # type: ignore[list-item]
+        Message(role="assistant", tool_calls=[{"function": {"name": "f"}}]),
     ],
 )
 def test_a_reward_called_here_may_change_whatever_it_is_handed(said: Message) -> None:
