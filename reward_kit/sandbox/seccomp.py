@@ -107,13 +107,14 @@ _TERMINAL_IOCTLS: Final = (0x5412, 0x541C)
 _PERSONALITIES: Final = (0x0, 0x8, 0x2_0000, 0x2_0008, 0xFFFF_FFFF)
 """Linux, 32-bit addresses, and asking which one is set."""
 
-_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW: Final = 0x7FFF_0000
 _ERRNO: Final = 0x0005_0000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _MACHINES: Final = {"x86_64": (0, 0xC000_003E), "aarch64": (1, 0xC000_00B7)}
 
 _Code = list[tuple[int, int, int, int]]
+_Cases = list[tuple[int, _Code]]
 
 
 def _argument(index: int) -> tuple[int, int, int, int]:
@@ -122,11 +123,6 @@ def _argument(index: int) -> tuple[int, int, int, int]:
 
 def _refuse(code: int) -> tuple[int, int, int, int]:
     return (_RETURN, 0, 0, _ERRNO | code)
-
-
-def _only_for(number: int, body: _Code) -> _Code:
-    """`body` for one system call; the others pass it by. `body` ends in a return on every path."""
-    return [(_JUMP_EQUAL, 0, len(body), number), *body]
 
 
 def _one_of(values: tuple[int, ...], argument: int) -> _Code:
@@ -141,22 +137,38 @@ def _none_of(values: tuple[int, ...], argument: int) -> _Code:
     return [_argument(argument), *tests, (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)]
 
 
+def _decide(cases: _Cases) -> _Code:
+    """Find the case by halves: the kernel tries every system call there is when it takes a filter on."""
+    if len(cases) == 1:
+        return cases[0][1]
+    middle = len(cases) // 2
+    below, above = _decide(cases[:middle]), _decide(cases[middle:])
+    return [(_JUMP_AT_LEAST, len(below), 0, cases[middle][0]), *below, *above]
+
+
+def _cases(column: int) -> _Cases:
+    """What to do from a system call's number on, until the next case. Each ends in a return on every path."""
+    allow, absent, refused = [(_RETURN, 0, 0, _ALLOW)], [_refuse(errno.ENOSYS)], [_refuse(errno.EPERM)]
+    codes = {pair[column]: refused for pair in _REFUSED.values() if pair[column] != _ABSENT}
+    codes[_CLONE3] = absent
+    codes[_CLONE[column]] = [_argument(0), (_JUMP_ANY, 0, 1, _NEW_NAMESPACES), *refused, *allow]
+    codes[_SOCKET[column]] = _one_of(_FAMILIES, 0)
+    codes[_IOCTL[column]] = _none_of(_TERMINAL_IOCTLS, 1)
+    codes[_PERSONALITY[column]] = _one_of(_PERSONALITIES, 0)
+    cases = [(0, allow)]
+    for number in range(_NEWEST + 1):
+        code = codes.get(number, allow)
+        if code != cases[-1][1]:
+            cases.append((number, code))
+    return [*cases, (_NEWEST + 1, absent)]
+
+
 def compile_filter(machine: str | None = None) -> bytes | None:
     """The filter for a machine (this one when left out), ready for the kernel; None for one it is not written for."""
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
     column, architecture = known
-    allow = (_RETURN, 0, 0, _ALLOW)
     code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, architecture), _refuse(errno.ENOSYS)]
-    code += [(_LOAD, 0, 0, _NUMBER), (_JUMP_GREATER, 0, 1, _NEWEST), _refuse(errno.ENOSYS)]
-    code += _only_for(_CLONE3, [_refuse(errno.ENOSYS)])
-    namespaces = [_argument(0), (_JUMP_ANY, 0, 1, _NEW_NAMESPACES), _refuse(errno.EPERM), allow]
-    code += _only_for(_CLONE[column], namespaces)
-    code += _only_for(_SOCKET[column], _one_of(_FAMILIES, 0))
-    code += _only_for(_IOCTL[column], _none_of(_TERMINAL_IOCTLS, 1))
-    code += _only_for(_PERSONALITY[column], _one_of(_PERSONALITIES, 0))
-    numbers = sorted(pair[column] for pair in _REFUSED.values() if pair[column] != _ABSENT)
-    code += [(_JUMP_EQUAL, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
-    code += [allow, _refuse(errno.EPERM)]
+    code += [(_LOAD, 0, 0, _NUMBER), *_decide(_cases(column))]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
