@@ -28,7 +28,7 @@ def start_program(module: str, theirs: socket.socket, settings: str) -> subproce
         [sys.executable, "-I", "-S", "-c", code, str(_ROOT), str(descriptor), settings],
         stdin=subprocess.DEVNULL,
         pass_fds=(descriptor,),
-        env={"PATH": os.defpath},
+        env={"PATH": os.defpath, "LD_BIND_NOW": "1"},  # else every fork of it would look the same functions up
         start_new_session=True,
     )
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import Any, Final
 
 __all__ = [
     "CLONE_NEWCGROUP",
@@ -85,10 +86,26 @@ _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _SECCOMP_MODE_FILTER: Final = 2
-_CAPABILITY_VERSION_3: Final = 0x2008_0522
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+_text, _word = ctypes.c_char_p, ctypes.c_ulong
+
+
+def _function(name: str, *kinds: Any) -> Any:
+    """A function of the C library. All are looked up at once: else every fork would look up its own."""
+    function = _libc[name]
+    function.argtypes = kinds
+    return function
+
+
+_mount = _function("mount", _text, _text, _text, _word, _text)
+_umount = _function("umount2", _text, ctypes.c_int)
+_unshare = _function("unshare", ctypes.c_int)
+_setns = _function("setns", ctypes.c_int, ctypes.c_int)
+_prctl = _function("prctl", ctypes.c_int, _word, _word, _word, _word)
+_capset = _function("capset", _text, _text)
+_CAPABILITY_HEADER: Final = struct.pack("=Ii", 0x2008_0522, 0)
+"""Version 3, this process."""
 
 
 def _check(result: int, what: str) -> None:
@@ -99,59 +116,53 @@ def _check(result: int, what: str) -> None:
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
     """mount(2)."""
-    arguments = [text.encode() for text in (source, target, kind)]
-    _check(_libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()), f"mount {kind} on {target}")
+    done = _mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
+    _check(done, f"mount {kind} on {target}")
 
 
 def umount(target: str) -> None:
     """Unmount now for everyone who comes, and for those inside when they leave."""
-    _check(_libc.umount2(target.encode(), _MNT_DETACH), f"umount {target}")
+    _check(_umount(target.encode(), _MNT_DETACH), f"umount {target}")
 
 
 def unshare(flags: int) -> None:
     """unshare(2)."""
-    _check(_libc.unshare(flags), "unshare")
+    _check(_unshare(flags), "unshare")
 
 
 def setns(descriptor: int, flags: int) -> None:
     """setns(2), with a pidfd or a namespace's file."""
-    _check(_libc.setns(descriptor, flags), "setns")
-
-
-def _prctl(option: int, argument: int, second: int = 0) -> int:
-    return int(_libc.prctl(option, argument, second, 0, 0))
+    _check(_setns(descriptor, flags), "setns")
 
 
 def become_subreaper() -> None:
     """Adopt orphaned descendants, so that every one can be waited for."""
-    _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "prctl(PR_SET_CHILD_SUBREAPER)")
+    _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def die_with_parent(signal_number: int) -> None:
     """Have the kernel send this signal when the parent dies."""
-    _check(_prctl(_PR_SET_PDEATHSIG, signal_number), "prctl(PR_SET_PDEATHSIG)")
+    _check(_prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
 
 
 def no_new_privileges() -> None:
     """Neither set-uid files nor file capabilities give anything from here on."""
-    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "prctl(PR_SET_NO_NEW_PRIVS)")
+    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
 
 
 def bound_capabilities(kept: frozenset[int]) -> None:
     """Let nothing that is executed from here on have other capabilities than these."""
-    drop, prctl = _PR_CAPBSET_DROP, _libc.prctl
     for number in range(64):
-        if number not in kept and prctl(drop, number, 0, 0, 0) != 0:
+        if number not in kept and _prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
             break  # beyond the last one that this kernel knows
 
 
 def keep_capabilities(kept: frozenset[int]) -> None:
     """Keep only these capabilities."""
     mask = sum(1 << number for number in kept)
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     low, high = mask & 0xFFFF_FFFF, mask >> 32
-    sets = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)  # effective, permitted, inheritable; twice 32 bits
-    _check(_libc.capset(header, sets), "capset")
+    sets = struct.pack("=6I", low, low, 0, high, high, 0)  # effective, permitted, inheritable; twice 32 bits
+    _check(_capset(_CAPABILITY_HEADER, sets), "capset")
 
 
 class _Program(ctypes.Structure):
@@ -163,4 +174,5 @@ class _Program(ctypes.Structure):
 def load_seccomp(program: bytes) -> None:
     """Put this filter before every system call of this process and its children. It cannot be taken off."""
     value = _Program(len(program) // 8, program)
-    _check(_prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(value)), "prctl(PR_SET_SECCOMP)")
+    done = _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(value), 0, 0)
+    _check(done, "prctl(PR_SET_SECCOMP)")
