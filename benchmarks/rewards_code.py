@@ -8,7 +8,6 @@ and many. Rates by the clock are of this machine as it is.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import resource
@@ -20,6 +19,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from benchmarks.orphans import await_orphans, children
 from benchmarks.report import Report, Row
 from reward_kit.models import Message
 from reward_kit.rewards._support.code.host import close_host
@@ -131,9 +131,10 @@ def judge(programs: int, code: str, tests: str, function: str | None = None) -> 
 def bubblewrap(programs: int) -> None:
     """The same function tests as a script, each program in a bubblewrap of its own."""
     checks = "".join(f"assert solve({[*range(n)]}) == {expected(n)}\n" for n in range(5))
+    others = children()
     for _ in range(programs):
         subprocess.run([*_bubblewrap_command(), CODE + checks], check=True, capture_output=True)
-        _await_orphans()
+        await_orphans(others)
 
 
 def _bubblewrap_command() -> list[str]:
@@ -145,13 +146,6 @@ def _bubblewrap_command() -> list[str]:
     fresh = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/box", "--chdir", "/box"]
     apart = ["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--uid", "65534", "--gid", "65534"]
     return [program, "--ro-bind", "/usr", "/usr", *system, *shown, *fresh, *apart, sys.executable, "-I", "-c"]
-
-
-def _await_orphans() -> None:
-    """Wait for what bubblewrap leaves behind as it exits: its time counts only then."""
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
 
 
 def cpu_seconds() -> float:

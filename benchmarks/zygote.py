@@ -7,14 +7,13 @@ doing few runs and many. Both ways are measured in turns, in the same minutes, w
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import resource
 import statistics
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 
+from benchmarks.orphans import await_orphans, children
 from benchmarks.report import Report, Row
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.syscalls import become_subreaper
@@ -59,17 +58,11 @@ async def by_call(runs: int, *, isolated: bool) -> None:
 async def by_bubblewrap(runs: int) -> None:
     """So many runs, one after the other."""
     command = bubblewrap(sys.executable)
+    others = children()
     for _ in range(runs):
         done = subprocess.run(command, input=b"10", capture_output=True, check=True)
         assert done.stdout == b"285\n", done
-        await_orphans()
-
-
-def await_orphans() -> None:
-    """Wait for what bubblewrap leaves behind as it exits: its time counts only then."""
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
+        await_orphans(others)
 
 
 def cost(way: Callable[[int], Awaitable[None]], runs: int) -> float:
