@@ -50,13 +50,15 @@ async def made(name: str, **options: Any) -> AsyncIterator[ContainerBackend]:
 
 async def ours(name: str) -> list[dict[str, Any]]:
     """Containers with the mark of this process."""
-    return [one for one in await marked(name) if one["Labels"]["reward-kit.sandbox"] == containers_engine._owner()]
+    return await owned(name, containers_engine._owner())
 
 
-async def marked(name: str) -> list[dict[str, Any]]:
+async def owned(name: str, owner: str) -> list[dict[str, Any]]:
+    """Containers with the mark of the process that is called `owner`."""
+
     def listing() -> list[dict[str, Any]]:
         client = containers_engine._connect(url_of(name))
-        found: list[dict[str, Any]] = client.containers(all=True, filters={"label": "reward-kit.sandbox"})
+        found: list[dict[str, Any]] = client.containers(all=True, filters={"label": f"reward-kit.sandbox={owner}"})
         client.close()
         return found
 
@@ -140,12 +142,12 @@ async def test_a_killed_process_leaves_containers_that_end_and_are_swept(name: s
     script = tmp_path / "opens.py"
     script.write_text(
         "import asyncio, sys\n"
-        "from reward_kit.sandbox import containers\n"
+        "from reward_kit.sandbox import containers, containers_engine\n"
         "from reward_kit.sandbox.contract import SandboxSpec\n"
         "async def main():\n"
         f"    backend = containers.{name}()\n"
         "    sandbox = await backend.open(SandboxSpec())\n"
-        "    print('open', flush=True)\n"
+        "    print(containers_engine._owner(), flush=True)\n"
         "    await sandbox.run('sleep 60')\n"
         "asyncio.run(main())\n"
     )
@@ -156,14 +158,15 @@ async def test_a_killed_process_leaves_containers_that_end_and_are_swept(name: s
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert process.stdout is not None
-    assert await process.stdout.readline() == b"open\n"
+    owner = (await process.stdout.readline()).decode().strip()
+    assert len(await owned(name, owner)) == 1
     process.send_signal(signal.SIGKILL)
     await process.wait()
     async with asyncio.timeout(30):
-        while any(one["State"] == "running" for one in await marked(name)):
+        while any(one["State"] == "running" for one in await owned(name, owner)):
             await asyncio.sleep(0.1)
     async with made(name) as backend, await backend.open(SandboxSpec()):
-        assert len(await marked(name)) == 1
+        assert not await owned(name, owner)
 
 
 async def test_a_cancelled_opening_leaves_nothing(name: str) -> None:
