@@ -284,9 +284,13 @@ class WorkerProcess(asyncio.Protocol):
         await self._ends_within(_KILL_SECONDS)
         with contextlib.suppress(TimeoutError):  # the worker's last words; a fork of its may hold the line open
             await asyncio.wait_for(asyncio.gather(self._connecting, self._lost.wait()), _DRAIN_SECONDS)
-        if self._transport is not None:
-            self._transport.abort()
+        self._cut_off()
         return _how_it_ended(self._process.returncode if ended else child.CLOSED_CODE)
+
+    def _cut_off(self) -> None:
+        # Not where the line is closed already: asyncio fails if what was to be sent was sent after the closing.
+        if self._transport is not None and not self._lost.is_set():
+            self._transport.abort()
 
     async def _ends_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
@@ -305,8 +309,7 @@ class WorkerProcess(asyncio.Protocol):
         self._connecting.cancel()
         if self._transport is None:
             self._socket.close()
-        else:
-            self._transport.abort()
+        self._cut_off()
         self._page.release()
         self._page_map.close()
 

@@ -45,6 +45,15 @@ async def test_nothing_is_left_open_or_running(tmp_path: Path) -> None:
     assert children() == processes
 
 
+async def test_a_worker_that_was_sent_more_than_it_has_read_is_dismissed_quietly() -> None:
+    async with make_pool(size=1) as pool:
+        assert await pool.call("n", 1) == Done(("n", 1))
+        (worker,) = pool._workers
+        worker._write([b"x" * 20_000_000])  # as with calls that another worker has done meanwhile
+        worker.hang_up()
+        await worker._lost.wait()
+
+
 @pytest.mark.parametrize(("first", "started"), [(0, 1), (1, 1), (3, 3), (9, 3)])
 async def test_the_first_workers_start_together(first: int, started: int) -> None:
     processes = children()
