@@ -27,13 +27,15 @@ def evaluate_apps_solution(
     max_memory_mb: int = 512,
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
+    python: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of the tests in `ground_truth` that the Python code in the answer passes.
 
     `ground_truth` is `{"inputs": […], "outputs": […]}` or its JSON. With `fn_name`, inputs are lists of arguments (or
     text, one JSON value a line) of that function or method of `Solution`; without, standard input and output.
-    `execution_timeout` is in seconds a test.
+    `execution_timeout` is in seconds per test. `python` is the interpreter that runs the code, by path or name; left
+    out, the one that runs this.
 
     Metrics: `pass_rate`, `execution_metadata`, `raw_results`, `parsability`; `execution_error`, `error`.
     Needs: sandbox.
@@ -56,9 +58,8 @@ def evaluate_apps_solution(
     code, _ = solution_in(reply.text, tests, "python")
     if code is not None and not parses(code):
         return wrong("The code is not valid Python.", {"parsability": check(False, "The code is not valid Python.")})
-    options = Options(
-        execution_timeout, max_memory_mb, False, Comparison(tolerance=tolerance), load_judge(special_judge)
-    )
+    how = Comparison(tolerance=tolerance)
+    options = Options(execution_timeout, max_memory_mb, False, how, load_judge(special_judge), python)
     tested = test_answer(reply.text, tests, options)
     if not isinstance(tested, Tested):
         if tested.is_score_valid:

@@ -2,8 +2,9 @@
 
     answer ─▶ the code in it ─▶ a sandbox ─▶ what it printed or returned ─▶ compared here with what is expected
 
-Python runs in zygotes (one process a program, all its function tests in it), JavaScript in the sandbox. Expected values
-never enter the process that runs the code. Where no sandbox works, there is no verdict; code is never run without one.
+Python runs in zygotes (one process per program, all its function tests in it), JavaScript, C and C++ in the sandbox.
+Expected values never enter the process that runs the code. Where no sandbox works, there is no verdict; code is never
+run without one.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def compare_outputs(actual: str, expected: str) -> float:
 
 
 @reward_function(timeout=600)
-def local_code_execution_reward(
+def local_code_execution_reward(  # noqa: PLR0913 - each is the inherited signature's, or a choice of its own
     messages: list[Message],
     ground_truth: str | None = None,
     language: str = "python",
@@ -112,13 +113,16 @@ def local_code_execution_reward(
     similarity_credit: bool = False,
     whitespace: Whitespace = "tokens",
     tolerance: float = 0.0,
+    *,
+    python: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the program in the answer runs and prints `ground_truth`, else 0.0.
 
     Without a ground truth, 1.0 if it runs and exits with 0. `timeout` is in seconds of processor time. With
     `similarity_credit`, an output that is wrong earns how alike the two texts are, as the inherited reward gave it;
-    that pays for 12 where 13 is right, so it is off unless asked for.
+    that pays for 12 where 13 is right, so it is off unless asked for. `python` is the interpreter that runs Python
+    code, by path or name; left out, the one that runs this.
 
     Metrics: `extracted_code`, `execution_result`, `expected_output`, `output_match`; `error`.
     Needs: sandbox.
@@ -131,7 +135,7 @@ def local_code_execution_reward(
     1.0
     """
     how = Comparison(whitespace, tolerance)
-    options = Options(timeout=timeout, memory_mb=max_memory_mb, comparison=how)
+    options = Options(timeout=timeout, memory_mb=max_memory_mb, comparison=how, python=python)
     return _by_output(messages, ground_truth, language, options, "local", similarity_credit)
 
 
@@ -220,16 +224,18 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     whitespace: Whitespace = "tokens",
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
+    python: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of tests that the code in the answer passes.
 
     `ground_truth`: a list of `{input, expected_output}` or its JSON (see docs/code-rewards.md for all shapes). With
-    `function_to_call`, `input` is one JSON value a line, one line an argument, and `expected_output` the value;
+    `function_to_call`, `input` is one JSON value per line, one line per argument, and `expected_output` the value;
     without, they are standard input and output. Test code (asserts, `check(candidate)`, pytest) is run in a process of
     its own. Text that is none of these is the output expected of the program. Each test may take `timeout` seconds.
     `prompt` is code that the answer continues; `special_judge`, a function of input, expected output and output, or its
-    import path, decides instead of a comparison.
+    import path, decides instead of a comparison. `python` is the interpreter that runs Python code, by path or name;
+    left out, the one that runs this.
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
     Needs: sandbox.
@@ -245,7 +251,8 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
-    options = Options(timeout, max_memory_mb, False, Comparison(whitespace, tolerance), load_judge(special_judge))
+    how = Comparison(whitespace, tolerance)
+    options = Options(timeout, max_memory_mb, False, how, load_judge(special_judge), python)
     try:
         tests = _tests_or_output(ground_truth, function_to_call or entry_point)
     except GroundTruthError as error:

@@ -1,4 +1,4 @@
-"""Judge C++ programs, as contests do: compiled once by g++ in a sandbox, run once a test, compared by their output."""
+"""Judge C++ and C programs, as contests do: compiled once in a sandbox, run once per test, compared by their output."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def ioi_cpp_code_reward(
 ) -> EvaluateResult:
     """The share of tests (`{input, expected_output}`) that the C++ program in the answer passes.
 
-    `timeout` is in milliseconds a test, `memory_limit` in bytes. Without g++ in the sandbox, and where no sandbox
-    works, there is no verdict.
+    `language` may be `"c"`. `timeout` is in milliseconds per test, `memory_limit` in bytes. Without a compiler
+    (`g++`, `gcc` for C) in the sandbox, and where no sandbox works, there is no verdict.
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
     Needs: program `g++`; sandbox.

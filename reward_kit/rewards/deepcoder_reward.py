@@ -30,11 +30,12 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     max_memory_mb: int = 512,
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
+    python: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
 
-    Tests, `prompt` and `special_judge` are as for `fractional_code_reward`.
+    Tests, `prompt`, `special_judge` and `python` are as for `fractional_code_reward`.
 
     Metrics: `extracted_code`, `overall_status`; `error`.
     Needs: sandbox.
@@ -50,7 +51,8 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
-    options = Options(timeout, max_memory_mb, True, Comparison(tolerance=tolerance), load_judge(special_judge))
+    how = Comparison(tolerance=tolerance)
+    options = Options(timeout, max_memory_mb, True, how, load_judge(special_judge), python)
     try:
         tests = read_tests(ground_truth, target_function or entry_point)
     except GroundTruthError as error:

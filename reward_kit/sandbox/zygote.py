@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import site
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -98,12 +99,13 @@ class PythonZygote:
     ) -> None:
         """`size` zygotes (one a core), in the interpreter `python` with the modules `preload` imported.
 
-        Left out, it is this interpreter, with what is installed for it; where it is a virtual environment under /tmp,
-        which sandboxes have for themselves, the one that it was made from.
+        Left out, it is this interpreter, with what is installed for it and for this user. One that is named needs
+        Python 3.11 or newer.
         """
         self._limits = limits
         self._preload = tuple(preload)
-        self._python = python or _own_python()
+        self._python = python or sys.executable
+        self._packages = _own_packages() if python is None else ()
         self._idle: asyncio.LifoQueue[Zygote | None] = asyncio.LifoQueue()
         self._size = size or os.cpu_count() or 1
         for _ in range(self._size):
@@ -277,7 +279,7 @@ class PythonZygote:
         memory = (
             "by a control group" if traits["memory"] else "by watching its processes (no control group can be made)"
         )
-        return Probe(True, f"Python {version}, {who}, memory limited {memory}")
+        return Probe(True, f"Python {version} ({self._python}), {who}, memory limited {memory}")
 
     # ── the pool ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -305,7 +307,7 @@ class PythonZygote:
             raise SandboxError("these zygotes are closed. Make a new PythonZygote.", retryable=False)
         if sys.platform != "linux":
             raise SandboxError(f"zygotes need Linux, and this is {sys.platform!r}. Use docker.", retryable=False)
-        zygote = await Zygote.start(self._python, self._preload)
+        zygote = await Zygote.start(self._python, self._preload, self._packages)
         self._alive.add(zygote)
         return zygote
 
@@ -326,10 +328,10 @@ class PythonZygote:
         return {"do": do, "files": list(files), "timeout": seconds, "limits": asdict(chosen)}, seconds
 
 
-def _own_python() -> str:
-    """This interpreter; the one its virtual environment is made from, where that is in a place sandboxes do not see."""
-    hidden = any(PurePosixPath(sys.prefix).is_relative_to(place) for place in HIDDEN)
-    return sys._base_executable if hidden else sys.executable  # type: ignore[attr-defined]
+def _own_packages() -> tuple[str, ...]:
+    """What is installed for this user alone, which an isolated interpreter does not look at by itself."""
+    own = site.getusersitepackages() if site.ENABLE_USER_SITE else None
+    return (own,) if own in sys.path and not any(PurePosixPath(own).is_relative_to(place) for place in HIDDEN) else ()
 
 
 def _check_names(files: Mapping[str, bytes]) -> None:

@@ -49,7 +49,7 @@ def settle(settings: Mapping[str, Any], uid: int, privileged: bool) -> Slot:
     syscalls.unshare(spaces)
     kernel.set_hostname("sandbox")
     kernel.raise_loopback()
-    root.enter(settings["staging"], uid)
+    root.enter(settings["staging"], uid, settings["packages"])
     kernel.protect_memory(True)
     _preload(settings["preload"])
     return Slot(uid, privileged, group, seccomp, own)

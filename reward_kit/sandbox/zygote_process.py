@@ -50,8 +50,11 @@ class Zygote:
         """What the zygote said of itself when it was ready."""
 
     @classmethod
-    async def start(cls, python: str, preload: Sequence[str]) -> Zygote:
-        """Start one in the interpreter `python`, with modules imported. `SandboxError` where it cannot be."""
+    async def start(cls, python: str, preload: Sequence[str], packages: Sequence[str] = ()) -> Zygote:
+        """Start one in the interpreter `python`, with modules imported. `SandboxError` where it cannot be.
+
+        `packages` are directories of packages that the interpreter has beside its own.
+        """
         group = await asyncio.to_thread(make_group, f"reward-kit-zygote-{os.getpid()}-{next(_numbers)}")
         ours, theirs = socket.socketpair()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the zygote
@@ -69,16 +72,21 @@ class Zygote:
         try:
             zygote._descriptor = ours.fileno()
             zygote._reader, zygote._writer = await asyncio.open_unix_connection(sock=ours)
-            await zygote._settle(preload)
+            await zygote._settle(preload, packages)
         except BaseException:
             await zygote.close()
             raise
         return zygote
 
-    async def _settle(self, preload: Sequence[str]) -> None:
+    async def _settle(self, preload: Sequence[str], packages: Sequence[str]) -> None:
         """Tell it where to live, and wait until it does."""
         staging = await asyncio.to_thread(tempfile.mkdtemp, prefix="reward-kit-zygote-")
-        settings = {"staging": staging, "group": self._group, "preload": list(preload)}
+        settings = {
+            "staging": staging,
+            "group": self._group,
+            "preload": list(preload),
+            "packages": list(packages),
+        }
         try:
             answer = await self.ask(settings, [], _START_SECONDS)
         except SandboxError as error:

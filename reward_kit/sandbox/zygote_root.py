@@ -2,7 +2,8 @@
 
     /usr /bin /lib …   the machine's            /etc       five small files of our own, and the loader's cache
     the interpreter    its bin and lib          /dev       null zero full random urandom, and links
-    /proc              fresh for each run       /tmp /box  fresh for each run; /dev/shm is /tmp
+    /env               the same, of one that    /tmp /box  fresh for each run; /dev/shm is /tmp
+                       is under /tmp            /proc      fresh for each run
 
 Standard library only.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,28 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 HIDDEN = ("/tmp", WORK, "/proc", "/dev")
 """What of the machine a program never sees, because it has its own."""
+_ELSEWHERE = "/env"
+"""Where an interpreter is shown that is in a hidden place, such as a virtual environment under /tmp."""
 _PRIVATE = syscalls.MS_NOSUID | syscalls.MS_NODEV
 _MIB = 1 << 20
 
 
-def enter(staging: str, uid: int) -> None:
-    """Make the root in the empty directory `staging`, in a mount namespace of our own, and move into it for good."""
+def enter(staging: str, uid: int, packages: Sequence[str]) -> None:
+    """Make the root in the empty directory `staging`, in a mount namespace of our own, and move into it for good.
+
+    `packages` are directories of packages beside the interpreter's own; they are shown, and modules are found there.
+    """
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE, "")
     syscalls.mount("tmpfs", staging, "tmpfs", syscalls.MS_NOSUID, "mode=755,size=1m")
     root = Path(staging)
     for name in _SYSTEM:
         _show(Path("/") / name, root)
-    for path in _interpreter():
-        _show(path, root)
+    seen_at = _seen_at(_prefixes())
+    for prefix, seen in sorted(seen_at.items()):
+        for part in ("bin", "lib", "lib64", "pyvenv.cfg"):  # never all of it, which may be a project's own directory
+            _show(Path(prefix) / part, root, Path(seen) / part)
+    for path in packages:
+        _show(Path(path), root)
     _etc(root, uid)
     _dev(root)
     for name in ("proc", "tmp", WORK[1:]):
@@ -47,6 +57,8 @@ def enter(staging: str, uid: int) -> None:
     syscalls.mount("proc", str(root / "proc"), "proc", _PRIVATE | syscalls.MS_NOEXEC, "")
     kernel.read_only(staging)
     kernel.pivot(staging)
+    _move_interpreter(seen_at)
+    sys.path.extend(path for path in packages if path not in sys.path)
 
 
 def refresh(uid: int, limits: Mapping[str, Any]) -> None:
@@ -59,19 +71,35 @@ def refresh(uid: int, limits: Mapping[str, Any]) -> None:
     syscalls.mount("proc", "/proc", "proc", _PRIVATE | syscalls.MS_NOEXEC | syscalls.MS_RDONLY, "")
 
 
-def _interpreter() -> list[Path]:
-    """The parts of the running interpreter, under each of the names it is known by; never a whole directory, which may
-    be a project's own."""
-    prefixes = {name for prefix in (sys.base_prefix, sys.prefix) for name in (prefix, os.path.realpath(prefix))}
-    for prefix in sorted(prefixes):
-        if any(Path(prefix).is_relative_to(fresh) for fresh in HIDDEN):
-            raise OSError(f"the interpreter is at {prefix!r}, but a sandbox has a {prefix.split('/')[1]!r} of its own")
-    return [Path(prefix) / part for prefix in sorted(prefixes) for part in ("bin", "lib", "lib64", "pyvenv.cfg")]
+def _prefixes() -> list[str]:
+    """Where the running interpreter is, under each of the names it is known by."""
+    return sorted({name for prefix in (sys.base_prefix, sys.prefix) for name in (prefix, os.path.realpath(prefix))})
 
 
-def _show(path: Path, root: Path) -> None:
-    """Let `path` be seen under the same name; a link stays a link."""
-    target = root / path.relative_to("/")
+def _seen_at(prefixes: Sequence[str]) -> dict[str, str]:
+    """Where each of them is seen in the sandbox: at its own place, unless a sandbox has that for itself."""
+    hidden = [prefix for prefix in prefixes if any(Path(prefix).is_relative_to(place) for place in HIDDEN)]
+    return {prefix: f"{_ELSEWHERE}/{hidden.index(prefix)}" if prefix in hidden else prefix for prefix in prefixes}
+
+
+def _move_interpreter(seen_at: Mapping[str, str]) -> None:
+    """Have the running interpreter look for its modules where they are seen now."""
+
+    def moved(path: str) -> str:
+        for prefix, seen in seen_at.items():
+            if prefix != seen and Path(path).is_relative_to(prefix):
+                return seen + path[len(prefix) :]
+        return path
+
+    sys.path[:] = map(moved, sys.path)
+    for name in ("prefix", "base_prefix", "exec_prefix", "base_exec_prefix", "executable"):
+        setattr(sys, name, moved(getattr(sys, name)))
+    os.environ["PATH"] = ":".join(map(moved, os.environ["PATH"].split(":")))
+
+
+def _show(path: Path, root: Path, seen: Path | None = None) -> None:
+    """Let `path` be seen under the same name, or as `seen`; a link stays a link."""
+    target = root / (seen or path).relative_to("/")
     if not path.exists() or target.exists() or target.is_symlink():
         return
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,13 @@
-"""JavaScript and C++ under their tests, where their tools are installed."""
+"""JavaScript, C and C++ under their tests, where their tools are installed; and other Python interpreters."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +16,7 @@ from reward_kit.rewards.code_execution import execute_javascript_code, fractiona
 from reward_kit.rewards.cpp_code import binary_cpp_code_reward, ioi_cpp_code_reward
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from tests.execution.shell_support import require_namespaces
-from tests.rewards.code_parts import answer
+from tests.rewards.code_parts import answer, require_zygote
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -73,3 +77,96 @@ def test_cpp() -> None:
     assert small.score == 1.0, small.reason
     broken = ioi_cpp_code_reward(messages=answer("int main() {", "cpp"), ground_truth=tests)
     assert broken.score == 0.0 and broken.is_score_valid and "does not compile" in (broken.reason or "")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "const n = parseInt(readline()); let s = 0; for (const x of readline().split(' ')) s += +x; print(s + n);",
+        "var l, s = 0; while ((l = readline()) != null) s += l.split(' ').reduce((a, b) => a + +b, 0); print(s)",
+        "let s = 0, line; while (line = readline()) for (const x of line.split(' ')) s += +x; write(s + '\\n');",
+        "const rl = require('readline').createInterface({input: process.stdin}); let s = 0;"
+        "rl.on('line', l => l.split(' ').forEach(x => s += +x)).on('close', () => console.log(s));",
+        "const lines = require('fs').readFileSync(0, 'utf8').trim().split(/\\s+/); console.log(eval(lines.join('+')));",
+        "const readline = require('readline'); const rl = readline.createInterface({input: process.stdin}); let s = 0;"
+        "rl.on('line', l => l.split(' ').forEach(x => s += +x)); rl.on('close', () => console.log(s));",
+    ],
+)
+def test_javascript_reads_its_input_in_every_usual_way(code: str) -> None:
+    require_namespaces()
+    tests = [{"input": given, "expected_output": "9"} for given in ("3\n1 2 3", "3\n1 2 3\n", "3\r\n1 2 3\r\n")]
+    result = fractional_code_reward(messages=answer(code, "js"), ground_truth=tests, language="javascript")
+    assert result.score == 1.0, result.reason
+
+
+_SUM = 'int main() { int a, b; scanf("%d %d", &a, &b); printf("%d\\n", a + b); return 0; }'
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_c_with_and_without_its_includes() -> None:
+    require_namespaces()
+    tests = [{"input": "2 3", "expected_output": "5"}]
+    root = 'int main() { double x; scanf("%lf", &x); printf("%.0f", sqrt(x)); }'
+    for code, fence, language, case in (
+        (_SUM, "c", "c", tests),
+        ("#include <stdio.h>\n" + _SUM, "c", "c", tests),
+        (root, "c", "c", [{"input": "49", "expected_output": "7"}]),
+        (_SUM, "cpp", "cpp", tests),
+        ("int main() { vector<int> v(2); cin >> v[0] >> v[1]; cout << v[0] + v[1]; }", "cpp", "cpp", tests),
+    ):
+        result = binary_cpp_code_reward(messages=answer(code, fence), ground_truth=case, language=language)
+        assert result.score == 1.0, (code, result.reason)
+    cpp_only = "#include <iostream>\nint main() { std::cout << 5; }"
+    result = binary_cpp_code_reward(messages=answer(cpp_only, "c"), ground_truth=tests, language="c")
+    assert result.score == 0.0 and "does not compile" in (result.reason or "")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "int a[1 << 28] = {1}; int main() {}",
+        "struct A { char a[1 << 30] = {1}; }; A a; int main() {}",
+        "char a[] = {[0 ... 1 << 30] = 1}; int main() {}",
+    ],
+)
+def test_a_small_source_does_not_compile_to_gigabytes(code: str) -> None:
+    require_namespaces()
+    tests = [{"input": "", "expected_output": ""}]
+    result = binary_cpp_code_reward(messages=answer(code, "cpp"), ground_truth=tests)
+    assert (result.score, result.is_score_valid) == (0.0, True)
+    assert "does not compile" in (result.reason or "")
+
+
+def _environment_with(module: str, place: str) -> Path:
+    """A virtual environment of this interpreter that has a module of its own."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    packages = next(Path(place).glob("lib/python*/site-packages"))
+    (packages / f"{module}.py").write_text("def answer():\n    return 42\n")
+    return Path(place) / "bin" / "python"
+
+
+def test_another_interpreter_judges_with_its_own_packages() -> None:
+    require_zygote()
+    code = "from only_there import answer\ndef f():\n    return answer()"
+    given: dict[str, Any] = {"messages": answer(code), "ground_truth": [{"input": "", "expected_output": "42"}]}
+    given |= {"function_to_call": "f"}
+    here = fractional_code_reward(**given)
+    assert here.score == 0.0 and f"judged by {sys.executable}" in (here.reason or "")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as seen, tempfile.TemporaryDirectory(dir="/tmp") as hidden:
+        for place in (seen, hidden):
+            python = _environment_with("only_there", place)
+            result = fractional_code_reward(**given, python=str(python))
+            assert result.score == 1.0, (place, result.reason)
+
+
+@pytest.mark.parametrize("python", ["/no/such/python", "sh", "def f(): return 1", "", "a\0b", 3])
+def test_an_interpreter_that_is_none_is_no_verdict(python: Any) -> None:
+    result = deepcoder_code_reward(
+        messages=answer("def f(): return 1"),
+        ground_truth=[{"input": "", "expected_output": "1"}],
+        target_function="f",
+        python=python,
+    )
+    assert not result.is_score_valid and "interpreter" in (result.reason or "")

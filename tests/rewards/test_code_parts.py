@@ -72,6 +72,30 @@ def test_values_written_as_json_are_read_as_they_were(cases: list[tuple[list[Any
     assert [(list(arguments), expected) for arguments, expected in tests.cases] == cases
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("1 2", (1, 2)),
+        ("1, 2", (1, 2)),
+        ('"listen" "silent"', ("listen", "silent")),
+        ("'it is' 3", ("it is", 3)),
+        ("[1, 2] [3]", ([1, 2], [3])),
+        ("[1, 2], 3\ntrue", ([1, 2], 3, True)),
+        ('{"a b": [1, 2]} "c, d" None', ({"a b": [1, 2]}, "c, d", None)),
+        ("(1, 2)", ((1, 2),)),
+        ("(1, 2), 3", ((1, 2), 3)),
+        ('"say \\"a b\\" twice" 2', ('say "a b" twice', 2)),
+        ("1 + 2j", (1 + 2j,)),
+        ("[1,\n 2]", ([1, 2],)),
+        ("-5 1e3", (-5, 1000.0)),
+        ("", ()),
+    ],
+)
+def test_arguments_stand_one_or_several_in_a_line(text: str, arguments: tuple[Any, ...]) -> None:
+    tests = read_tests([{"input": text, "expected_output": "0"}], "f")
+    assert tests == CallTests("f", ((arguments, 0),))
+
+
 def test_shapes() -> None:
     assert read_tests([{"input": "1", "output": "2"}]) == StdinTests((("1", "2"),))
     assert read_tests([{"input": "(1, 2)\n{3}", "expected_output": "None"}], "f") == CallTests(
@@ -114,6 +138,9 @@ def test_white_space_only_separates(tokens: list[str], space: str) -> None:
         ("2.50", "2.5", True),
         ("1e3", "1000.0", True),
         ("007", "7", False),
+        ("1. Item 1", "1 Item 1", False),
+        ("2.", "2.0", False),
+        (".5", "0.5", True),
         ("3", "\uff13", False),
         ("3", "3\u200b", False),
         ("0.1", "0.10000001", False),

@@ -23,9 +23,11 @@ _ALIASES = {
     "python": frozenset({"python", "py", "python3", "python2", "py3"}),
     "javascript": frozenset({"javascript", "js", "node", "nodejs", "mjs"}),
     "cpp": frozenset({"cpp", "c++", "cc", "cxx", "cplusplus", "c"}),
+    "c": frozenset({"c", "c89", "c99", "c11", "c17", "c23", "ansic"}),
 }
 _READS_INPUT = re.compile(
     r"\binput\s*\(|\bsys\.stdin\b|\bstdin\b|\bopen\(0\b|\bos\.read\(0\b|\bcin\b|\bscanf\b|\bgetline\b"
+    r"|\bgetchar\b|\breadline\s*\("
 )
 _LONGEST_PARSED = 1 << 20
 _WARNINGS = threading.Lock()

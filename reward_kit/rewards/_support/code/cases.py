@@ -186,9 +186,10 @@ def _call(number: int, given: Any, expected: Any, wrapped: bool) -> tuple[tuple[
 
 
 def _arguments(number: int, text: str) -> tuple[Any, ...]:
+    """One argument per line; or, as older data sets write them, several in one: `"abc" 3`, `1, 2`."""
     lines = [line for line in text.strip().split("\n") if line.strip()]
     try:
-        return tuple(_value(line) for line in lines)
+        return tuple(value for line in lines for value in _values(line))
     except ValueError:
         pass
     try:
@@ -197,6 +198,36 @@ def _arguments(number: int, text: str) -> tuple[Any, ...]:
         raise GroundTruthError(
             f"The input of test {number} is {_shown(text)}. Write one JSON value a line, one line an argument."
         ) from error
+
+
+def _values(line: str) -> list[Any]:
+    """The values in a line, which stand apart by spaces or commas outside of quotes and brackets."""
+    try:
+        return [_value(part) for part in _parts(line)]
+    except ValueError:
+        return [_value(line)]
+
+
+def _parts(line: str) -> list[str]:
+    """A line, taken apart where it has spaces or commas at its top level."""
+    parts, begin, depth, quote = [], 0, 0, ""
+    characters = iter(enumerate(line))
+    for place, character in characters:
+        if quote:
+            if character == "\\":
+                next(characters, None)
+            elif character == quote:
+                quote = ""
+        elif character in "\"'":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif depth == 0 and (character == "," or character.isspace()):
+            parts.append(line[begin:place])
+            begin = place + 1
+    return [part for part in [*parts, line[begin:]] if part]
 
 
 def _expected(value: Any) -> Any:

@@ -18,7 +18,8 @@ from typing import Any, Literal
 __all__ = ["DEFAULT", "Comparison", "OneOf", "same_output", "same_value", "similarity"]
 
 _MOST = 1e300
-_DECIMAL = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+# A point needs a digit after it: `1.` is more often the number of an item in a list than the number 1.
+_DECIMAL = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{1,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,14 @@ class Host:
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="reward-kit-code", daemon=True)
         self._thread.start()
-        self._zygotes: PythonZygote | None = None
+        self._zygotes: dict[str | None, PythonZygote] = {}
         self._backends: dict[str, asyncio.Task[SandboxBackend]] = {}
 
-    def zygotes(self) -> PythonZygote:
-        """The Python zygotes; one a core at most, each started when all others are busy."""
-        if self._zygotes is None:
-            self._zygotes = PythonZygote()
-        return self._zygotes
+    def zygotes(self, python: str | None = None) -> PythonZygote:
+        """The zygotes of an interpreter, or of this one: one per core at most, started when all others are busy."""
+        if python not in self._zygotes:
+            self._zygotes[python] = PythonZygote(python=python)
+        return self._zygotes[python]
 
     async def backend(self, name: str) -> SandboxBackend:
         """The sandbox backend of that name, or the first that works for `auto`; chosen once."""
@@ -71,16 +71,16 @@ class Host:
             self._loop.close()
 
     async def _close(self) -> None:
-        if self._zygotes is not None:
-            await self._zygotes.close()
+        for zygotes in self._zygotes.values():
+            await zygotes.close()
         for task in self._backends.values():
             if task.done() and not task.cancelled() and task.exception() is None:
                 await task.result().close()
 
     def forget(self) -> None:
         """In a forked process: let go of the parent's, without ending them."""
-        if self._zygotes is not None:
-            self._zygotes.abandon()
+        for zygotes in self._zygotes.values():
+            zygotes.abandon()
 
 
 class _Process:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 from reward_kit.errors import AuthError, ConfigError, MissingExtraError, SandboxError, SandboxUnavailableError
@@ -52,7 +56,9 @@ def judge_code(
 
     async def work(host: Host) -> list[CaseResult]:
         if spoken == "python" and environment == "local":
-            return await judge_python(host.zygotes(), code, tests, options)
+            python = _interpreter(options.python)
+            results = await judge_python(host.zygotes(python), code, tests, options)
+            return [_with_interpreter(result, python) for result in results]
         async with _places(host, spoken, options, environment) as (place, workshop):
             return await judge_in(place, workshop, spoken, code, tests, options)
 
@@ -67,11 +73,31 @@ def execute(
 
     async def work(host: Host) -> ExecResult:
         if spoken == "python" and environment == "local":
-            return await run_python(host.zygotes(), code, "", options, room=room)
+            return await run_python(host.zygotes(_interpreter(options.python)), code, "", options, room=room)
         async with _places(host, spoken, options, environment) as (place, workshop):
             return await run_in(place, workshop, spoken, code, "", options)
 
     return run(work)
+
+
+def _interpreter(named: object) -> str | None:
+    """Where the interpreter is that a reward was told to use. The name may come from a column of a data set."""
+    if named is None:
+        return None
+    found = shutil.which(named) if isinstance(named, str) and "\0" not in named else None
+    if found is None or not os.path.basename(found).startswith(("python", "pypy")):
+        raise ConfigError(
+            f"'python' is {named!r:.100}. Give the path of a Python interpreter, or its name on the PATH."
+        )
+    return os.path.abspath(found)
+
+
+def _with_interpreter(result: CaseResult, python: str | None) -> CaseResult:
+    """A result that says who judged, where a module was missing."""
+    if "ModuleNotFoundError" not in result.detail:
+        return result
+    note = f"(judged by {python or sys.executable}; the parameter 'python' names another interpreter)"
+    return replace(result, detail=f"{result.detail} {note}")
 
 
 @asynccontextmanager

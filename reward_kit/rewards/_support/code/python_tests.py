@@ -53,6 +53,8 @@ class Options:
     comparison: Comparison = DEFAULT
     judge: Judge | None = None
     """Decides about outputs instead of a comparison."""
+    python: str | None = None
+    """The interpreter that runs Python code, by name or path; left out, the one that runs this."""
 
     @property
     def limits(self) -> Limits:

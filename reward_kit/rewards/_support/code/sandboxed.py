@@ -1,4 +1,4 @@
-"""Code under its tests in any sandbox that runs commands: JavaScript and C++, and Python where no zygote is used.
+"""Code under its tests in any sandbox that runs commands: JavaScript, C and C++, and Python where no zygote is used.
 
     write the program ─▶ (compile) ─▶ one command a test: its input in, its output or its returned value out
 
@@ -13,10 +13,11 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import secrets
 import shlex
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol
@@ -33,6 +34,9 @@ from reward_kit.sandbox.zygote_plain import decode, encode
 __all__ = ["LANGUAGES", "Language", "Place", "compiler_limits", "judge_in", "language_of", "run_in", "with_room_for"]
 
 _COMPILE_SECONDS, _COMPILE_MB = 60.0, 1536
+_PROGRAM_MB = 64
+"""The largest program that a compiler may write. A source of 60 bytes can ask for gigabytes, which would have to be
+carried to where the program runs."""
 _BUILT = "main"
 _BUSY = 4
 """How much longer than its processor time a test may take by the clock."""
@@ -71,6 +75,10 @@ class Language(NamedTuple):
     """A program that calls a function of the code: it is given the mark, the function and, on its input, arguments."""
     memory_mb: int = 0
     """What its own runtime needs, beside the program."""
+    beside: Mapping[str, str] = {}
+    """Files that the command which runs the program needs."""
+    usual: str = ""
+    """What stands before a source that includes nothing."""
 
 
 _PYTHON_DRIVER = """
@@ -104,13 +112,41 @@ Promise.resolve(found(...given)).then(value => {
 });
 """
 
+_JAVASCRIPT_PRELUDE = """
+const fs = require('fs');
+let lines = null, next = 0;
+const readline = () => {
+  if (lines === null) {
+    lines = fs.readFileSync(0, 'utf8').split(/\\r?\\n/);
+    if (lines[lines.length - 1] === '') lines.pop();
+  }
+  return next < lines.length ? lines[next++] : null;
+};
+const write = text => fs.writeSync(1, String(text));
+for (const [name, value] of Object.entries({ readline, write, print: (...each) => console.log(...each) }))
+  Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+"""
+"""What a JavaScript shell has and node has not: contest programs read with `readline()` and write with `print`."""
+
+_USUAL_C = "".join(f"#include <{name}.h>\n" for name in ("stdio", "stdlib", "string", "stdint", "stdbool", "math"))
+_USUAL_CPP = "#include <bits/stdc++.h>\nusing namespace std;\n"
+_INCLUDES = re.compile(r"^[ \t]*(?:#[ \t]*include|import)\b", re.MULTILINE)
+
 _CPP = " || ".join(f"g++ -O2 -std=gnu++{year} -pipe -o main main.cpp" for year in (20, 17))
 """By the newer standard, and what only the older one takes by that."""
 
 LANGUAGES = {
     "python": Language("solution.py", "python3 -I solution.py", "python3", driver="driver.py"),
-    "javascript": Language("main.js", "node main.js", "node", driver="driver.js", memory_mb=512),
-    "cpp": Language("main.cpp", "./main", "g++", compile=_CPP, memory_mb=64),
+    "javascript": Language(
+        "main.js",
+        "node --require ./prelude.js main.js",
+        "node",
+        driver="driver.js",
+        memory_mb=512,
+        beside={"prelude.js": _JAVASCRIPT_PRELUDE},
+    ),
+    "cpp": Language("main.cpp", "./main", "g++", compile=_CPP, memory_mb=64, usual=_USUAL_CPP),
+    "c": Language("main.c", "./main", "gcc", compile="gcc -O2 -std=gnu17 -pipe -o main main.c -lm", usual=_USUAL_C),
 }
 """What can be run in a sandbox, by name."""
 
@@ -176,7 +212,11 @@ class _Program:
                 f"The sandbox has no {self.language.tool!r}. Install it there, or use an image that has it.",
                 retryable=False,
             )
+        if self.language.usual and not _INCLUDES.search(code):
+            code = self.language.usual + code
         await workshop.write(self.language.file, code.encode(errors="replace"))
+        for name, content in self.language.beside.items():
+            await workshop.write(name, content.encode())
         if not self.language.compile:
             return None
         done = await workshop.run_standalone(self.language.compile, timeout=_BUSY * _COMPILE_SECONDS)
@@ -254,7 +294,13 @@ def compiler_limits(language: str) -> Limits | None:
     """What a compiler may use; None for a language that has none."""
     if not LANGUAGES[language].compile:
         return None
-    return Limits(memory_mb=_COMPILE_MB, timeout=_BUSY * _COMPILE_SECONDS, cpu_seconds=_COMPILE_SECONDS)
+    return Limits(
+        memory_mb=_COMPILE_MB,
+        timeout=_BUSY * _COMPILE_SECONDS,
+        cpu_seconds=_COMPILE_SECONDS,
+        file_size_mb=_PROGRAM_MB,
+        disk_mb=4 * _PROGRAM_MB,
+    )
 
 
 def with_room_for(language: str, options: Options) -> Options:
