@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,41 @@ def a_stranger_at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         for name in CREDENTIALS:
             patch.delenv(name, raising=False)
         yield
+
+
+# ── what is skipped is said ──────────────────────────────────────────────────────────────────────────────────────────
+
+PROMISED = tuple(filter(None, os.environ.get("REWARD_KIT_PROMISED", "").split(",")))
+"""What a job of CI promises to have. A test that is skipped for want of it fails the job."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A table of what was skipped: how many tests, and why."""
+    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
+    if not reasons:
+        return
+    terminalreporter.section("skipped, and why")
+    for reason, tests in reasons.most_common():
+        terminalreporter.write_line(f"{tests:5}  {reason}")
+    for reason in filter(_is_promised, reasons):
+        terminalreporter.write_line(f"FAILED: this job promises to have {', '.join(PROMISED)}, and skipped: {reason}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where something was skipped that this job promises to run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or session.exitstatus:
+        return
+    if any(_is_promised(_reason(report)) for report in reporter.stats.get("skipped", [])):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return " ".join(text.removeprefix("Skipped: ").split())[:200]
+
+
+def _is_promised(reason: str) -> bool:
+    return any(reason.startswith((f"{name} ", f"needs {name}", f"program `{name}`")) for name in PROMISED)
