@@ -111,8 +111,7 @@ class PassAtK:
     def _mean(self, k: int, value: _Value) -> Estimate | None:
         """The mean over samples of a value between 0 and 1 that rests on k of a sample's answers.
 
-        A sample of n answers holds n / k separate draws of k, which is how soon it shows the rarer outcome, and C(n, k)
-        different ones, which is the most that they can be worth.
+        A sample of n answers holds n / k separate draws of k, which is how soon it shows the rarer outcome.
         """
         able = [(value(n, c, k), n, times) for (n, c), times in self._counts.items() if n >= k]
         samples = sum(times for _, _, times in able)
@@ -120,17 +119,35 @@ class PassAtK:
             return None
         mean = min(1.0, fsum(value * times for value, _, times in able) / samples)
         squares = fsum((value - mean) ** 2 * times for value, _, times in able)
+        sizes: Counter[int] = Counter()
+        for _, n, times in able:
+            sizes[n] += times
+        rare = mean if value is pass_hat_k else 1 - mean
         low, high = clustered_proportion_interval(
             mean,
             sqrt(squares / (samples - 1) / samples) if samples > 1 else inf,
             clusters=samples,
-            least_share=fsum(times / comb(n, k) for _, n, times in able) / samples,
+            least_share=fsum(times * _independent_share(n, k, rare) for n, times in sizes.items()) / samples,
             minority=min(
                 fsum(min(1.0, value * n / k) * times for value, n, times in able),
                 fsum(min(1.0, (1 - value) * n / k) * times for value, n, times in able),
             ),
         )
         return Estimate(mean, low, high, samples)
+
+
+def _independent_share(n: int, k: int, failing: float) -> float:
+    """What the draws of k from n independent answers share, when each of a draw's k answers fails with this chance.
+
+    It is the variance of the mean over all draws, as a share of the variance of a single one: two draws that have j
+    answers in common both fail with the chance q ** (2k - j), where q is that of one answer. 1 / n for k = 1, 1 for
+    k = n.
+    """
+    if not 0 < failing < 1:
+        return 1.0
+    every, q = comb(n, k), failing ** (1 / k)
+    common = (comb(k, j) * comb(n - k, k - j) / every * (q ** (k - j) - q**k) for j in range(max(0, 2 * k - n), k + 1))
+    return min(1.0, max(0.0, fsum(common)) / (1 - failing))
 
 
 def _check(n: int, c: int, k: int) -> None:

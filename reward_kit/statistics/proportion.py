@@ -70,7 +70,8 @@ def clustered_proportion_interval(
 
     `standard_error` is the clustered one, infinite where there is one cluster. `clusters` are those of equal size that
     would be worth as much: (sum of sizes)² / sum of squared sizes. `least_share` is what a cluster's answers would
-    share if they were independent: 1 / answers per cluster. `minority` counts the clusters that showed the rarer outcome.
+    share if they were independent: 1 / answers per cluster. `minority` counts the clusters that showed the rarer
+    outcome.
     """
     share = 1.0
     if 0 < mean < 1 and standard_error < inf:
