@@ -95,13 +95,17 @@ def mean_of_queries(values: Numbers, sizes: Integers | None = None, k: int | Non
     if not count:
         return None
     mean = min(1.0, max(0.0, float(values.mean())))
-    draws, least = (1.0, 1.0) if sizes is None or k is None else (sizes[known] / k, _least_share(sizes[known], k))
+    if sizes is None or k is None:
+        least, minority = 1.0, min(mean, 1 - mean) * count
+    else:
+        draws, least = sizes[known] / k, _least_share(sizes[known], k)
+        minority = min(float(np.minimum(1.0, part * draws).sum()) for part in (values, 1 - values))
     low, high = clustered_proportion_interval(
         mean,
         float(values.std(ddof=1)) / sqrt(count) if count > 1 else inf,
         clusters=count,
         least_share=least,
-        minority=min(float(np.minimum(1.0, part * draws).sum()) for part in (values, 1 - values)),
+        minority=minority,
     )
     return Estimate(mean, low, high, count)
 
@@ -117,15 +121,16 @@ def any_rate(judged: Integers, verified: Integers) -> Estimate | None:
 
     It is pass@k of all candidates, and so no interval of a smaller k of the same queries ends above its own.
     """
-    able = judged > 0
-    estimate = mean_of_queries((verified[able] > 0).astype(np.float64))
-    if estimate is None:
+    count = int(np.count_nonzero(judged))
+    if not count:
         return None
-    fewest = int(judged[able].min())
-    below = pass_counts(judged, verified).estimate(fewest)
-    if below is None:
-        return estimate
-    return Estimate(estimate.value, max(estimate.low, below.low), max(estimate.high, below.high), estimate.count)
+    rate = int(np.count_nonzero(verified)) / count
+    low, high = proportion_interval(rate, count)
+    fewest = int(judged.min(initial=int(judged.max()), where=judged > 0))
+    fewer = pass_counts(judged, verified).estimate(fewest)
+    if fewer is not None:
+        low, high = max(low, fewer.low), max(high, fewer.high)
+    return Estimate(rate, low, high, count)
 
 
 def pass_counts(judged: Integers, verified: Integers) -> PassAtK:

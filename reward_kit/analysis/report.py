@@ -132,7 +132,6 @@ class _Chosen:
         most = int(experiment.judged.max(initial=0))
         self.ks = [k for k in (2**power for power in range(most.bit_length())) if k < most] + [most] * (most > 0)
         self.picks = best_by_score(experiment, self.ks)
-        self.passes = pass_counts(experiment.judged, experiment.verified)
         self.spent = self._spent()
 
     def figures(self, split: str, queries: Integers | slice) -> SplitFigures:
@@ -166,7 +165,9 @@ class _Chosen:
     def _best_of(self, k: int) -> Estimate | None:
         if self.picks is None:
             return None
-        return self.passes.estimate(k) if self.by_verdict else mean_of_queries(self.picks.at[k], self.picks.sizes, k)
+        if self.by_verdict:
+            return pass_counts(self.experiment.judged, self.experiment.verified).estimate(k)
+        return mean_of_queries(self.picks.at[k], self.picks.sizes, k)
 
     def _spent(self) -> Numbers | None:
         """What the candidates of each query cost together."""
