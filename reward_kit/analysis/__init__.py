@@ -19,7 +19,7 @@ except ImportError as missing:
 else:
     del _numpy, _pyarrow
 
-from reward_kit.analysis.comparison import Comparison, Difference, Flip, Pairing, SideBySide, compare, paired_bootstrap
+from reward_kit.analysis.comparison import Comparison, Difference, Flip, Pairing, SideBySide, compare
 from reward_kit.analysis.coverage import Coverage, coverage
 from reward_kit.analysis.experiment import Experiment
 from reward_kit.analysis.formats import as_csv, as_json, as_markdown
@@ -62,7 +62,6 @@ __all__ = [
     "load",
     "majority_rate",
     "optimal_n",
-    "paired_bootstrap",
     "pass_curve",
     "plot",
     "spending",

@@ -4,7 +4,7 @@
     q1          3 of 4     4 of 4     +0.25      won
     q2          1 of 4     1 of 4      0         tied
     q3          2 of 2     0 of 4     -1.00      lost
-                           mean       -0.25      with the interval that resampling queries gives
+                           mean       -0.25      with its interval, and a test of the same model
 
 A query weighs the same however many candidates it has. A difference is never told without its interval.
 """
@@ -22,18 +22,15 @@ from numpy.typing import NDArray
 from reward_kit.analysis.coverage import models_of
 from reward_kit.analysis.experiment import Experiment, Integers, Numbers
 from reward_kit.analysis.hardest import query_lines
-from reward_kit.analysis.rates import mean_of_queries, rate_of_rows
+from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
 from reward_kit.analysis.reading import Source, load
-from reward_kit.analysis.selection import any_verified, first_candidate
-from reward_kit.statistics import Estimate, doubt_about_differences, mcnemar, pass_at_k
+from reward_kit.analysis.selection import first_candidate
+from reward_kit.statistics import Estimate, paired_difference, pass_at_k
 
-__all__ = ["Comparison", "Difference", "Flip", "Pairing", "SideBySide", "compare", "paired_bootstrap"]
+__all__ = ["Comparison", "Difference", "Flip", "Pairing", "SideBySide", "compare"]
 
-_RESAMPLES = 5_000
 _FEW = 0.1
 """The share of common queries that may have too few judged candidates for the k that pass@k is compared at."""
-_DISTINCT = 500
-"""More distinct differences than these are rounded to a thousandth before they are resampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +60,13 @@ class Difference:
     other: float
     difference: float
     low: float
-    """The 95 % interval of the difference: a bootstrap over queries, paired."""
+    """The 95 % interval of the difference, over queries (see `statistics.paired_difference`)."""
     high: float
     won: int
     """Queries on which the other experiment is better."""
     lost: int
     p: float
-    """McNemar's exact test on won and lost: how likely so uneven a count is if neither were better."""
-    mid_p: float
+    """How likely so large a difference is if neither were better; below 0.05 exactly where the interval omits 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ def _in_a_line(experiment: Experiment) -> SideBySide:
         records=experiment.records,
         rate=rate_of_rows(experiment.judged, experiment.verified),
         first=mean_of_queries(first_candidate(experiment)),
-        any=mean_of_queries(any_verified(experiment), int(experiment.judged.sum())),
+        any=any_rate(experiment.judged, experiment.verified),
     )
 
 
@@ -220,41 +216,23 @@ def _difference(figure: str, split: str, before: Numbers, after: Numbers) -> Dif
     if not len(before):
         return None
     change = after - before
-    low, high = paired_bootstrap(change)
-    test = mcnemar(int(np.count_nonzero(change > 0)), int(np.count_nonzero(change < 0)))
+    won, lost = int(np.count_nonzero(change > 0)), int(np.count_nonzero(change < 0))
+    found = paired_difference(
+        float(change.sum()), float(change @ change), samples=len(change), differing=int(np.count_nonzero(change))
+    )
     return Difference(
         figure=figure,
         split=split,
         queries=len(change),
         baseline=float(before.mean()),
         other=float(after.mean()),
-        difference=float(change.mean()),
-        low=low,
-        high=high,
-        won=test.won,
-        lost=test.lost,
-        p=test.exact_p,
-        mid_p=test.mid_p,
+        difference=found.value,
+        low=found.low,
+        high=found.high,
+        won=won,
+        lost=lost,
+        p=found.p,
     )
-
-
-def paired_bootstrap(differences: Numbers, *, resamples: int = _RESAMPLES, seed: int = 0) -> tuple[float, float]:
-    """The 95 % interval of the mean difference, by resampling queries.
-
-    Among them are two imagined ones, one won and one lost (see `statistics.doubt_about_differences`): without them a
-    handful of queries on which nothing differs would be called certain. Resampling counts how often each distinct
-    difference comes, so that it takes no longer for a million queries than for a hundred.
-    """
-    doubt = doubt_about_differences(float(differences @ differences), int(np.count_nonzero(differences)))
-    values, counts = np.unique(differences, return_counts=True)
-    if len(values) > _DISTINCT:
-        values, counts = np.unique(np.round(differences, 3), return_counts=True)
-    values, counts = np.append(values, [-doubt, doubt]), np.append(counts, [1, 1])
-    size = int(counts.sum())
-    means = np.random.default_rng(seed).multinomial(size, counts / size, size=resamples) @ values / size
-    low, high = np.quantile(means, (0.025, 0.975))
-    mean = float(differences.mean())
-    return max(-1.0, min(mean, float(low))), min(1.0, max(mean, float(high)))
 
 
 def _flips(baseline: Experiment, other: Experiment, left: Integers, right: Integers) -> Integers:

@@ -46,7 +46,7 @@ def _pairing(pairing: Pairing, *, several: bool) -> list[Table]:
     note = (
         f"{count(pairing.common)} common queries; {count(pairing.only_baseline)} only in the first, "
         f"{count(pairing.only_other)} only in the second. "
-        "95 % intervals: paired bootstrap over queries. p: McNemar, exact"
+        "95 % intervals and p over queries, paired, from one test: p is below 0.05 where the interval leaves out 0"
         + (", not corrected for comparing several." if several else ".")
     )
     differences = Table(title, headers, tuple(map(_difference_row, pairing.differences)), note, prose=(0, 1))

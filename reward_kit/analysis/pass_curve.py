@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from reward_kit.analysis.experiment import Integers
+from reward_kit.analysis.rates import pass_counts
 from reward_kit.analysis.reading import Source, load
-from reward_kit.statistics import Estimate, PassAtK
+from reward_kit.statistics import Estimate, ladder
 
-__all__ = ["CurvePoint", "curve_of", "pass_curve", "worthwhile_ks"]
-
-_ALL_UP_TO = 16
-"""So many points are each worth a line; beyond, the curve is told at ever larger steps."""
+__all__ = ["CurvePoint", "curve_of", "pass_curve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +40,11 @@ def pass_curve(source: Source, split: str | None = None) -> list[CurvePoint]:
 
 def curve_of(judged: Integers, verified: Integers) -> list[CurvePoint]:
     """The curve, from how many candidates of each query were judged and verified."""
-    passes = _counted(judged, verified)
+    passes = pass_counts(judged, verified)
     points, before = [], 0
-    for k in worthwhile_ks(passes.k_max):
+    for k in ladder(passes.k_max):
         value, each, gain = passes.estimate(k), passes.estimate_hat(k), passes.gain(k, before)
         if value is not None and each is not None and gain is not None:
             points.append(CurvePoint(k, value, each, gain, before))
             before = k
     return points
-
-
-def worthwhile_ks(most: int) -> list[int]:
-    """Every k while there are few; then about four to each doubling, and the last."""
-    ks = list(range(1, min(most, _ALL_UP_TO) + 1))
-    step = _ALL_UP_TO // 4
-    while ks and ks[-1] < most:
-        nearest_power = 1 << (ks[-1].bit_length() - 1)
-        step = max(step, nearest_power // 4)
-        ks.append(min(most, ks[-1] + step))
-    return ks
-
-
-def _counted(judged: Integers, verified: Integers) -> PassAtK:
-    """Count each pair (judged, verified) once: there are few, however many queries."""
-    most = int(judged.max(initial=0))
-    passes = PassAtK(most)
-    pairs, times = np.unique(judged * (most + 1) + verified, return_counts=True)
-    for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
-        n, c = divmod(pair, most + 1)
-        if n:
-            passes.add(n, c, count)
-    return passes

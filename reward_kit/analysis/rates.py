@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import comb, inf, sqrt
 
 import numpy as np
 
 from reward_kit.analysis.experiment import NOT_JUDGED, Integers, Numbers
 from reward_kit.analysis.reading import Source, load
-from reward_kit.statistics import Estimate, clustered_proportion_interval, wilson_interval
+from reward_kit.statistics import Estimate, PassAtK, clustered_proportion_interval, proportion_interval
 
-__all__ = ["CandidateRate", "candidate_rates", "mean_of_queries", "rate_of_rows", "verification_rates"]
+__all__ = [
+    "CandidateRate",
+    "any_rate",
+    "candidate_rates",
+    "mean_of_queries",
+    "pass_counts",
+    "rate_of_rows",
+    "verification_rates",
+]
+
+_FEW_PAIRS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,8 @@ def _candidate_rate(index: int, verified: int, refused: int) -> CandidateRate:
     judged = verified + refused
     if not judged:
         return CandidateRate(index, 0, None)
-    return CandidateRate(index, judged, Estimate(verified / judged, *wilson_interval(verified, judged), judged))
+    rate = verified / judged
+    return CandidateRate(index, judged, Estimate(rate, *proportion_interval(rate, judged), judged))
 
 
 def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
@@ -61,28 +72,80 @@ def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
     rate = float(verified.sum() / count)
     residuals = verified - rate * judged
     error = sqrt(clusters / (clusters - 1) * float(residuals @ residuals)) / count if clusters > 1 else inf
+    equal = count**2 / float(judged @ judged)
     low, high = clustered_proportion_interval(
         rate,
         error,
-        clusters=count**2 / float(judged @ judged),
-        answers=count,
+        clusters=equal,
+        least_share=equal / count,
         minority=int(min(np.count_nonzero(verified), np.count_nonzero(verified < judged))),
     )
     return Estimate(rate, low, high, clusters)
 
 
-def mean_of_queries(values: Numbers, answers: float | None = None) -> Estimate | None:
-    """The mean of one value between 0 and 1 a query, which rests on so many answers in all; NaN is no value."""
-    known = values[~np.isnan(values)]
-    count = len(known)
+def mean_of_queries(values: Numbers, sizes: Integers | None = None, k: int | None = None) -> Estimate | None:
+    """The mean of one value between 0 and 1 a query; NaN is no value.
+
+    Each value is over every choice of `k` of the query's answers, of which there are `sizes`. Without them it is of one
+    choice a query: of the first answer, say, or of all of them.
+    """
+    known = ~np.isnan(values)
+    values = values[known]
+    count = len(values)
     if not count:
         return None
-    mean = float(known.mean())
+    mean = min(1.0, max(0.0, float(values.mean())))
+    if sizes is None or k is None:
+        least, minority = 1.0, min(mean, 1 - mean) * count
+    else:
+        draws, least = sizes[known] / k, _least_share(sizes[known], k)
+        minority = min(float(np.minimum(1.0, part * draws).sum()) for part in (values, 1 - values))
     low, high = clustered_proportion_interval(
-        min(1.0, max(0.0, mean)),
-        float(known.std(ddof=1)) / sqrt(count) if count > 1 else inf,
+        mean,
+        float(values.std(ddof=1)) / sqrt(count) if count > 1 else inf,
         clusters=count,
-        answers=count if answers is None else max(count, answers),
-        minority=int(min(np.count_nonzero(known > 0), np.count_nonzero(known < 1))),
+        least_share=least,
+        minority=minority,
     )
     return Estimate(mean, low, high, count)
+
+
+def _least_share(sizes: Integers, k: int) -> float:
+    """What the choices of k of a query's answers would share if each were independent: one by how many there are."""
+    times = np.bincount(sizes)
+    return sum(float(times[n]) / comb(n, k) for n in np.flatnonzero(times).tolist()) / len(sizes)
+
+
+def any_rate(judged: Integers, verified: Integers) -> Estimate | None:
+    """The share of queries with at least one verified candidate.
+
+    It is pass@k of all candidates, and so no interval of a smaller k of the same queries ends above its own.
+    """
+    count = int(np.count_nonzero(judged))
+    if not count:
+        return None
+    rate = int(np.count_nonzero(verified)) / count
+    low, high = proportion_interval(rate, count)
+    fewest = int(judged.min(initial=int(judged.max()), where=judged > 0))
+    fewer = pass_counts(judged, verified).estimate(fewest)
+    if fewer is not None:
+        low, high = max(low, fewer.low), max(high, fewer.high)
+    return Estimate(rate, low, high, count)
+
+
+def pass_counts(judged: Integers, verified: Integers) -> PassAtK:
+    """Count each pair (judged, verified) once: there are few, however many queries."""
+    most = int(judged.max(initial=0))
+    passes = PassAtK(most)
+    keys = judged * (most + 1) + verified
+    if (most + 1) ** 2 <= _FEW_PAIRS:  # counting is faster than sorting
+        tally = np.bincount(keys)
+        pairs = np.flatnonzero(tally)
+        times = tally[pairs]
+    else:
+        pairs, times = np.unique(keys, return_counts=True)
+    for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
+        n, c = divmod(pair, most + 1)
+        if n:
+            passes.add(n, c, count)
+    return passes

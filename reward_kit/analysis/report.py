@@ -13,9 +13,16 @@ from reward_kit.analysis.experiment import Experiment, Integers, Numbers
 from reward_kit.analysis.hardest import QueryLine, contested_queries, hardest_queries
 from reward_kit.analysis.optimal_n import OptimalN, optimal_n_of
 from reward_kit.analysis.pass_curve import CurvePoint, curve_of
-from reward_kit.analysis.rates import CandidateRate, candidate_rates, mean_of_queries, rate_of_rows
+from reward_kit.analysis.rates import (
+    CandidateRate,
+    any_rate,
+    candidate_rates,
+    mean_of_queries,
+    pass_counts,
+    rate_of_rows,
+)
 from reward_kit.analysis.reading import Source, load
-from reward_kit.analysis.selection import any_verified, best_by_score, first_candidate, scores_are_verdicts
+from reward_kit.analysis.selection import best_by_score, first_candidate, scores_are_verdicts
 from reward_kit.analysis.spending import Quantiles, spending
 from reward_kit.analysis.voting import ENOUGH_ANSWERS, Votes, collect_votes
 from reward_kit.statistics import Estimate
@@ -121,7 +128,6 @@ class _Chosen:
         self.experiment = experiment
         self.votes = votes
         self.first = first_candidate(experiment)
-        self.any = any_verified(experiment)
         self.by_verdict = scores_are_verdicts(experiment)
         most = int(experiment.judged.max(initial=0))
         self.ks = [k for k in (2**power for power in range(most.bit_length())) if k < most] + [most] * (most > 0)
@@ -139,22 +145,29 @@ class _Chosen:
             judged=answers,
             rate=rate_of_rows(judged, verified),
             first=mean_of_queries(self.first[queries]),
-            any=mean_of_queries(self.any[queries], answers),
-            best_by_score=None if self.picks is None else mean_of_queries(self.picks.of_all[queries], answers),
+            any=any_rate(judged, verified),
+            best_by_score=self._best(judged, verified, queries),
             majority=None if self.votes is None else self.votes.rate(queries=chosen),
             cost=None if self.spent is None else float(self.spent[queries].sum()),
         )
 
     def choosing(self) -> tuple[VotePoint, ...]:
-        answers = int(self.experiment.judged.sum())
         return tuple(
-            VotePoint(
-                k,
-                None if self.picks is None else mean_of_queries(self.picks.at[k], answers),
-                None if self.votes is None else self.votes.rate(k),
-            )
-            for k in self.ks
+            VotePoint(k, self._best_of(k), None if self.votes is None else self.votes.rate(k)) for k in self.ks
         )
+
+    def _best(self, judged: Integers, verified: Integers, queries: Integers | slice) -> Estimate | None:
+        if self.picks is None:
+            return None
+        # The best-scored is then a verified one, if there is any: one figure has one interval.
+        return any_rate(judged, verified) if self.by_verdict else mean_of_queries(self.picks.of_all[queries])
+
+    def _best_of(self, k: int) -> Estimate | None:
+        if self.picks is None:
+            return None
+        if self.by_verdict:
+            return pass_counts(self.experiment.judged, self.experiment.verified).estimate(k)
+        return mean_of_queries(self.picks.at[k], self.picks.sizes, k)
 
     def _spent(self) -> Numbers | None:
         """What the candidates of each query cost together."""

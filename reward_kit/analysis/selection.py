@@ -13,7 +13,7 @@ import numpy as np
 from reward_kit.analysis.experiment import NOT_JUDGED, Experiment, Integers, Numbers
 from reward_kit.statistics import rank_weights
 
-__all__ = ["ScorePicks", "any_verified", "best_by_score", "first_candidate", "scores_are_verdicts"]
+__all__ = ["ScorePicks", "best_by_score", "first_candidate", "scores_are_verdicts"]
 
 
 def first_candidate(experiment: Experiment) -> Numbers:
@@ -22,13 +22,6 @@ def first_candidate(experiment: Experiment) -> Numbers:
     verdict = experiment.verdict[rows].astype(np.float64)
     verdict[(experiment.candidate[rows] != 0) | (verdict == NOT_JUDGED)] = np.nan
     return verdict
-
-
-def any_verified(experiment: Experiment) -> Numbers:
-    """Whether at least one candidate was verified: what an oracle would pick."""
-    found = (experiment.verified > 0).astype(np.float64)
-    found[experiment.judged == 0] = np.nan
-    return found
 
 
 def scores_are_verdicts(experiment: Experiment) -> bool:
@@ -52,6 +45,8 @@ class ScorePicks(NamedTuple):
     """Of k candidates drawn, for queries with at least k."""
     of_all: Numbers
     """Of all the query's candidates."""
+    sizes: Integers
+    """How many of each query's candidates have a score and a verdict."""
 
 
 class _Level(NamedTuple):
@@ -67,10 +62,12 @@ def best_by_score(experiment: Experiment, ks: Sequence[int]) -> ScorePicks | Non
     scores = experiment.numbers("score")
     if scores is None:
         return None
-    picks = ScorePicks({k: np.full(experiment.queries, np.nan) for k in ks}, np.full(experiment.queries, np.nan))
+    unknown = np.full(experiment.queries, np.nan)
+    picks = ScorePicks({k: unknown.copy() for k in ks}, unknown, np.zeros(experiment.queries, dtype=np.int64))
     for level in _levels(experiment, scores):
         size = level.correct.shape[1]
         picks.of_all[level.queries] = level.correct[:, -1]
+        picks.sizes[level.queries] = size
         for k in ks:
             if k <= size:
                 picks.at[k][level.queries] = level.correct @ np.array(rank_weights(size, k))

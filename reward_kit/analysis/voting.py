@@ -70,7 +70,7 @@ class Votes:
         if k not in (None, 1) and any(size > _FEW_ENOUGH and size != k for _, size in able):
             return None
         values = [majority_at_k(ballot.counts, ballot.correct, size if k is None else k) for ballot, size in able]
-        return mean_of_queries(np.array(values), sum(size for _, size in able))
+        return mean_of_queries(np.array(values), np.array([size for _, size in able], dtype=np.int64), k)
 
 
 def majority_rate(source: Source, *, limit: int | None = ENOUGH_ANSWERS) -> Estimate | None:

@@ -17,6 +17,8 @@ _SMALLEST_P, _SMALL_P = 1e-4, 0.01
 _WIDE = 0.04
 """An interval this wide is told in whole points: more digits would promise what it takes back."""
 
+_MOST_DIGITS = 3
+
 
 def percent(estimate: Estimate | None) -> str:
     """A rate in per cent with its interval, such as `57.1 (52–61)`."""
@@ -28,6 +30,8 @@ def percent(estimate: Estimate | None) -> str:
 def difference(value: float, low: float, high: float) -> str:
     """A difference in points with its interval, such as `+2.5 (−1…+6)`."""
     digits = 0 if high - low >= _WIDE else 1
+    while digits < _MOST_DIGITS and any(end and not round(100 * end, digits) for end in (low, high)):
+        digits += 1  # an end that is not 0 is not told as 0: the p value beside it says on which side it lies
     return f"{_signed(value, 1)} ({_signed(low, digits)}…{_signed(high, digits)})"
 
 

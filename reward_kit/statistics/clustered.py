@@ -40,14 +40,14 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float:
 class ClusteredMean:
     """The mean over all scores, with the interval that clusters of them allow, in constant memory.
 
-    Where all scores are 0 or 1 the interval is that of a clustered proportion (see `proportion`): an all-pass run of
-    ten samples says "at least 0.72", not "exactly 1". Otherwise it is Student's, on one degree of freedom less than
-    there are clusters.
+    Where all scores lie between 0 and 1 the interval is that of a clustered proportion (see `proportion`): an all-pass
+    run of ten samples says "at least 0.75", not "exactly 1", and so does a run in which one answer got 0.999. Otherwise
+    nothing bounds the mean, and the interval is Student's, on one degree of freedom less than there are clusters.
     """
 
     __slots__ = (
-        "_binary", "_failing", "_passing", "_shift", "_size_squares", "_sum_squares", "_sums", "_sums_by_size",
-        "clusters", "count",
+        "_bounded", "_failing", "_passing", "_score_squares", "_shift", "_size_squares", "_sum_squares", "_sums",
+        "_sums_by_size", "clusters", "count",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -56,8 +56,8 @@ class ClusteredMean:
         """Clusters that had a score in them."""
         self.count = 0
         """Scores in all."""
-        self._binary = True
-        self._passing = self._failing = 0
+        self._bounded = True
+        self._passing = self._failing = self._score_squares = 0.0
         # Scores are taken relative to the first one, so that a large common part does not drown their differences.
         self._shift = 0.0
         self._sums = self._sum_squares = self._sums_by_size = self._size_squares = 0.0
@@ -76,11 +76,12 @@ class ClusteredMean:
         self._sum_squares += total * total
         self._sums_by_size += total * size
         self._size_squares += size * size
-        if self._binary:
-            passes, fails = scores.count(1), scores.count(0)
-            self._binary = passes + fails == size
-            self._passing += passes > 0
-            self._failing += fails > 0
+        if self._bounded:
+            self._bounded = min(scores) >= 0 and max(scores) <= 1
+            passed = fsum(scores)
+            self._passing += min(1.0, passed)
+            self._failing += min(1.0, size - passed)
+            self._score_squares += fsum([score * score for score in scores])
 
     @property
     def mean(self) -> float:
@@ -98,7 +99,7 @@ class ClusteredMean:
         """The mean with its interval; None when nothing was added."""
         if not self.clusters:
             return None
-        mean = min(1.0, max(0.0, self.mean)) if self._binary else self.mean
+        mean = min(1.0, max(0.0, self.mean)) if self._bounded else self.mean
         low, high = self._interval(mean)
         return Estimate(mean, low, high, self.clusters)
 
@@ -111,11 +112,22 @@ class ClusteredMean:
 
     def _interval(self, mean: float) -> Interval:
         error = self.standard_error
-        if self._binary:
-            equal = self.count**2 / self._size_squares
-            minority = min(self._passing, self._failing)
-            return clustered_proportion_interval(mean, error, clusters=equal, answers=self.count, minority=minority)
+        if self._bounded:
+            clusters = self.count**2 / self._size_squares
+            return clustered_proportion_interval(
+                mean,
+                error,
+                clusters=clusters,
+                least_share=clusters / self.count * self._spread(mean),
+                minority=min(self._passing, self._failing),
+            )
         if error == inf:
             return Interval(-inf, inf)
         reach = student_t_quantile(0.975, self.clusters - 1) * error
         return Interval(mean - reach, mean + reach)
+
+    def _spread(self, mean: float) -> float:
+        """The variance of single scores as a share of what it is for passes and failures with the same mean."""
+        most = mean * (1 - mean)
+        variance = self._score_squares / self.count - mean * mean
+        return min(1.0, variance / most) if most > 0 and variance > _ROUNDING * most else 0.0

@@ -5,13 +5,16 @@ from __future__ import annotations
 from math import comb, sqrt
 from typing import NamedTuple
 
-from reward_kit.statistics.estimate import Interval
-from reward_kit.statistics.quantiles import normal_quantile
+from reward_kit.statistics.quantiles import student_t_quantile, student_t_tail
 
-__all__ = ["McNemar", "doubt_about_differences", "mcnemar", "paired_difference_interval"]
+__all__ = ["McNemar", "PairedDifference", "mcnemar", "paired_difference"]
 
 _EXACT = 1_000
 """Up to so many disagreements the binomial distribution is summed; beyond, the normal one is as good."""
+_IMAGINED = 1.5
+"""So many imagined samples, half of them won and half lost, are counted among the real ones."""
+_WHOLE = 0.1
+"""How much the belief that a difference is by a whole answer weighs, against one sample that was seen to differ."""
 
 
 class McNemar(NamedTuple):
@@ -46,22 +49,34 @@ def _normal_p(won: int, lost: int, correction: int) -> float:
     return 2 * NormalDist().cdf(-distance)
 
 
-def doubt_about_differences(squares: float, differing: int) -> float:
-    """How far apart two systems are on two imagined samples, one won and one lost, that an interval reckons with.
+class PairedDifference(NamedTuple):
+    """The mean of the samples' differences, with an interval and a test that always agree."""
 
-    As far as they usually are where they differ, from the sum of squared differences and how many are not zero; by a
-    whole answer where they never did. With them no handful of samples says "certainly no difference". For single
-    answers it is the interval of Bonett and Price (2012).
+    value: float
+    low: float
+    """The 95 % interval leaves out zero exactly when p is below 0.05."""
+    high: float
+    p: float
+    """How likely a mean so far from zero is when neither system is better."""
+
+
+def paired_difference(total: float, squares: float, *, samples: int, differing: int) -> PairedDifference:
+    """Student's interval and test for the mean of differences in [-1, 1].
+
+    They are given by their sum, their sum of squares, and how many are not zero. A few imagined samples, won and lost
+    alike, are counted among them: without these, a handful of samples on which nothing differs would say "certainly no
+    difference". They differ by as much as the samples usually do where they differ, and by a whole answer where none
+    does.
     """
-    return sqrt((squares + 1) / (differing + 1))
-
-
-def paired_difference_interval(total: float, squares: float, *, samples: int, differing: int) -> Interval:
-    """The 95 % interval of the mean of differences in [-1, 1], from their sum and their sum of squares."""
-    doubt = doubt_about_differences(squares, differing)
-    count = samples + 2
+    if samples < 1:
+        raise ValueError(f"{samples!r} samples cannot be compared; give at least one")
+    doubt = (squares + _WHOLE) / (differing + _WHOLE)
+    count = samples + _IMAGINED
     centre = total / count
-    variance = max(0.0, (squares + 2 * doubt * doubt) / count - centre * centre)
-    reach = normal_quantile(0.975) * sqrt(variance / count)
+    variance = max(0.0, (squares + _IMAGINED * doubt) / count - centre * centre)
+    error = sqrt(variance / (count - 1))
+    reach = student_t_quantile(0.975, samples) * error
     mean = total / samples
-    return Interval(max(-1.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach)))
+    # The imagined samples draw the centre towards zero; the interval is stretched to hold the mean, away from zero.
+    low, high = max(-1.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach))
+    return PairedDifference(mean, low, high, min(1.0, 2 * student_t_tail(abs(centre) / error, samples)))

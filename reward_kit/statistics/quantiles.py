@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import exp, lgamma, log
 from statistics import NormalDist
 
-__all__ = ["normal_quantile", "student_t_quantile"]
+__all__ = ["normal_quantile", "student_t_quantile", "student_t_tail"]
 
 _NORMAL = NormalDist()
 _HALF = 0.5
@@ -37,14 +37,14 @@ def student_t_quantile(probability: float, degrees: int) -> float:
 def _where_tail_is(tail: float, degrees: int) -> float:
     """Bisect for the t above which the probability `tail`, at most a half, lies."""
     low, high = 0.0, 1.0
-    while _tail(high, degrees) > tail:
+    while student_t_tail(high, degrees) > tail:
         low, high = high, 2 * high
     while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if _tail(middle, degrees) > tail else (low, middle)
+        low, high = (middle, high) if student_t_tail(middle, degrees) > tail else (low, middle)
     return low
 
 
-def _tail(value: float, degrees: int) -> float:
+def student_t_tail(value: float, degrees: int) -> float:
     """The probability that a t variable lies above a value that is not negative."""
     total = degrees + value * value
     return _incomplete_beta(degrees / 2, _HALF, degrees / total, value * value / total) / 2

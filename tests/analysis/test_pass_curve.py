@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.analysis import pass_curve
-from reward_kit.analysis.pass_curve import worthwhile_ks
-from reward_kit.statistics import PassAtK, pass_at_k
+from reward_kit.statistics import PassAtK, ladder, pass_at_k
 from tests.analysis.experiments import rows_of, simulated, table, table_of
 
 
@@ -31,13 +30,13 @@ def test_a_split_has_its_own_curve() -> None:
 
 
 def test_a_hundred_candidates_are_told_in_few_points() -> None:
-    assert worthwhile_ks(16) == list(range(1, 17))
-    ks = worthwhile_ks(1_000)
+    assert ladder(16) == list(range(1, 17))
+    ks = ladder(1_000)
     assert ks[:16] == list(range(1, 17))
     assert ks[-1] == 1_000
     assert len(ks) < 45
     assert ks == sorted(set(ks))
-    assert worthwhile_ks(0) == []
+    assert ladder(0) == []
 
 
 def test_a_point_says_since_when_it_gained() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reward_kit.analysis import candidate_rates, verification_rates
 from reward_kit.analysis.rates import mean_of_queries, rate_of_rows
-from reward_kit.statistics import ClusteredMean, PassAtK, wilson_interval
+from reward_kit.statistics import ClusteredMean, PassAtK, proportion_interval
 from tests.analysis.experiments import rows_of, simulated, table, table_of
 
 verdicts = st.lists(st.text("10.", min_size=1, max_size=6), min_size=1, max_size=12)
@@ -37,7 +37,7 @@ def test_a_value_a_query_is_a_mean_over_queries(counts: list[int]) -> None:
         passes.add(6, count)
     expected = passes.estimate(1)
     assert expected is not None
-    found = mean_of_queries(np.array(counts) / 6, 6 * len(counts))
+    found = mean_of_queries(np.array(counts) / 6, np.full(len(counts), 6), 1)
     assert found is not None
     assert (found.value, found.low, found.high) == pytest.approx(
         (expected.value, expected.low, expected.high), abs=1e-6
@@ -69,7 +69,7 @@ def test_does_the_first_win() -> None:
         (0, 4, 0.75), (1, 3, 0.333), (2, 1, 1.0),
     ]  # fmt: skip
     assert found[0].rate is not None
-    assert (found[0].rate.low, found[0].rate.high) == wilson_interval(3, 4)
+    assert (found[0].rate.low, found[0].rate.high) == proportion_interval(3 / 4, 4)
 
 
 def test_the_interval_of_an_experiment_holds_the_truth_as_often_as_it_says() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.analysis import load
-from reward_kit.analysis.selection import any_verified, best_by_score, first_candidate, scores_are_verdicts
+from reward_kit.analysis.rates import any_rate
+from reward_kit.analysis.selection import best_by_score, first_candidate, scores_are_verdicts
 from reward_kit.statistics import best_of_k
 from tests.analysis.experiments import rows_of, table, table_of
 
@@ -28,8 +29,11 @@ def test_the_first_is_candidate_zero_and_no_other() -> None:
 
 
 def test_an_oracle_finds_what_is_there() -> None:
-    found = any_verified(load(table({"a": "001", "b": "000", "c": "..", "d": ".1"})))
-    assert found.tolist() == pytest.approx([1, 0, np.nan, 1], nan_ok=True)
+    experiment = load(table({"a": "001", "b": "000", "c": "..", "d": ".1"}))
+    found = any_rate(experiment.judged, experiment.verified)
+    assert found is not None
+    assert found.value == pytest.approx(2 / 3)
+    assert found.count == 3
 
 
 @given(queries)

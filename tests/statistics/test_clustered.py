@@ -14,8 +14,8 @@ from reward_kit.statistics import (
     ClusteredMean,
     Estimate,
     clustered_standard_error,
+    proportion_interval,
     student_t_quantile,
-    wilson_interval,
 )
 
 EXAMPLE = [[1.0, 1.0, 0.0, 1.0], [0.0] * 4, [1.0] * 4, [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
@@ -61,16 +61,37 @@ def test_an_example_worked_by_hand() -> None:
     error = sqrt(5 / 4 * 10) / 20
     assert streamed(EXAMPLE).standard_error == pytest.approx(error, abs=1e-12)
     estimate = estimate_of(EXAMPLE)
-    # Agreement is error² x 5 / (1/2 x 1/2) = 5/8; four of the clusters hold a pass, four a failure: believed by 4 / 6.
-    worth = 5 / (5 / 8) ** (4 / 6)
-    assert (estimate.low, estimate.high) == pytest.approx(wilson_interval(worth / 2, worth))
+    # Agreement is error² x 5 / (1/2 x 1/2) = 5/8; four of the clusters hold a pass, four a failure.
+    worth = 5 / (5 / 8) ** (4 / (4 + 3 * sqrt(5 / 8)))
+    assert (estimate.low, estimate.high) == pytest.approx(proportion_interval(0.5, worth))
     assert (estimate.value, estimate.count) == (0.5, 5)
 
 
-def test_graded_scores_have_students_interval() -> None:
-    clusters = [[0.1, 0.3], [0.9, 0.7], [0.5, 0.5], [0.2, 0.9]]
+def test_scores_that_nothing_bounds_have_students_interval() -> None:
+    clusters = [[0.1, 0.3], [0.9, 1.7], [0.5, 0.5], [0.2, 0.9]]
     estimate, reach = estimate_of(clusters), student_t_quantile(0.975, 3) * clustered_standard_error(clusters)
     assert (estimate.low, estimate.high) == pytest.approx((estimate.value - reach, estimate.value + reach))
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=5), min_size=2, max_size=30))
+def test_a_score_that_hardly_changes_hardly_changes_the_interval(clusters: list[list[float]]) -> None:
+    """Also where it turns passes and failures into grades: there is one method, and it has no seam."""
+    nudged = [[min(1.0, max(0.0, score + 1e-9 * (1 - 2 * score))) for score in clusters[0]], *clusters[1:]]
+    before, after = estimate_of(clusters), estimate_of(nudged)
+    assert (after.low, after.high) == pytest.approx((before.low, before.high), abs=2e-3)
+
+
+def test_the_interval_of_graded_scores_holds_the_truth_about_as_often_as_it_says() -> None:
+    draw, held, trials = random.Random(7), 0, 600
+    for _ in range(trials):
+        mean = ClusteredMean()
+        for _ in range(30):
+            level = draw.uniform(0.2, 0.8)
+            mean.add([min(1.0, max(0.0, level + draw.uniform(-0.2, 0.2))) for _ in range(4)])
+        estimate = mean.estimate()
+        assert estimate is not None
+        held += estimate.low <= 0.5 <= estimate.high
+    assert 0.92 <= held / trials <= 0.985
 
 
 @given(st.lists(st.floats(-10, 10), min_size=2, max_size=20))
@@ -94,24 +115,26 @@ def test_a_large_common_part_does_not_drown_the_differences() -> None:
 @pytest.mark.parametrize("score", [0.0, 1.0])
 def test_when_all_answers_agree_the_interval_still_has_a_width(score: float) -> None:
     estimate = estimate_of([[score] * 4] * 10)
-    assert (estimate.low, estimate.high) == wilson_interval(10 * score, 10)
+    assert (estimate.low, estimate.high) == proportion_interval(score, 10)
     assert estimate.value == score
 
 
 def test_clusters_that_agree_on_the_mean_do_not_make_it_certain() -> None:
     """As if their answers were independent, at the most: no more than 21 trials, and a little less for doubt."""
     estimate = estimate_of([[1.0, 0.0, 0.0]] * 7)
-    worth = 7 / (1 / 3) ** (7 / 9)
+    worth = 7 / (1 / 3) ** (7 / (7 + 3 * sqrt(1 / 3)))
     assert 7 < worth < 21
-    assert (estimate.low, estimate.high) == pytest.approx(wilson_interval(worth / 3, worth))
+    assert (estimate.low, estimate.high) == pytest.approx(proportion_interval(1 / 3, worth))
 
 
 def test_one_cluster_knows_nothing_of_the_others() -> None:
     passed = estimate_of([[1.0, 0.0, 1.0, 1.0]])
-    assert (passed.low, passed.high) == wilson_interval(0.75, 1)
+    assert (passed.low, passed.high) == proportion_interval(0.75, 1)
     graded = estimate_of([[0.3, 0.4]])
     assert graded.value == pytest.approx(0.35)
-    assert (graded.low, graded.high) == (-inf, inf)
+    assert (graded.low, graded.high) == pytest.approx(proportion_interval(0.35, 1))
+    unbounded = estimate_of([[3.0, 4.0]])
+    assert (unbounded.low, unbounded.high) == (-inf, inf)
     assert streamed([[0.3, 0.4]]).standard_error == clustered_standard_error([[0.3, 0.4]]) == inf
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 from math import comb, sqrt
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.statistics import mcnemar, normal_quantile, paired_difference_interval
+from reward_kit.statistics import PairedDifference, mcnemar, normal_quantile, paired_difference
 
 Z = normal_quantile(0.975)
 
@@ -42,23 +41,52 @@ def test_negative_counts_are_refused() -> None:
         mcnemar(-1, 3)
 
 
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 200))
-def test_for_single_answers_it_is_the_interval_of_bonett_and_price(won: int, lost: int, tied: int) -> None:
-    samples = won + lost + tied
-    more, less = (won + 1) / (samples + 2), (lost + 1) / (samples + 2)
-    reach = Z * sqrt((more + less - (more - less) ** 2) / (samples + 2))
-    low, high = paired_difference_interval(won - lost, won + lost, samples=samples, differing=won + lost)
-    mean = (won - lost) / samples
-    assert low == pytest.approx(max(-1.0, min(mean, more - less - reach)))
-    assert high == pytest.approx(min(1.0, max(mean, more - less + reach)))
+differences = st.lists(st.integers(-8, 8).map(lambda eighths: eighths / 8), min_size=1, max_size=60)
 
 
-@pytest.mark.parametrize(("queries", "differ"), [(20, 0.05), (50, 0.3), (200, 0.1)])
-def test_it_holds_the_truth_at_least_as_often_as_it_says(queries: int, differ: float) -> None:
-    draw, held = random.Random(queries), 0
-    for _ in range(600):
-        changes = [draw.choice([1, 1, -1]) if draw.random() < differ else 0 for _ in range(queries)]
-        squares = sum(map(abs, changes))
-        low, high = paired_difference_interval(sum(changes), squares, samples=queries, differing=squares)
-        held += low <= differ / 3 <= high
-    assert held / 600 >= 0.93
+def compared(changes: list[float]) -> PairedDifference:
+    squares, differing = sum(change * change for change in changes), sum(change != 0 for change in changes)
+    return paired_difference(sum(changes), squares, samples=len(changes), differing=differing)
+
+
+@given(differences)
+def test_the_interval_and_the_test_say_the_same(changes: list[float]) -> None:
+    found = compared(changes)
+    assert found.value == pytest.approx(sum(changes) / len(changes))
+    assert -1 <= found.low <= found.value <= found.high <= 1
+    assert found.low < found.high
+    assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
+
+
+@given(differences)
+def test_swapping_the_systems_turns_the_sign(changes: list[float]) -> None:
+    there, back = compared(changes), compared([-change for change in changes])
+    assert (back.value, back.low, back.high) == pytest.approx((-there.value, -there.high, -there.low))
+    assert back.p == pytest.approx(there.p)
+
+
+@given(differences)
+def test_more_of_the_same_samples_are_a_narrower_interval(changes: list[float]) -> None:
+    once, often = compared(changes), compared(changes * 4)
+    assert often.high - often.low < once.high - once.low or once.high - once.low == 2
+
+
+def test_with_many_samples_it_is_students_test() -> None:
+    """Ten pairs a thousand times over: what is imagined does not count any more."""
+    changes = [0, 1, 0, 0, 0, 1, 0, 0, 0, 1] * 1_000
+    error = sqrt((0.3 - 0.09) / (len(changes) - 1))
+    found = compared([float(change) for change in changes])
+    assert (found.low, found.high) == pytest.approx((0.3 - Z * error, 0.3 + Z * error), abs=1e-4)
+
+
+@pytest.mark.parametrize("samples", [1, 5, 20, 1_000])
+def test_no_difference_at_all_is_not_certainty(samples: int) -> None:
+    found = compared([0.0] * samples)
+    assert (found.value, found.p) == (0, 1)
+    assert found.low == -found.high
+    assert found.high >= 1 / samples
+
+
+def test_nothing_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        paired_difference(0, 0, samples=0, differing=0)

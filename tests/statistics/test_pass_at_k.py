@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from itertools import combinations
-from math import inf, sqrt
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
@@ -14,10 +13,9 @@ from hypothesis import strategies as st
 from reward_kit.statistics import (
     Estimate,
     PassAtK,
-    clustered_proportion_interval,
     pass_at_k,
     pass_hat_k,
-    wilson_interval,
+    proportion_interval,
 )
 
 sizes = st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
@@ -60,9 +58,7 @@ def test_impossible_counts_are_refused(n: int, c: int, k: int) -> None:
 
 
 @given(st.lists(samples, max_size=40), st.integers(1, 12))
-def test_the_mean_and_interval_are_those_of_the_samples_that_have_k_answers(
-    counts: list[tuple[int, int]], k: int
-) -> None:
+def test_the_mean_is_that_of_the_samples_that_have_k_answers(counts: list[tuple[int, int]], k: int) -> None:
     streamed = PassAtK(12)
     for n, c in counts:
         streamed.add(n, c)
@@ -75,15 +71,6 @@ def test_the_mean_and_interval_are_those_of_the_samples_that_have_k_answers(
     mean = sum(values) / len(values)
     assert estimate.value == pytest.approx(mean)
     assert estimate.count == len(values)
-    spread = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else inf
-    low, high = clustered_proportion_interval(
-        mean,
-        spread / sqrt(len(values)),
-        clusters=len(values),
-        answers=sum(n for n, _ in counts if n >= k),
-        minority=min(sum(value > 0 for value in values), sum(value < 1 for value in values)),
-    )
-    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-6)
     assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
     assert estimate.low < estimate.high
 
@@ -92,8 +79,44 @@ def test_samples_that_all_pass_leave_room_for_doubt() -> None:
     passes = PassAtK(4)
     for _ in range(10):
         passes.add(4, 4)
-    low, high = wilson_interval(10, 10)
+    low, high = proportion_interval(1, 10)
     assert passes.estimates() == {k: Estimate(1.0, low, high, 10) for k in (1, 2, 3, 4)}
+
+
+@given(st.integers(2, 16).flatmap(lambda n: st.lists(st.integers(0, n).map(lambda c: (n, c)), min_size=1, max_size=30)))
+def test_bands_rise_with_k_as_the_estimate_does(counts: list[tuple[int, int]]) -> None:
+    passes = PassAtK(counts[0][0])
+    for n, c in counts:
+        passes.add(n, c)
+    found = list(passes.estimates().values())
+    hats = [hat for k in range(1, passes.k_max + 1) if (hat := passes.estimate_hat(k)) is not None]
+    for rising in (found, hats[::-1]):
+        for one, next_one in pairwise(rising):
+            assert one.low <= next_one.low + 1e-12
+            assert one.high <= next_one.high + 1e-12
+            assert one.low <= one.value <= one.high
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=30), st.integers(1, 8))
+def test_each_being_right_mirrors_any_being_right(rights: list[int], k: int) -> None:
+    passes, failures = PassAtK(8), PassAtK(8)
+    for right in rights:
+        passes.add(8, right)
+        failures.add(8, 8 - right)
+    each, some = passes.estimate_hat(k), failures.estimate(k)
+    assert each is not None
+    assert some is not None
+    assert (each.value, each.low, each.high) == pytest.approx((1 - some.value, 1 - some.high, 1 - some.low))
+
+
+def test_bands_do_not_jump_where_the_last_doubt_goes() -> None:
+    """Eight of sixteen right everywhere: from k = 9 on nothing fails any more, and that makes nothing less sure."""
+    passes = PassAtK(16)
+    passes.add(16, 8, 20)
+    found = passes.estimates()
+    for one, next_one in pairwise(found.values()):
+        assert 0 <= next_one.low - one.low <= next_one.value - one.value + 0.02
+    assert found[9].low == found[8].low > 0.9
 
 
 def test_there_is_an_estimate_for_each_k_that_some_sample_reaches() -> None:

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.statistics import ClusteredMean, clustered_proportion_interval, normal_quantile, wilson_interval
+from reward_kit.statistics import (
+    ClusteredMean,
+    clustered_proportion_interval,
+    normal_quantile,
+    proportion_interval,
+    wilson_interval,
+)
 
 Z = normal_quantile(0.975)
 
@@ -53,22 +59,42 @@ def test_an_impossible_count_is_refused(successes: int, trials: int) -> None:
 # ── clusters ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@given(st.integers(1, 10_000).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))))
+def test_the_arcsine_interval_holds_the_share_and_is_symmetric(case: tuple[int, int]) -> None:
+    successes, trials = case
+    share = successes / trials
+    low, high = proportion_interval(share, trials)
+    assert 0 <= low <= share <= high <= 1
+    assert low < high
+    assert proportion_interval(1 - share, trials) == pytest.approx((1 - high, 1 - low))
+    wider = proportion_interval(share, trials / 2)
+    assert wider.high - wider.low > high - low
+    assert (low, high) == pytest.approx(wilson_interval(successes, trials), abs=0.3 / trials**0.5)
+
+
+@pytest.mark.parametrize(("share", "trials"), [(-0.1, 10), (1.1, 10), (0.5, 0)])
+def test_an_impossible_share_is_refused(share: float, trials: float) -> None:
+    with pytest.raises(ValueError, match="trials"):
+        proportion_interval(share, trials)
+
+
 def test_answers_that_agree_count_once_and_independent_ones_each() -> None:
     alike = sqrt(0.25 / 100)
-    assert clustered_proportion_interval(0.5, alike, clusters=100, answers=800, minority=50) == pytest.approx(
-        wilson_interval(50, 100)
-    )
+    assert clustered_proportion_interval(
+        0.5, alike, clusters=100, least_share=1 / 8, minority=50
+    ) == proportion_interval(0.5, 100)
     independent = clustered_proportion_interval(
-        0.5, sqrt(0.25 / 80_000), clusters=10_000, answers=80_000, minority=9_000
+        0.5, sqrt(0.25 / 80_000), clusters=10_000, least_share=1 / 8, minority=9_000
     )
-    assert independent == pytest.approx(wilson_interval(40_000, 80_000), abs=1e-5)
+    assert independent == pytest.approx(proportion_interval(0.5, 80_000), abs=1e-5)
 
 
 @pytest.mark.parametrize("mean", [0.0, 1.0])
 def test_without_the_other_outcome_each_cluster_is_one_trial(mean: float) -> None:
-    found = clustered_proportion_interval(mean, 0.0, clusters=20, answers=320, minority=0)
-    assert found == wilson_interval(20 * mean, 20)
-    assert clustered_proportion_interval(0.75, inf, clusters=1, answers=4, minority=1) == wilson_interval(0.75, 1)
+    found = clustered_proportion_interval(mean, 0.0, clusters=20, least_share=1 / 16, minority=0)
+    assert found == proportion_interval(mean, 20)
+    one = clustered_proportion_interval(0.75, inf, clusters=1, least_share=1 / 4, minority=1)
+    assert one == proportion_interval(0.75, 1)
 
 
 @given(st.integers(5, 200), st.integers(1, 16))
