@@ -166,3 +166,22 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     with pytest.raises(MissingExtraError, match=r"reward-kit\[language\]"):
         judge("Hello there.")
+
+
+def test_the_prompt_may_ask_for_another_language_than_its_own() -> None:
+    assert judge(SAID["es"], "Write a response in Spanish.").score == 1.0
+    assert judge(SAID["en"], "Write a response in Spanish.").score == 0.0
+    assert judge(SAID["en"], "Translate this from Spanish to English: hola").score == 1.0
+    assert judge(SAID["en"], "Give me a Spanish recipe for soup, please.").score == 1.0
+    assert judge(SAID["fr"], "Write a response in Spanish.", target_language="fr").score == 1.0
+
+
+def test_the_last_message_that_asks_for_a_language_counts() -> None:
+    turns = [
+        {"role": "system", "content": "Always answer in German."},
+        {"role": "user", "content": "What is the mean of two numbers?"},
+        {"role": "assistant", "content": SAID["de"]},
+    ]
+    assert language_consistency_reward(messages=turns).score == 1.0
+    turns[1:2] = [{"role": "user", "content": "What is the mean of two numbers? Answer in French."}]
+    assert language_consistency_reward(messages=turns).score == 0.0
