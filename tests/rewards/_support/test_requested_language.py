@@ -1,7 +1,5 @@
 """Which language a prompt asks for, and where it only speaks of one."""
 
-
-
 from __future__ import annotations
 
 import pytest
