@@ -52,9 +52,9 @@ def exact_match_reward(
     r"""1.0 if the last message is the ground truth, 0.0 if not.
 
     The ground truth is a text, or a list of texts of which any is right. Spaces at the ends, the amount of space
-    between words and Unicode's ways of writing the same letter do not count; letter case and punctuation (ASCII's) do unless
-    they are ignored. With `extract` the answer is what the message marks as such (`<answer>`, `\boxed`, `####`, "the
-    answer is …"), else its last line. Thoughts are not part of the answer. A ground truth that is no text gives no
+    between words and Unicode's ways of writing the same letter do not count; letter case and punctuation (ASCII's) do
+    unless they are ignored. With `extract` the answer is what the message marks as such (`<answer>`, `\boxed`, `####`,
+    "the answer is …"), else its last line. Thoughts are not part of the answer. A ground truth that is no text gives no
     verdict.
 
     Metrics: `exact_match`; `error`.
