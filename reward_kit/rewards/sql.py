@@ -81,8 +81,8 @@ async def sql_reward(
     relative `tolerance`. A query that fails, or takes more than `seconds`, earns 0.0.
 
     A database that is missing, and a right query that fails or gives more than 100,000 rows, give no verdict. For
-    DuckDB the sandbox's Python needs the package `duckdb`; where it lacks it, the one installed here is copied, which works if
-    both Pythons are of one version, and is no verdict if not.
+    DuckDB the sandbox's Python needs the package `duckdb`; where it lacks it, the one installed here is copied, which
+    takes 2 s, and works if both Pythons are of one version; if not, there is no verdict.
 
     Metrics: `query_runs`, `rows_match`; `error`.
     Needs: sandbox.
