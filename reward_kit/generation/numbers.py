@@ -84,7 +84,7 @@ class NumbersClient(OpenAICompatibleClient):
         data = answer.get("data")
         entry = data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
         found = entry.get(field)
-        numbers = found if isinstance(found, list) else [found]
+        numbers: list[Any] = found if isinstance(found, list) else [found]
         while numbers and isinstance(numbers[-1], list):  # a vector per token: the last token's judges the whole
             numbers = numbers[-1]
         if not numbers or not all(_is_number(value) for value in numbers):

@@ -179,7 +179,7 @@ def _is_language(value: Any) -> bool:
 
 
 def _holds(count: int, settings: Settings, bound: str, relation: str) -> bool:
-    return count < settings[bound] if settings[relation] == "less than" else count >= settings[bound]
+    return bool(count < settings[bound] if settings[relation] == "less than" else count >= settings[bound])
 
 
 # ── keywords and language ────────────────────────────────────────────────────────────────────────────────────────────
@@ -242,7 +242,7 @@ def _paragraphs(text: str, settings: Settings) -> bool:
     if any(not paragraph.strip() for paragraph in paragraphs[1:-1]):
         return False
     at_ends = {0, len(paragraphs) - 1}
-    return len(paragraphs) - sum(not paragraphs[end].strip() for end in at_ends) == settings["num_paragraphs"]
+    return bool(len(paragraphs) - sum(not paragraphs[end].strip() for end in at_ends) == settings["num_paragraphs"])
 
 
 def _first_word_of_paragraph(text: str, settings: Settings) -> bool:
@@ -253,7 +253,7 @@ def _first_word_of_paragraph(text: str, settings: Settings) -> bool:
         return False
     word = paragraphs[nth - 1].split()[0].lstrip("'").lstrip('"')
     first = re.split(r"[.,?!'\"]", word, maxsplit=1)[0].lower()
-    return number == settings["num_paragraphs"] and first == settings["first_word"].lower()
+    return bool(number == settings["num_paragraphs"] and first == settings["first_word"].lower())
 
 
 # ── content and format ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -265,7 +265,7 @@ def _placeholders(text: str, settings: Settings) -> bool:
         end = -1
         while (start := line.find("[", end + 1)) >= 0 and (end := line.find("]", start + 1)) >= 0:
             count += 1
-    return count >= settings["num_placeholders"]
+    return bool(count >= settings["num_placeholders"])
 
 
 def _postscript(text: str, settings: Settings) -> bool:
@@ -286,7 +286,7 @@ def _bullets(text: str, settings: Settings) -> bool:
             count += taken < len(lines)
         else:
             count += line[1] != "*"
-    return count == settings["num_bullets"]
+    return bool(count == settings["num_bullets"])
 
 
 def _constrained(text: str, settings: Settings) -> bool:
@@ -297,12 +297,12 @@ def _highlights(text: str, settings: Settings) -> bool:
     single = re.findall(r"\*[^\n*]*\*", text)
     double = re.findall(r"\*\*[^\n*]*\*\*", text)
     count = sum(bool(part.strip("*").strip()) for part in (*single, *double))
-    return count >= settings["num_highlights"]
+    return bool(count >= settings["num_highlights"])
 
 
 def _sections(text: str, settings: Settings) -> bool:
     found = re.findall(rf"{re.escape(settings['section_spliter'].strip())}\s?\d+", text)
-    return len(found) >= settings["num_sections"]
+    return bool(len(found) >= settings["num_sections"])
 
 
 def _json(text: str, settings: Settings) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import MissingExtraError
-from reward_kit.models import EvaluateResult
+from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support import languages
 from reward_kit.rewards.language_consistency import (
     count_words_by_language,
@@ -177,11 +177,10 @@ def test_the_prompt_may_ask_for_another_language_than_its_own() -> None:
 
 
 def test_the_last_message_that_asks_for_a_language_counts() -> None:
-    turns = [
-        {"role": "system", "content": "Always answer in German."},
-        {"role": "user", "content": "What is the mean of two numbers?"},
-        {"role": "assistant", "content": SAID["de"]},
-    ]
-    assert language_consistency_reward(messages=turns).score == 1.0
-    turns[1:2] = [{"role": "user", "content": "What is the mean of two numbers? Answer in French."}]
-    assert language_consistency_reward(messages=turns).score == 0.0
+    system = Message(role="system", content="Always answer in German.")
+    plain, asking = (
+        Message(role="user", content=f"What is the mean of two?{more}") for more in ("", " Answer in French.")
+    )
+    answer = Message(role="assistant", content=SAID["de"])
+    assert language_consistency_reward(messages=[system, plain, answer]).score == 1.0
+    assert language_consistency_reward(messages=[system, asking, answer]).score == 0.0

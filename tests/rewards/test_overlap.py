@@ -54,7 +54,7 @@ def test_a_long_answer_does_not_stall_the_longest_common_subsequence() -> None:
 @pytest.mark.parametrize(("name", "value"), [("variant", "rouge9"), ("variant", "rougeLsum"), ("measure", "f2")])
 def test_an_unknown_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(RewardContractError, match=rf"'{name}' is '{value}'"):
-        rouge_reward(answered("a"), ground_truth="a", **{name: value})
+        rouge_reward(answered("a"), ground_truth="a", **{name: value})  # type: ignore[arg-type]  # on purpose
 
 
 class TestBleu:
@@ -79,4 +79,4 @@ class TestBleu:
 
     def test_a_tokenizer_that_would_be_downloaded_is_refused(self) -> None:
         with pytest.raises(RewardContractError, match="'tokenize' is 'flores200'"):
-            bleu_reward(answered("a"), ground_truth="a", tokenize="flores200")
+            bleu_reward(answered("a"), ground_truth="a", tokenize="flores200")  # type: ignore[arg-type]  # on purpose

@@ -9,12 +9,13 @@ opened.
 
 import json
 import sys
+from typing import Any
 
 FAILED, NO_DATABASE = 3, 5
 LONGEST_CELL = 10_000_000
 
 
-def plain(value):  # type: ignore[no-untyped-def]  # any Python 3 runs this
+def plain(value: Any) -> Any:
     """A cell as JSON holds it; what JSON has no type for says which type it is."""
     if value is None or isinstance(value, (bool, str)):
         return value
@@ -29,7 +30,7 @@ def plain(value):  # type: ignore[no-untyped-def]  # any Python 3 runs this
     return {type(value).__name__: str(value)}
 
 
-def sqlite_rows(database, query):  # type: ignore[no-untyped-def]
+def sqlite_rows(database: str, query: str) -> Any:
     """The rows of the query, as they come."""
     import sqlite3
 
@@ -51,7 +52,7 @@ def sqlite_rows(database, query):  # type: ignore[no-untyped-def]
     return connection.execute(query)
 
 
-def duckdb_rows(database, query):  # type: ignore[no-untyped-def]
+def duckdb_rows(database: str, query: str) -> Any:
     """The same for DuckDB."""
     sys.path.append("packages")
     import duckdb
@@ -72,12 +73,13 @@ def duckdb_rows(database, query):  # type: ignore[no-untyped-def]
     return connection.execute(statements[0])
 
 
-def main():  # type: ignore[no-untyped-def]
+def main() -> None:
     """Run the query and write what it gives."""
     engine, database, query_file, result_file, most_rows, most_bytes = sys.argv[1:]
     with open(query_file, encoding="utf-8") as file:
         query = file.read()
-    rows, size = [], 0
+    rows: list[str] = []
+    size = 0
     try:
         cursor = (sqlite_rows if engine == "sqlite" else duckdb_rows)(database, query)
         width = len(cursor.description or ())
