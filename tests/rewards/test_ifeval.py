@@ -129,12 +129,15 @@ def test_loose_forgives_a_first_line_a_last_line_and_asterisks() -> None:
 
 
 def test_several_instructions_must_all_be_followed_unless_a_part_counts() -> None:
-    columns = {"instruction_id_list": ["punctuation:no_comma", "startend:quotation"], "kwargs": [{}, {}]}
+    columns: dict[str, Any] = {
+        "instruction_id_list": ["punctuation:no_comma", "startend:quotation"],
+        "kwargs": [{}, {}],
+    }
     assert ifeval_reward(answered("no comma"), **columns).score == 0.0
     result = ifeval_reward(answered("no comma"), **columns, partial=True)
     assert result.score == 0.5 and result.metrics["punctuation:no_comma"].score == 1.0
     assert ifeval_reward(answered("no comma"), ground_truth=json.dumps(columns), partial=True).score == 0.5
-    texts = {name: json.dumps(value) for name, value in columns.items()}
+    texts: dict[str, Any] = {name: json.dumps(value) for name, value in columns.items()}
     assert ifeval_reward(answered('"no comma"'), **texts).score == 1.0
 
 

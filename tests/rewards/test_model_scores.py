@@ -50,7 +50,8 @@ async def test_the_score_is_the_cosine_with_the_nearest_text(text: str, truth: A
 async def test_what_cannot_be_compared_is_no_verdict_and_an_empty_answer_is_wrong() -> None:
     with serving(embeds) as endpoint:
         judge = settings(endpoint.api_base, "embeddings")
-        for truth in (None, "", [], True):
+        unusable: list[Any] = [None, "", [], True]
+        for truth in unusable:
             result = await embedding_similarity_reward(TALK, judge=judge, ground_truth=truth)
             assert not result.is_score_valid
         empty = [Message(role="assistant", content="<think>a cat</think>")]
