@@ -20,6 +20,7 @@ __all__ = [
     "DatasetConfig",
     "EvaluationParamsConfig",
     "GenerationConfig",
+    "JudgeApi",
     "JudgeConfig",
     "MockConfig",
     "MockRule",
@@ -210,9 +211,15 @@ class GenerationConfig(ModelConfig):
     """How freely tokens are drawn. None: the endpoint's default."""
 
 
+JudgeApi = Literal["chat", "embeddings", "pooling", "classify", "score"]
+"""How a model that judges is asked."""
+
+
 class JudgeConfig(ModelConfig):
     """Which model a reward that names `judge` asks for verdicts."""
 
+    api: JudgeApi = "chat"
+    """`chat` for models that write; `embeddings`; `pooling`, `classify` or `score` for reward models behind vLLM."""
     temperature: float | None = Field(default=0.0, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
 

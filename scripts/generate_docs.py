@@ -108,6 +108,78 @@ def _default(field: FieldInfo) -> str:
     return f"`{value}`"
 
 
+TRUTH = "`ground_truth`"
+PURPOSES: dict[str, dict[str, tuple[str, str]]] = {
+    "Mathematics": {
+        "math_reward": ("a final answer: numbers, formulas, sets, units", TRUTH),
+        "accuracy_reward": ("a final answer of any kind, with a comparison of your own", TRUTH),
+        "list_comparison_math_reward": ("a list of answers", TRUTH),
+        "multiple_choice_math_reward": ("the letter A to J of a choice", TRUTH),
+        "lean_proof_reward": ("a proof that Lean checks", "`statement`"),
+        "lean_prover_reward": ("the form of a Lean proof, without Lean", "`statement`, or `ground_truth`"),
+        "deepseek_prover_v2_reward": ("the same, with subgoals", "`statement`, or `ground_truth`"),
+        "deepseek_huggingface_prover_benchmark": ("rows of DeepSeek's ProverBench", "those of the dataset"),
+    },
+    "Texts and choices": {
+        "exact_match_reward": ("an answer that is one of a few right texts", TRUTH),
+        "contains_reward": ("words or phrases that must stand in the answer", TRUTH),
+        "regex_reward": ("a pattern that the answer must match", "`pattern`, or `ground_truth`"),
+        "multiple_choice_reward": ("a choice by any label or by its text", "`ground_truth`, `choices`"),
+        "token_f1_reward": ("short answers to questions, as in SQuAD", TRUTH),
+        "rouge_reward": ("summaries", TRUTH),
+        "bleu_reward": ("translations", TRUTH),
+        "embedding_similarity_reward": ("the meaning of a text, by a model's embeddings", TRUTH),
+    },
+    "Code, commands and queries": {
+        "fractional_code_reward": ("code under tests: the share that passes", "`ground_truth`: tests"),
+        "deepcoder_code_reward": ("code that must pass all tests", "`ground_truth`: tests"),
+        "evaluate_apps_solution": ("problems of APPS and alike", "`ground_truth`: tests"),
+        "local_code_execution_reward": ("a program's output", TRUTH),
+        "e2b_code_execution_reward": ("a program's output, in a rented sandbox", TRUTH),
+        "ioi_cpp_code_reward": ("C++ programs: the share of tests that pass", "`ground_truth`: tests"),
+        "binary_cpp_code_reward": ("C++ programs that must pass enough tests", "`ground_truth`: tests"),
+        "shell_reward": ("a shell command and what it leaves behind", "`success_condition`, `setup_commands`"),
+        "sql_reward": ("the rows that a query gives", "`ground_truth`: the query, `database`"),
+    },
+    "Tool calls and JSON": {
+        "exact_tool_match_reward": ("the right calls with the right arguments", "`ground_truth`, `tools`"),
+        "valid_tool_call_reward": ("calls that the offered tools accept", "`tools`"),
+        "bfcl_reward": ("multi-turn tasks of BFCL, by final state", TRUTH),
+        "json_schema_reward": ("JSON that fits a schema", "`expected_schema`, or `ground_truth`"),
+        "json_schema_reward_with_llm_judge": ("the same, and a judge's grade", "`expected_schema`"),
+    },
+    "Instructions, form and language": {
+        "ifeval_reward": ("instructions that a program can check", "`instruction_id_list`, `kwargs`"),
+        "format_reward": ("an answer in a fixed format, such as `<think>` and `<answer>`", "none"),
+        "tag_count_reward": ("tags that must be used", "none"),
+        "language_consistency_reward": ("the language of the answer", "none, or `target_language`"),
+        "reasoning_steps_reward": ("reasoning in steps", "none"),
+        "sequence_reward": ("words that must come in an order", "none"),
+    },
+    "Length and repetition": {
+        "length_reward": ("an answer of a given length", "none"),
+        "cosine_length_reward": ("right answers that are short", "`is_correct`, or `correctness`"),
+        "cosine_scaled_accuracy_length_reward": ("accuracy and length in one", TRUTH),
+        "repetition_penalty_reward": ("less repetition", "none"),
+        "diversity_reward": ("varied wording", "none"),
+    },
+    "Models that judge": {
+        "judge_reward": ("a grade by a model, with a rubric", "none, or `ground_truth`"),
+        "pairwise_judge_reward": ("a comparison with a reference answer", TRUTH),
+        "reward_model_reward": ("the score of a reward model behind an endpoint", "none"),
+    },
+    "Several answers together": {
+        "majority_vote_reward": ("the answer that most rollouts give", "none"),
+        "relative_length_reward": ("the shorter answers of a group", "none"),
+        "tournament_reward": ("the best of a group, by a model", "none"),
+    },
+    "Several rewards together": {
+        "composite_reward": ("a weighted sum of rewards, with gates", "those of its parts"),
+    },
+}
+"""What people look for, which reward that is, and the columns of the dataset that it reads."""
+
+
 def rewards_page() -> str:
     """What every reward of the library says of itself."""
     intro = (
@@ -119,10 +191,20 @@ def rewards_page() -> str:
         "`error`; a parameter it cannot use is an\nerror that names it. Costs are one core's, on a machine of 2024. "
         "[Writing a reward](writing-a-reward.md) says how to add your own.\n\n"
     )
-    entries = library_entries()
-    table = "".join(f"| [`{entry.name}`](#{entry.name}) | {_cell(entry.summary)} |\n" for entry in entries)
-    sections = "".join(map(_reward, entries))
-    return "# Rewards\n\n" + NOTE + intro + "| name | the score |\n|---|---|\n" + table + "\n" + sections
+    entries = {entry.name: entry for entry in library_entries()}
+    named = [name for group in PURPOSES.values() for name in group]
+    if sorted(named) != sorted(entries):
+        raise SystemExit(f"name each reward once in PURPOSES: {sorted({*named} ^ {*entries}) or 'one stands twice'}")
+    overview = "".join(_purpose(heading, group) for heading, group in PURPOSES.items())
+    sections = "".join(
+        f"## {heading}\n\n" + "".join(_reward(entries[name]) for name in group) for heading, group in PURPOSES.items()
+    )
+    return "# Rewards\n\n" + NOTE + intro + "## Which one?\n\n" + overview + sections
+
+
+def _purpose(heading: str, group: dict[str, tuple[str, str]]) -> str:
+    rows = "".join(f"| {use} | [`{name}`](#{name}) | {columns} |\n" for name, (use, columns) in group.items())
+    return f"**{heading}**\n\n| for | use | columns it needs |\n|---|---|---|\n{rows}\n"
 
 
 def _reward(entry: Entry) -> str:
@@ -137,12 +219,8 @@ def _reward(entry: Entry) -> str:
     call = textwrap.fill(function + entry.signature, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     call = f"```text\nfrom {module} import {function}\n\n{call}\n```"
     example = f"```pycon\n{entry.example}\n```"
-    parts = [f"## {entry.name}", entry.summary, call, entry.details, facts.strip(), example if entry.example else ""]
+    parts = [f"### {entry.name}", entry.summary, call, entry.details, facts.strip(), example if entry.example else ""]
     return "\n\n".join(part for part in parts if part) + "\n\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def main() -> None:

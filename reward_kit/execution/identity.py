@@ -57,7 +57,7 @@ def results_settings(
     bounds = {} if sandbox is None else sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
     return {
         **{f"sandbox.{name}": value for name, value in bounds.items()},
-        **{f"judge.{name}": value for name, value in ({} if judge is None else _model(judge)).items()},
+        **{f"judge.{name}": value for name, value in ({} if judge is None else _judge(judge)).items()},
         "reward.function": function_path.replace(":", ".").rpartition(".")[2],
         "reward.source": source_digest,
         "reward.params": without_secrets(params),
@@ -85,6 +85,10 @@ def _generation(generation: GenerationConfig) -> dict[str, Any]:
     if not generation.enabled:
         return {"enabled": False}
     return _model(generation)
+
+
+def _judge(judge: JudgeConfig) -> dict[str, Any]:
+    return _model(judge) | ({} if judge.api == "chat" else {"api": judge.api})
 
 
 def _model(model: ModelConfig) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from reward_kit.generation.refusals import (
     refusal,
 )
 from reward_kit.generation.retry import Timing, send_again
-from reward_kit.generation.transport import Transport
+from reward_kit.generation.transport import CHAT_ROUTE, Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.utils.together import together
@@ -86,6 +86,7 @@ class OpenAICompatibleClient:
         n_mode: Literal["auto", "native", "fanout"] = "auto",
         headers: Mapping[str, str] | None = None,
         timing: Timing | None = None,
+        route: str = CHAT_ROUTE,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
         self.model = model
@@ -97,7 +98,9 @@ class OpenAICompatibleClient:
         self._n_mode = n_mode
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
-        self._transport = Transport(self.api_base, api_key=api_key, headers=headers or {}, timeout=self._params.timeout)
+        self._transport = Transport(
+            self.api_base, api_key=api_key, headers=headers or {}, timeout=self._params.timeout, route=route
+        )
         self._limits = Limits(self._params, self._timing)
         self._settings_for: Sampling | None = None
         self._settings: dict[str, Any] = {}

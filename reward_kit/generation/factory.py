@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reward_kit.config_models import ModelConfig
+from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.clients import ModelClient
 
-__all__ = ["make_client"]
+__all__ = ["make_client", "make_judge_client"]
 
 OPENAI_API_BASE = "https://api.openai.com/v1"
 """Where a model is asked for when nothing else says where."""
@@ -34,6 +34,20 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
         if name == "local" or name.startswith("local:"):
             return _local(name)
     return _remote(name, config, needs_key=needs_key)
+
+
+def make_judge_client(config: JudgeConfig) -> ModelClient:
+    """The client of a model that judges: any model that writes, or one that is asked for numbers."""
+    if config.api == "chat" or (config.model_name == "mock" and config.api_base is None):
+        return make_client(config)
+    from reward_kit.auth import resolve_api_key
+    from reward_kit.generation.numbers import NumbersClient
+
+    base = config.api_base or OPENAI_API_BASE
+    key = resolve_api_key(base, explicit=config.api_key, env_name=config.api_key_env)
+    return NumbersClient(
+        str(config.model_name), api=config.api, api_base=base, api_key=key, api_params=config.api_params
+    )
 
 
 def _mock(config: ModelConfig) -> ModelClient:

@@ -11,12 +11,12 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from reward_kit.config_models import ModelConfig, Price, Sampling
+from reward_kit.config_models import JudgeConfig, Price, Sampling
 from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache import CachedClient, ResponseCache
 from reward_kit.generation.clients import ModelClient
-from reward_kit.generation.factory import make_client
+from reward_kit.generation.factory import make_judge_client
 from reward_kit.generation.prices import cost_of, price_of
 from reward_kit.models import Completion, Failure, Message
 
@@ -74,7 +74,7 @@ class Judge:
 
 
 @contextlib.asynccontextmanager
-async def open_judge(config: ModelConfig, budget: Budget | None = None) -> AsyncIterator[Judge]:
+async def open_judge(config: JudgeConfig, budget: Budget | None = None) -> AsyncIterator[Judge]:
     """The judge that a config names, with its cache, within the run's budget; closed in the end.
 
     Where a question could cost more than is left, `ask` raises `BudgetExhaustedError`, which stops the run cleanly.
@@ -84,7 +84,7 @@ async def open_judge(config: ModelConfig, budget: Budget | None = None) -> Async
             "The reward asks for a judge, and judge.model_name is not set. Set it to a model your endpoint knows, with "
             "judge.api_base for an endpoint other than OpenAI or Fireworks."
         )
-    client = make_client(config)
+    client = make_judge_client(config)
     with contextlib.ExitStack() as files:
         layered = within(budget, client, price_of(client.model, config.price), "judge")
         if config.cache.enabled:

@@ -13,20 +13,28 @@ from reward_kit.utils.deadlines import Deadlines
 if TYPE_CHECKING:
     from reward_kit.generation.exchange import Exchange, Reply
 
-__all__ = ["Transport"]
+__all__ = ["CHAT_ROUTE", "Transport"]
 
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
-_ROUTE = "/chat/completions"
+CHAT_ROUTE = "/chat/completions"
 
 
 class Transport:
     """Posts bodies to one address. Connects in the loop that first uses it; after `close`, in the next one."""
 
-    def __init__(self, api_base: str, *, api_key: str | None, headers: Mapping[str, str], timeout: float) -> None:
+    def __init__(
+        self,
+        api_base: str,
+        *,
+        api_key: str | None,
+        headers: Mapping[str, str],
+        timeout: float,
+        route: str = CHAT_ROUTE,
+    ) -> None:
         """Check the address and the key; nothing is opened yet."""
         self.api_base = api_base
-        self.url = _completions_url(api_base)
+        self.url = _url(api_base, route)
         self._timeout = timeout
         self._deadlines = Deadlines(timeout)  # a fraction of what aiohttp's own timer for each request costs
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_checked(headers)}
@@ -105,7 +113,7 @@ class Transport:
         return self._exchange
 
 
-def _completions_url(api_base: str) -> str:
+def _url(api_base: str, route: str) -> str:
     """The address to post to; a query such as Azure's `?api-version=…` stays behind it."""
     parts = urlsplit(api_base)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not _port_is_valid(parts):
@@ -115,7 +123,7 @@ def _completions_url(api_base: str) -> str:
             f"api_base for {parts.hostname!r} holds credentials. Put the key into a variable: api_key_env."
         )
     path = parts.path.rstrip("/")
-    return urlunsplit(parts._replace(path=path if path.endswith(_ROUTE) else path + _ROUTE, fragment=""))
+    return urlunsplit(parts._replace(path=path if path.endswith(route) else path + route, fragment=""))
 
 
 def _port_is_valid(parts: SplitResult) -> bool:

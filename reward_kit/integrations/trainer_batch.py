@@ -121,12 +121,23 @@ class Reading(NamedTuple):
         return [*prompt_turns(prompt), *completion_turns(completion)]
 
     def _payload(self, messages: list[Any], columns: dict[str, Any]) -> Payload:
-        ground_truth = columns.pop("ground_truth", None)
-        if ground_truth is None and self.columns is None:
-            ground_truth = columns.get("solution")
+        ground_truth = _unwrapped(columns.pop("ground_truth", None))
+        if self.columns is None and "solution" in columns:
+            columns["solution"] = _unwrapped(columns["solution"])
+            ground_truth = columns["solution"] if ground_truth is None else ground_truth
         if ground_truth is None and self.prompt_is_ground_truth:
             ground_truth = messages[:-1]
         return Payload(messages=messages, ground_truth=ground_truth, columns=columns)
+
+
+def _unwrapped(answer: Any) -> Any:
+    """The text in a list that holds nothing else: TRL's own datasets keep each solution in a list.
+
+    A list of calls, of test cases or of messages stays one, and so does a list of several texts.
+    """
+    if isinstance(answer, list | tuple) and len(answer) == 1 and isinstance(answer[0], str):
+        return answer[0]
+    return answer
 
 
 def _grouped(

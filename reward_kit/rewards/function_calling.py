@@ -53,7 +53,7 @@ def exact_tool_match_reward(
     *,
     tools: Any = None,
     rules: Rules = "strict",
-    ordered: bool = False,
+    ordered: bool = True,
     unordered_arguments: Collection[str] = (),
     **kwargs: Any,
 ) -> EvaluateResult:
@@ -61,12 +61,13 @@ def exact_tool_match_reward(
 
     The ground truth is a list of calls (OpenAI's shape, `{name, arguments}`, `"f(x=1)"`, BFCL's acceptable values), an
     assistant's turn, or the JSON text of either; `[]` says that no call is expected. One that is missing or cannot be
-    read gives no verdict. Calls may come in any order unless `ordered`, and are then paired so that as many agree as
-    can. `tools` are those that were offered; an argument that equals its declared default may as well be left out.
+    read gives no verdict. The order of the calls counts; with `ordered=False` they may come in any order, and are
+    paired so that as many agree as can. `tools` are those that were offered; an argument that equals its declared
+    default may as well be left out.
 
     `rules`: `strict` takes 1 for 1.0 at every depth, and nothing else for anything else; `lenient` also forgives letter
-    case, spaces, and "5" for 5; `bfcl` gives the verdicts of BFCL's own checker, faults included, and needs `tools`.
-    `unordered_arguments` names arrays whose order does not count.
+    case, spaces, and "5" for 5; `bfcl` gives the verdicts of BFCL's own checker, which asks for no order, faults
+    included, and needs `tools`. `unordered_arguments` names arrays whose order does not count.
 
     Metrics: `function_name_match`, `arguments_match`: F1 over the calls by name, and as a whole.
     Cost: linear in the answer, about 50 µs for a call or two.

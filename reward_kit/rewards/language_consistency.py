@@ -8,6 +8,7 @@ from typing import Any
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.languages import language_code, words_by_language
 from reward_kit.rewards._support.parameters import number
+from reward_kit.rewards._support.requested_language import requested_language
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
 from reward_kit.typed_interface import RewardContractError, reward_function
 
@@ -55,16 +56,17 @@ def language_consistency_reward(
 
     Languages are told by sentence, among 72 common ones and the target; words in another script are told apart within a
     sentence, and one that could be in the target language as well counts for it. `target_language` is an ISO 639 code
-    such as "es", also as a column of the dataset. Left out, it is the language that the user writes in (`auto_detect`),
-    or where that cannot be told, that of most of the answer. Code, mathematics, links and tags are in no language;
-    an answer that is nothing else earns 0.0. Thoughts in the content count too.
+    such as "es", also as a column of the dataset. Left out (`auto_detect`), it is the language that the prompt asks for
+    ("Write it in Spanish", "translate to French", "auf Deutsch"; the last message that asks for one counts), else the
+    one that the user writes in, or where that cannot be told, that of most of the answer. Code, mathematics, links and
+    tags are in no language; an answer that is nothing else earns 0.0. Thoughts in the content count too.
 
     Metrics: `language_consistency`, `target_language`, `<code>_percentage` for the target and the most used languages.
     Needs: extra `language`.
     Cost: linear in the answer, about 1 ms a kB; the detector takes half a second and 120 MB once a process.
     Does not detect: a foreign word or half-sentence in the same script as the rest; what is said in code or formulas;
-    languages much alike, such as Indonesian and Malay, where the target stands for both; that the prompt asks for
-    another language than its own.
+    languages much alike, such as Indonesian and Malay, where the target stands for both; a request for two
+    languages, or one that is made in a roundabout way.
 
     >>> question = {"role": "user", "content": "¿Cuántas manzanas hay en la cesta?"}
     >>> answer = {"role": "assistant", "content": "Primero sumamos los dos números. Therefore there are nine of them."}
@@ -98,6 +100,10 @@ def _target(messages: Sequence[Message], named: str | None, auto_detect: bool) -
         return language_code(named)
     if not auto_detect:
         raise RewardContractError("Neither 'target_language' nor 'auto_detect' is set; say which language is wanted.")
+    for message in reversed(messages[:-1]):
+        wanted = requested_language(message.text) if message.role in ("system", "developer", "user") else None
+        if wanted is not None:
+            return language_code(wanted)
     asked = "\n".join(message.text for message in messages[:-1] if message.role == "user")
     language, _ = detect_dominant_language(asked)
     return None if language == UNDETERMINED else language

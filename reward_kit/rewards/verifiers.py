@@ -20,7 +20,10 @@ VERIFIERS: dict[str, RewardConfig] = {
     "code": RewardConfig(
         function_path="reward_kit.rewards.code_execution:fractional_code_reward", params={"language": "python"}
     ),
-    "tool_calling": RewardConfig(function_path="reward_kit.rewards.function_calling:exact_tool_match_reward"),
+    # The calls of one turn are made side by side, so their order says nothing about the answer.
+    "tool_calling": RewardConfig(
+        function_path="reward_kit.rewards.function_calling:exact_tool_match_reward", params={"ordered": False}
+    ),
 }
 """The built-in verifiers. Each is also the verifier of the split of its name."""
 

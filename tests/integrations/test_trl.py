@@ -63,6 +63,30 @@ def test_without_a_map_every_column_goes_by_its_own_name() -> None:
     assert adapter(["q"], ["a"], solution=["a"]) == [1.0]
 
 
+@pytest.mark.parametrize("column", ["solution", "ground_truth"])
+def test_an_answer_in_a_list_of_its_own_is_unwrapped(column: str) -> None:
+    adapter = create_trl_adapter(trainer_rewards.exact, workers=0)
+    assert adapter(["q", "q"], ["a", "b"], **{column: [["a"], ["a"]]}) == [1.0, 0.0]
+    mapped_column = create_trl_adapter(trainer_rewards.exact, {"answer": "ground_truth"}, workers=0)
+    assert mapped_column(["q", "q"], ["a", "b"], answer=[["a"], ["a"]]) == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("kept", [["a", "b"], [], [1], [{"name": "f", "arguments": {}}], [["a"]], {"a": "b"}])
+def test_any_other_list_reaches_the_reward_as_it_is(kept: Any) -> None:
+    def same(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> float:
+        return float(ground_truth == kept)
+
+    assert create_trl_adapter(same, workers=0)(["q"], ["a"], ground_truth=[kept]) == [1.0]
+    assert create_trl_adapter(same, workers=0)(["q"], ["a"], solution=[kept]) == [1.0]
+
+
+def test_the_solution_itself_is_unwrapped_for_a_reward_that_names_it() -> None:
+    def named(messages: list[Message], solution: Any, **kwargs: Any) -> float:
+        return float(solution == "a")
+
+    assert create_trl_adapter(named, workers=0)(["q"], ["a"], solution=[["a"]]) == [1.0]
+
+
 def test_message_functions_make_the_turns() -> None:
     adapter = create_trl_adapter(
         mapped, {"answer": "expected"}, None, lambda row: row["question"], lambda text: text.strip(), workers=0

@@ -52,15 +52,16 @@ def saying(text: str) -> list[Message]:
     return [Message(role="assistant", content=text)]
 
 
-def test_the_right_calls_in_any_order() -> None:
+def test_the_order_of_the_calls_counts_unless_the_reward_is_told_otherwise() -> None:
     truth = [{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": {}}]
-    result = exact_tool_match_reward(calling(("g", {}), ("f", {"x": 1.0})), truth)
+    assert exact_tool_match_reward(calling(("f", {"x": 1}), ("g", {})), truth).score == 1.0
+    assert exact_tool_match_reward(calling(("g", {}), ("f", {"x": 1})), truth).score == 0.0
+    result = exact_tool_match_reward(calling(("g", {}), ("f", {"x": 1.0})), truth, ordered=False)
     assert result.score == 1.0 and result.is_score_valid
     assert {name: metric.score for name, metric in result.metrics.items()} == {
         "function_name_match": 1.0,
         "arguments_match": 1.0,
     }
-    assert exact_tool_match_reward(calling(("g", {}), ("f", {"x": 1})), truth, ordered=True).score == 0.0
 
 
 def test_partly_right_scores_nothing_and_shows_how_much() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import MissingExtraError
-from reward_kit.models import EvaluateResult
+from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support import languages
 from reward_kit.rewards.language_consistency import (
     count_words_by_language,
@@ -166,3 +166,21 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     with pytest.raises(MissingExtraError, match=r"reward-kit\[language\]"):
         judge("Hello there.")
+
+
+def test_the_prompt_may_ask_for_another_language_than_its_own() -> None:
+    assert judge(SAID["es"], "Write a response in Spanish.").score == 1.0
+    assert judge(SAID["en"], "Write a response in Spanish.").score == 0.0
+    assert judge(SAID["en"], "Translate this from Spanish to English: hola").score == 1.0
+    assert judge(SAID["en"], "Give me a Spanish recipe for soup, please.").score == 1.0
+    assert judge(SAID["fr"], "Write a response in Spanish.", target_language="fr").score == 1.0
+
+
+def test_the_last_message_that_asks_for_a_language_counts() -> None:
+    system = Message(role="system", content="Always answer in German.")
+    plain, asking = (
+        Message(role="user", content=f"What is the mean of two?{more}") for more in ("", " Answer in French.")
+    )
+    answer = Message(role="assistant", content=SAID["de"])
+    assert language_consistency_reward(messages=[system, plain, answer]).score == 1.0
+    assert language_consistency_reward(messages=[system, asking, answer]).score == 0.0

@@ -1,0 +1,253 @@
+"""Multiple-choice questions: the answer chooses an option by its label or by its text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards._support.answers import last_match, spoken_end, stated_answer
+from reward_kit.rewards._support.quoting import quoted
+from reward_kit.rewards._support.references import as_text
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.typed_interface import reward_function
+
+__all__ = ["multiple_choice_reward"]
+
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OPTION_LINE: Final = re.compile(
+    r"^[ \t]*(?:[-*][ \t]+)?[(\[*_]{0,3}(?P<label>[A-Za-z]|\d{1,2})[)\].:*_]{1,4}[ \t]+(?P<text>\S[^\n]*)$",
+    re.MULTILINE,
+)
+_SAYS: Final = re.compile(
+    r"\b(?:answer|choice|option|solution|response)\b[\s*_:]{0,4}(?:is|was|would be|must be|should be|:)?"
+    r"[\s*_:$\"'“]{0,6}"
+    r"|\b(?:choose|pick|select|go with|chose)\b[\s*_:\"'“]{0,4}",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(r"[\s*_$\"'“(\[{]{0,6}(?:(?:option|choice|letter|number)\b[\s*_:]{0,3})?", re.IGNORECASE)
+_TEX: Final = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|boxed)\s{0,2}(?=\{)")
+_OR: Final = re.compile(r"[\s,;*_$)}\].:]{0,6}(?:\b(?:or|and)\b|/|&|,)[\s*_$({\[]{0,6}", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"\s+(?!(?:or|and|is|was|because|since|as|for)\b)[a-z]")
+_WORDS: Final = re.compile(r"[^\W_]+(?:[.,]\d+)*|[^\w\s]", re.UNICODE)
+_MOST_OPTIONS: Final = 100
+
+
+class _Option(NamedTuple):
+    label: str
+    text: str | None
+    """None where only labels are known."""
+
+
+@reward_function
+def multiple_choice_reward(
+    messages: list[Message], *, ground_truth: Any = None, choices: Any = None, **kwargs: Any
+) -> EvaluateResult:
+    r"""1.0 if the last message chooses the option of the ground truth, 0.0 if not.
+
+    `choices`, a column of the dataset, are the options: a list of texts (labelled A, B, C …), `{label: text}`, or
+    `{"label": [...], "text": [...]}`. Left out, they are read from the lines of the prompt ("A) …", "2. …"); a prompt
+    without any has the options A to Z, without texts. The ground truth is an option's label, its text, or, with
+    `choices` in a list, its index from 0. The answer chooses by label or by text: in what it marks (`<answer>`,
+    `\boxed`, `####`), else after the last "the answer is", else by the only option that it names. Naming several is no
+    choice. A ground truth that is no option, and options that cannot be told apart, give no verdict.
+
+    Metrics: `choice`, `found_choice` (whether the answer chooses at all); `error`.
+    Cost: linear in the answer and in the number of options, about 50 µs.
+    Does not detect: whether the reasoning supports the choice; that one of four is a fair guess.
+
+    >>> reply = [{"role": "assistant", "content": "Because of the tides, the answer is the moon."}]
+    >>> multiple_choice_reward(reply, ground_truth="B", choices=["the sun", "the moon", "Mars"]).score
+    1.0
+    >>> reply = [{"role": "assistant", "content": "It is (A) or (B)."}]
+    >>> multiple_choice_reward(reply, ground_truth=1, choices=["the sun", "the moon", "Mars"]).score
+    0.0
+    """
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    try:
+        options = _options(choices, messages)
+        right = _right(ground_truth, options, indexed=isinstance(choices, list | tuple))
+    except ValueError as error:
+        return no_verdict(str(error))
+    chosen = _chosen(reply.text, options)
+    found = {"found_choice": check(len(chosen) == 1, f"it chooses {', '.join(chosen) or 'nothing'}")}
+    if len(chosen) != 1:
+        reason = f"The answer names several options: {', '.join(chosen)}." if chosen else "The answer chooses nothing."
+    else:
+        reason = f"Expected {right}, the choice is {chosen[0]}."
+    matched = chosen == [right]
+    return EvaluateResult(score=float(matched), reason=reason, metrics={**found, "choice": check(matched, reason)})
+
+
+# ── the options ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _options(choices: Any, messages: Sequence[Message]) -> list[_Option]:
+    options = _in_prompt(messages) if choices is None else _given(choices)
+    labels = [option.label.casefold() for option in options]
+    texts = [_plain(option.text) for option in options if option.text is not None]
+    if len(set(labels)) != len(labels) or len(set(texts)) != len(texts) or not 1 < len(options) <= _MOST_OPTIONS:
+        raise ValueError(
+            f"The choices are {quoted(choices if choices is not None else texts)}. "
+            "Give two or more that differ, as a list of texts or {label: text}."
+        )
+    return options
+
+
+def _given(choices: Any) -> list[_Option]:
+    if isinstance(choices, Mapping) and {"label", "text"} <= choices.keys():
+        pairs = list(zip(choices["label"], choices["text"], strict=True))
+    elif isinstance(choices, Mapping):
+        pairs = list(choices.items())
+    elif isinstance(choices, list | tuple) and len(choices) <= len(_LETTERS):
+        pairs = list(zip(_LETTERS, choices, strict=False))
+    else:
+        pairs = []
+    options = [_Option(str(label).strip(), as_text(text) or "") for label, text in pairs]
+    if not options or any(not option.label or not option.text for option in options):
+        raise ValueError(f"The choices are {quoted(choices)}. Give a list of texts, or {{label: text}}.")
+    return [option._replace(text=_without_label(option)) for option in options]
+
+
+def _without_label(option: _Option) -> str:
+    """The option's text; many datasets write the label before it: "A) Paris"."""
+    text = option.text or ""
+    labelled = re.match(rf"[(\[]?{re.escape(option.label)}[)\].:]\s+(?=\S)", text, re.IGNORECASE)
+    return text[labelled.end() :] if labelled else text
+
+
+def _in_prompt(messages: Sequence[Message]) -> list[_Option]:
+    """The options that the last user turn lists: labels that go up from A, a or 1."""
+    turns = [message.text for message in messages[:-1] if message.role == "user"]
+    options: list[_Option] = []
+    for line in _OPTION_LINE.finditer(turns[-1] if turns else ""):
+        if line["label"].upper() == (options and _next(options[-1].label)):
+            options.append(_Option(line["label"].upper(), line["text"].strip()))
+        elif line["label"].upper() in ("A", "1"):
+            options = [_Option(line["label"].upper(), line["text"].strip())]
+    return options if len(options) > 1 else [_Option(letter, None) for letter in _LETTERS]
+
+
+def _next(label: str) -> str:
+    return str(int(label) + 1) if label.isdigit() else chr(ord(label) + 1)
+
+
+def _right(ground_truth: Any, options: Sequence[_Option], *, indexed: bool) -> str:
+    if isinstance(ground_truth, list | tuple) and len(ground_truth) == 1:
+        ground_truth = ground_truth[0]
+    told = as_text(ground_truth)
+    if told is not None:
+        if indexed and re.fullmatch(r"\d+", told) and int(told) < len(options) and not _by_text(told, options):
+            return options[int(told)].label
+        bare = told.strip("()[]{}.: \t")
+        if found := next((option.label for option in options if option.label.casefold() == bare.casefold()), None):
+            return found
+        if found := _by_text(told, options):
+            return found
+        if len(chosen := _chosen(told, options)) == 1:  # "The answer is (B).", "B. Paris"
+            return chosen[0]
+    raise ValueError(
+        f"The ground truth {quoted(ground_truth)} is none of the options "
+        f"{quoted([option.label for option in options])}. Give an option's label, its text or its index."
+    )
+
+
+def _by_text(text: str, options: Sequence[_Option]) -> str | None:
+    plain = _plain(text)
+    return next((o.label for o in options if o.text is not None and plain and _plain(o.text) == plain), None)
+
+
+def _plain(text: str | None) -> str:
+    words = _WORDS.findall(unicodedata.normalize("NFKC", text or "").casefold())
+    return " ".join(words).strip(" .,;:!?\"'")
+
+
+# ── the choice ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _chosen(text: str, options: Sequence[_Option]) -> list[str]:
+    """The labels that the answering part of a text names: one if it chooses, several if it does not."""
+    stated = stated_answer(text)
+    if stated is not None and stated.source in ("tag", "boxed", "hashes"):
+        return _named(stated.text, options)
+    spoken = _TEX.sub("", spoken_end(text)).strip()
+    says = last_match(_SAYS, spoken)
+    if says is not None and (after := _first(spoken[says.end() :].split("\n", 1)[0], options)):
+        return after
+    return _named(spoken, options)
+
+
+def _first(text: str, options: Sequence[_Option]) -> list[str]:
+    """The option right at the beginning, and those joined to it by "or", "and" or a comma."""
+    found: list[str] = []
+    position = 0
+    while True:
+        lead = _LEAD.match(text, position)
+        match = _at(text, lead.end() if lead else position, options)
+        if match is None:
+            return found
+        label, position = match
+        found += [label] if label not in found else []
+        another = _OR.match(text, position)
+        if another is None:
+            return found
+        position = another.end()
+
+
+def _at(text: str, start: int, options: Sequence[_Option]) -> tuple[str, int] | None:
+    """The option that stands at `start`, by the longest of its texts or by its label, and where it ends."""
+    rest = text[start:]
+    by_text = [o for o in options if o.text and rest.casefold().startswith(o.text.casefold().rstrip(" ."))]
+    for option in sorted(by_text, key=lambda option: -len(option.text or "")):
+        end = start + len((option.text or "").rstrip(" ."))
+        if not text[end : end + 1].isalnum():
+            return option.label, end
+    for option in sorted(options, key=lambda option: -len(option.label)):
+        end = start + len(option.label)
+        bare = rest.casefold().startswith(option.label.casefold()) and not re.match(r"[\w'’-]|[.,]\d", text[end:])
+        if bare and not (option.label in "AI" and _ARTICLE.match(text, end)) and _is_written(text, start, option):
+            return option.label, end
+    return None
+
+
+def _is_written(text: str, start: int, option: _Option) -> bool:
+    """A label in another case than the option's is one only in brackets or before a point: "(b)", "b.", or alone."""
+    end = start + len(option.label)
+    if text[start:end] == option.label:
+        return True
+    return text[end : end + 1] in {")", ".", "]", ":", "}", "*", "", "$", "\n"}
+
+
+def _named(text: str, options: Sequence[_Option]) -> list[str]:
+    """Every option that a text names. A text that is nothing but a label names it in either case."""
+    bare = _TEX.sub("", text).strip()
+    if exact := _by_text(bare.strip("{}$"), options):
+        return [exact]
+    label = bare.strip("(){}[]$.:*_ \t").casefold()
+    if same := [option.label for option in options if option.label.casefold() == label]:
+        return same
+    by_label = [option.label for option in options if _label_in(bare, option)]
+    if by_label:
+        return by_label
+    plain = f" {_plain(bare)} "
+    inside = [o for o in options if o.text and f" {_plain(o.text)} " in plain]
+    # "New York City" also holds "New York": the longer text is the one that is meant.
+    return [o.label for o in inside if not any(o is not p and _plain(o.text) in _plain(p.text) for p in inside)]
+
+
+def _label_in(text: str, option: _Option) -> bool:
+    label = re.escape(option.label)
+    either = re.escape(option.label.lower())
+    brackets = rf"[(\[{{]\s{{0,2}}(?:{label}|{either})\s{{0,2}}[)\]}}]|(?<![\w'’-]){label}[.:)](?!\w)"
+    if re.search(brackets, text):
+        return True
+    if option.label.isdigit():  # a bare number in prose may be any number
+        return False
+    for match in re.finditer(rf"(?<![\w'’-]){label}(?![\w'’-])", text):
+        if not (option.label in "AI" and _ARTICLE.match(text, match.end())):
+            return True
+    return False
