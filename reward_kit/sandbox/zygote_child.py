@@ -31,6 +31,11 @@ __all__ = ["Slot", "become"]
 _MIB = 1 << 20
 _ABOVE = 64
 """Descriptors of a run have lower numbers, as long as they are being arranged."""
+_SPACES = (
+    *(syscalls.CLONE_NEWNS, syscalls.CLONE_NEWIPC, syscalls.CLONE_NEWUTS),
+    *(syscalls.CLONE_NEWNET, syscalls.CLONE_NEWCGROUP),
+)
+"""Of its own, for each program: what it leaves there, as a queue, a connection or a counter, goes with it."""
 _RESERVE = 3
 """Processes of a user's own zygote, which count against the limit where they are the same user's."""
 
@@ -75,7 +80,9 @@ def _enter(slot: Slot, limits: Mapping[str, Any]) -> None:
     if slot.group is not None:
         os.write(slot.group, b"0")
     os.setsid()
-    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS)
+    # After joining the group, which becomes the root of what it can know of groups.
+    syscalls.unshare(sum(_SPACES))
+    kernel.raise_loopback()
     root.refresh(slot.uid, limits)
 
 
