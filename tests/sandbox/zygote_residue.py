@@ -60,13 +60,11 @@ class descriptors:
                 os.pwrite(number, text, 0)
             except OSError:
                 pass
-        for number in (0, 1, 2):
-            try:
-                with open(f"/proc/self/fd/{number}", "wb") as file:
-                    file.seek(1 << 16) if number else None
-                    number or file.write(text)
-            except OSError:
-                pass
+        try:
+            with open("/proc/self/fd/0", "wb") as file:
+                file.write(text)
+        except OSError:
+            pass
 
     def look():
         for number in (0, *range(3, 64)):
