@@ -184,9 +184,7 @@ def _be_nursery(
         os._exit(0)
 
 
-def _fork_porters(
-    orders: socket.socket, hierarchy: Hierarchy | None, pins: list[int], seccomp: bytes | None
-) -> bool:
+def _fork_porters(orders: socket.socket, hierarchy: Hierarchy | None, pins: list[int], seccomp: bytes | None) -> bool:
     """Serve the supervisor. True: it has nothing more to do. False: it is gone, whatever it was doing."""
     inbox = Inbox(orders)
     while inbox.receive():

@@ -12,7 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Roll", "boot_ticks", "is_ending", "kill_in", "most_processes", "processes_beside", "processes_in", "read_in"]
+__all__ = [
+    "Roll",
+    "boot_ticks",
+    "is_ending",
+    "kill_in",
+    "most_processes",
+    "processes_beside",
+    "processes_in",
+    "read_in",
+]
 
 _PATIENCE = 2.0
 """Seconds that those who fork as fast as they are killed are hunted."""

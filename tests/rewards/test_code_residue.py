@@ -36,7 +36,8 @@ def count(s):
     return -1
 """
 """It gives the answers away as soon as anything was found anywhere, be it only a trace."""
-RIGHT_PROGRAM = f"{WAYS}\nprint(len(input().replace(' ', '')), flush=True)\nleave({ANSWERS!r})\n"
+RIGHT_PROGRAM = f"{WAYS}\nALL.remove(descriptors)\nprint(len(input().replace(' ', '')))\nleave({ANSWERS!r})\n"
+"""It leaves its own descriptors alone: what it has printed is in one of them."""
 WRONG_PROGRAM = f"{WAYS}\nprint(len(input().replace(' ', '')) if look() else -1)\n"
 BY_INPUT = [{"input": f"{text}\n", "expected_output": f"{count}\n"} for text, count in CASES]
 
