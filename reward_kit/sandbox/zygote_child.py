@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -87,8 +88,14 @@ def _enter(slot: Slot, limits: Mapping[str, Any]) -> None:
 
 
 def _keep(descriptors: Sequence[int]) -> None:
-    """Number these from 0 and close all others."""
-    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in descriptors]
+    """Number these from 0 and close all others.
+
+    The one device that a program may be given is /dev/null, and it gets its zygote's own: on the machine's, programs
+    that run at one time could lock parts for each other.
+    """
+    own_null = os.open(os.devnull, os.O_RDWR)
+    given = [own_null if stat.S_ISCHR(os.fstat(each).st_mode) else each for each in descriptors]
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in given]
     for number, descriptor in enumerate(high):
         os.dup2(descriptor, number)
     os.closerange(len(descriptors), os.sysconf("SC_OPEN_MAX"))

@@ -7,6 +7,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -152,16 +153,18 @@ def places():
 
 HOLD = f"""{LOCK}
 for path, fd in places():
-    fcntl.flock(fd, fcntl.LOCK_EX)
+    try: fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError: pass  # two names of one device
     fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 42, 1, 0))
 time.sleep(600)
 """
 LOOK = f"""{LOCK}
 for path, fd in places():
     try: fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError: print("flock", path)
+    except BlockingIOError: print("flock " + path)
     found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 42, 1, 0))
-    if struct.unpack("hhqqi4x", found)[0] != fcntl.F_UNLCK: print("fcntl", path)
+    if struct.unpack("hhqqi4x", found)[0] != fcntl.F_UNLCK: print("fcntl " + path)
+    os.close(fd)
 """
 
 
@@ -172,15 +175,26 @@ def locks_held() -> int:
     return sum(row[1] == "FLOCK" and int(row[4]) in ours for row in rows)
 
 
-async def test_locks_are_not_seen_by_the_programs_of_another_zygote() -> None:
+async def _run(zygotes: PythonZygote, code: str, *, called: bool) -> object:
+    """What a program prints, or what a function that does the same returns."""
+    if not called:
+        return (await zygotes.run(code)).stdout
+    lines = textwrap.indent(code, "    ").replace("print(", "found_all.append(")
+    [outcome] = await zygotes.call(f"def f():\n    found_all = []\n{lines}\n    return str(found_all or '')", "f", [[]])
+    assert outcome.ok, outcome
+    return outcome.value
+
+
+@pytest.mark.parametrize("called", [False, True])
+async def test_locks_are_not_seen_by_the_programs_of_another_zygote(*, called: bool) -> None:
     if os.geteuid():
         pytest.skip("an ordinary user's programs have the machine's own devices")
     async with working_zygotes(2) as zygotes:
-        holding = asyncio.ensure_future(zygotes.run(HOLD))
-        while locks_held() < len(LOCKED):
+        holding = asyncio.ensure_future(_run(zygotes, HOLD, called=called))
+        while locks_held() < len(LOCKED) - 1:
             await asyncio.sleep(0.05)
             assert not holding.done(), holding.result()
-        assert (await zygotes.run(LOOK)).stdout == ""
+        assert await _run(zygotes, LOOK, called=called) == ""
         assert not holding.done()
         holding.cancel()
         await asyncio.wait([holding])
