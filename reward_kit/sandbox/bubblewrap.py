@@ -15,7 +15,7 @@ __all__ = ["Bubblewrap", "Launcher", "bubblewrap_options"]
 _INFORMATION, _FILTER = 3, 5
 _READ_ONLY = ("sys", "sysrq-trigger", "dynamic_debug")
 """Entries of /proc by which root could change the host. bubblewrap sees to others, but not to these for root."""
-_MASKED = ("acpi", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
+_MASKED = ("acpi", "cmdline", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 """Entries of /proc that tell about the host and not about the sandbox, to those with a container's capabilities."""
 
 

@@ -20,6 +20,7 @@ from reward_kit.sandbox.syscalls import (
     load_seccomp,
     no_new_privileges,
     setns,
+    unshare,
 )
 
 __all__ = ["IGNORED_BY_PYTHON", "enter_limits", "enter_namespaces", "give_up_rights", "only_keep_open"]
@@ -27,7 +28,7 @@ __all__ = ["IGNORED_BY_PYTHON", "enter_limits", "enter_namespaces", "give_up_rig
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 """Signals that programs in a sandbox get with their default meaning back: what is ignored stays so over exec."""
 
-_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWPID
+_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID
 _KEPT = frozenset(CONTAINER_CAPABILITIES.values())
 _HIGHEST = 1 << 20
 
@@ -72,6 +73,7 @@ def enter_namespaces(first: int, seccomp: bytes | None, *, own_users: bool, own_
     pidfd = os.pidfd_open(first)
     setns(pidfd, _NAMESPACES | (CLONE_NEWNET if own_network else 0) | (CLONE_NEWUSER if own_users else 0))
     os.close(pidfd)
+    unshare(CLONE_NEWCGROUP)  # its own group becomes the root: what that is called is not for those inside
     if own_users:
         bound_capabilities(_KEPT)  # who enters a user namespace gets all of them back
     keep_capabilities(_KEPT)

@@ -39,7 +39,7 @@ from reward_kit.sandbox.local_sandbox import LocalSandbox
 from reward_kit.sandbox.meter import GroupMeter, Meter, NoMeter, TurnMeter
 from reward_kit.sandbox.overlay import remove_home, upper_directories
 from reward_kit.sandbox.portal import Portal
-from reward_kit.sandbox.processes import processes_beside
+from reward_kit.sandbox.processes import is_ending, processes_beside
 from reward_kit.sandbox.rootfs import Root, host_root, image_root
 from reward_kit.sandbox.seccomp import compile_filter
 from reward_kit.sandbox.session import Place
@@ -227,6 +227,7 @@ class NamespacesBackend:
             environment={**_ENVIRONMENT, **spec.environment},
             meter=group.meter,
             processes=group.processes,
+            is_ending=lambda: bool(supervised.first) and is_ending(supervised.first),
         )
 
         async def end() -> None:

@@ -7,6 +7,11 @@ After a fork, parent and child have to copy every page they write to. A supervis
 after every fork. The nursery sleeps. It has given up the rights that no porter may have, and so all of them have.
 
 A porter that waits here has seen nothing of any sandbox, and is used for one.
+
+The nursery is also who ends what a killed supervisor leaves. A bwrap that was still at work has a child that waits for
+its word, with nobody left to give it: bwrap's own --die-with-parent comes later in that child. Until then it is in the
+supervisor's process group, as all that the supervisor has started; afterwards it ends by itself, when it finds its
+supervisor's end of its input closed.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Nursery", "PorterAhead"]
 
 _AT_A_TIME = 4
+_ALL_DONE = "all_done"
+_END_SECONDS = 5.0
 _FEW = 2
 """When no more than these are left, others are asked for."""
 
@@ -49,13 +56,19 @@ class Nursery:
         self._waiting: list[PorterAhead] = []
         self._asked: list[PorterAhead] = []
 
-    def start(self) -> int:
-        """Start the process. The descriptor is told where `receive` will find something."""
+    def start(self) -> None:
+        """Start the process."""
         self._ours, theirs = socket.socketpair()
         self._inbox = Inbox(self._ours)
+        supervisor = os.pidfd_open(os.getpid())
         if os.fork() == 0:
-            _fork_porters(theirs, self._hierarchy, self._pins, self._seccomp)
+            _be_nursery(theirs, supervisor, self._hierarchy, self._pins, self._seccomp)
+        os.close(supervisor)
         theirs.close()
+
+    @property
+    def descriptor(self) -> int:
+        """Where there is something to read when `receive` will find something."""
         return self._ours.fileno()
 
     def take(self) -> PorterAhead:
@@ -103,16 +116,18 @@ class Nursery:
                 else:
                     porter.remove()
 
-    def detach(self) -> int:
-        """The descriptor that `start` has told, for whoever closes it."""
-        return self._ours.detach()
-
     def close(self) -> None:
-        """Let all of them end."""
+        """Let all of them end, and the process last. There is nothing left that it would have to end."""
         for porter in (*self._waiting, *self._asked):
             porter.hang_up()
         for porter in (*self._waiting, *self._asked):
             porter.remove()
+        with suppress(OSError):  # it has been killed
+            send(self._ours, {_ALL_DONE: True})
+            self._ours.settimeout(_END_SECONDS)
+            while self._inbox.receive():
+                pass
+        self._ours.close()
 
 
 class PorterAhead:
@@ -155,29 +170,47 @@ class PorterAhead:
             self.group.remove()
 
 
-def _fork_porters(
-    orders: socket.socket, hierarchy: Hierarchy | None, pins: list[int], seccomp: bytes | None
+def _be_nursery(
+    orders: socket.socket, supervisor: int, hierarchy: Hierarchy | None, pins: list[int], seccomp: bytes | None
 ) -> NoReturn:
     """In the forked nursery, which must never go on with its parent's work."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries; the supervisor has pidfds
-        only_keep_open([orders.fileno(), *pins])
+        only_keep_open([orders.fileno(), supervisor, *pins])
         give_up_rights()
-        inbox = Inbox(orders)
-        while inbox.receive():
-            for message, descriptors in inbox.messages():
-                pidfds: list[int] = []
-                with suppress(OSError):  # no more can be had
-                    for name, descriptor in zip(message["groups"], descriptors, strict=True):
-                        process = os.fork()
-                        if process == 0:
-                            _wait(descriptor, ProcessGroup(hierarchy, name) if hierarchy else None, pins, seccomp)
-                        pidfds.append(os.pidfd_open(process))
-                send(orders, {}, pidfds)
-                for descriptor in (*descriptors, *pidfds):
-                    os.close(descriptor)
+        if not _fork_porters(orders, hierarchy, pins, seccomp):
+            _end_all_of(supervisor)
     finally:
         os._exit(0)
+
+
+def _fork_porters(orders: socket.socket, hierarchy: Hierarchy | None, pins: list[int], seccomp: bytes | None) -> bool:
+    """Serve the supervisor. True: it has nothing more to do. False: it is gone, whatever it was doing."""
+    inbox = Inbox(orders)
+    while inbox.receive():
+        for message, descriptors in inbox.messages():
+            if _ALL_DONE in message:
+                return True
+            pidfds: list[int] = []
+            with suppress(OSError):  # no more can be had
+                for name, descriptor in zip(message["groups"], descriptors, strict=True):
+                    process = os.fork()
+                    if process == 0:
+                        _wait(descriptor, ProcessGroup(hierarchy, name) if hierarchy else None, pins, seccomp)
+                    pidfds.append(os.pidfd_open(process))
+            with suppress(BrokenPipeError, ConnectionResetError):  # it is gone, as will be heard of next
+                send(orders, {}, pidfds)
+            for descriptor in (*descriptors, *pidfds):
+                os.close(descriptor)
+    return False
+
+
+def _end_all_of(supervisor: int) -> None:
+    """When the supervisor is dead, and so starts nothing any more, kill its process group: this process with it."""
+    poll = select.poll()
+    poll.register(supervisor, select.POLLIN)
+    poll.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 def _wait(descriptor: int, group: ProcessGroup | None, pins: list[int], seccomp: bytes | None) -> NoReturn:

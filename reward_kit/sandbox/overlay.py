@@ -49,15 +49,24 @@ class MountedRoot:
             raise
 
     def _mount(self, number: int, target: str, layers: list[str]) -> None:
-        """Nothing is synced to disk for it: a sandbox does not outlive its process."""
+        """Nothing is synced to disk for it: a sandbox does not outlive its process.
+
+        The layers are named by descriptors: whoever is inside can read the names in /proc/mounts.
+        """
         upper, work = self.uppers[number], os.path.join(self.home, f"work-{number}")
         os.mkdir(upper)
         os.mkdir(work)
         os.chmod(upper, stat.S_IMODE(os.stat(layers[0]).st_mode))
-        options = (
-            f"lowerdir={':'.join(map(_escaped, layers))},upperdir={_escaped(upper)},workdir={_escaped(work)},volatile"
-        )
-        mount("overlay", target, "overlay", 0, options if self._as_root else f"{options},userxattr")
+        places: list[int] = []
+        try:
+            for path in (upper, work, *layers):
+                places.append(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+            names = [f"/proc/self/fd/{place}" for place in places]
+            options = f"lowerdir={':'.join(names[2:])},upperdir={names[0]},workdir={names[1]},volatile"
+            mount("overlay", target, "overlay", 0, options if self._as_root else f"{options},userxattr")
+        finally:
+            for place in places:
+                os.close(place)
 
     def umount(self) -> None:
         """Unmount all of it. The files stay."""
@@ -65,10 +74,6 @@ class MountedRoot:
             umount(self.path)
         with suppress(OSError):
             os.rmdir(self.path)
-
-
-def _escaped(path: str) -> str:
-    return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
 
 
 _LEFT_BY_OVERLAY = ("work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat", "work", "")

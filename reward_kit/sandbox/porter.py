@@ -128,7 +128,10 @@ class Porter:
             )
             self._children[process] = request["serial"]
         except OSError as error:
-            code = _CANNOT_FORK if error.errno == errno.EAGAIN else _CANNOT_EXECUTE
+            if self._roll.is_ending():  # nothing can be started in it any more: it is not the command that failed
+                self._serving = False
+                return
+            code = _CANNOT_FORK if error.errno in (errno.EAGAIN, errno.ENOMEM) else _CANNOT_EXECUTE
             os.write(descriptors[places.index(2)], f"bash: cannot be started: {error.strerror}\n".encode())
             self._say({"event": "exited", "serial": request["serial"], "status": code << 8, "cpu": 0.0})
         finally:
@@ -179,8 +182,10 @@ class Porter:
                 process, status, usage = os.wait4(-1, os.WNOHANG)
                 if not process:
                     return
-                if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and self._roll.is_ending():
-                    self._serving = False  # it was the sandbox that ended, and no command: nobody is to take it for one
+                if self._roll.is_ending():
+                    # It was the sandbox that ended, and no command: nobody is to take it for one. Where a command could
+                    # not start a process any more, it may have ended by itself, with any status.
+                    self._serving = False
                     return
                 if (serial := self._children.pop(process, None)) is not None:
                     cpu = usage.ru_utime + usage.ru_stime

@@ -12,7 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Roll", "boot_ticks", "kill_in", "most_processes", "processes_beside", "processes_in", "read_in"]
+__all__ = [
+    "Roll",
+    "boot_ticks",
+    "is_ending",
+    "kill_in",
+    "most_processes",
+    "processes_beside",
+    "processes_in",
+    "read_in",
+]
 
 _PATIENCE = 2.0
 """Seconds that those who fork as fast as they are killed are hunted."""
@@ -87,10 +96,7 @@ class Roll:
 
     def is_ending(self) -> bool:
         """Whether the first process is going, so that the kernel is killing everybody."""
-        if not self.first:
-            return False
-        fields = _stat(self._proc, self.first)
-        return not fields or fields[0] in b"ZX" or bool(int(fields[_FLAGS]) & _EXITING)
+        return bool(self.first) and _is_ending(_stat(self._proc, self.first))
 
     # ── ending them ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,6 +137,19 @@ class Roll:
                 kill_in(self.inside, process) if self.inside >= 0 else os.kill(process, signal.SIGKILL)
                 killed += 1
         return killed
+
+
+def is_ending(first: int) -> bool:
+    """Whether this process, by its number here, is going or gone; if it is the first of a namespace, all with it."""
+    try:
+        with open(f"/proc/{first}/stat", "rb") as file:
+            return _is_ending(file.read().rpartition(b")")[2].split())
+    except OSError:
+        return True
+
+
+def _is_ending(fields: list[bytes]) -> bool:
+    return not fields or fields[0] in b"ZX" or bool(int(fields[_FLAGS]) & _EXITING)
 
 
 def read_in(proc: int, path: str) -> bytes:

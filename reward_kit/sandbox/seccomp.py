@@ -6,9 +6,13 @@ Everything is allowed but this, which is refused with EPERM as the usual contain
 - the kernel itself: modules, kexec, reboot, swap, bpf, perf_event_open, userfaultfd, io_uring, its log, quotas
 - clocks: settimeofday, clock_settime, clock_adjtime, adjtimex
 - other processes' insides: ptrace, process_vm_readv and writev, process_madvise, pidfd_getfd, kcmp
-- what namespaces do not divide: the kernel's keyrings, sockets of families other than unix, IP and netlink
+- what namespaces do not divide: the kernel's keyrings and audit log, sockets of families other than unix, IP, netlink
+- asking what of a file is in memory, which one program could choose and another see: cachestat, preadv2 with RWF_NOWAIT
 - files by handle (open_by_handle_at), fanotify, memory policies, I/O ports, typing into a terminal (TIOCSTI, TIOCLINUX)
 - execution domains other than Linux's own
+
+Programs of a zygote, which need less, are also refused watching files (inotify: of which a user has few, and which sees
+what others do with a file) and asynchronous I/O (io_setup: it could ask what is in memory, too).
 
 clone3 and every call newer than this list are ENOSYS, so that a C library falls back to what it knows; so is every call
 of another architecture (32-bit programs, x32).
@@ -92,16 +96,22 @@ _REFUSED: Final = {
     "vhangup": (153, 58),
 }
 
+_REFUSED_TO_PROGRAMS: Final = {"inotify_init": (253, _ABSENT), "inotify_init1": (294, 26), "io_setup": (206, 0)}
+
 _CLONE: Final = (56, 220)
 _CLONE3: Final = 435
 _SOCKET: Final = (41, 198)
 _IOCTL: Final = (16, 29)
 _PERSONALITY: Final = (135, 92)
+_PREADV2: Final = (327, 286)
+_CACHESTAT: Final = 451
 
 _NEW_NAMESPACES: Final = 0x7E02_0080
 """Every CLONE_NEW* flag."""
 _FAMILIES: Final = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+_NETLINK, _AUDIT = 16, 9
+_RWF_NOWAIT: Final = 8
 _TERMINAL_IOCTLS: Final = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
 _PERSONALITIES: Final = (0x0, 0x8, 0x2_0000, 0x2_0008, 0xFFFF_FFFF)
@@ -146,13 +156,21 @@ def _decide(cases: _Cases) -> _Code:
     return [(_JUMP_AT_LEAST, len(below), 0, cases[middle][0]), *below, *above]
 
 
-def _cases(column: int) -> _Cases:
+def _socket() -> _Code:
+    """Netlink's audit is absent, in the words by which programs know a kernel without it; else by the family."""
+    audit = [_argument(2), (_JUMP_EQUAL, 0, 1, _AUDIT), _refuse(errno.EPROTONOSUPPORT)]
+    return [_argument(0), (_JUMP_EQUAL, 0, len(audit), _NETLINK), *audit, *_one_of(_FAMILIES, 0)]
+
+
+def _cases(column: int, *, for_programs: bool) -> _Cases:
     """What to do from a system call's number on, until the next case. Each ends in a return on every path."""
     allow, absent, refused = [(_RETURN, 0, 0, _ALLOW)], [_refuse(errno.ENOSYS)], [_refuse(errno.EPERM)]
-    codes = {pair[column]: refused for pair in _REFUSED.values() if pair[column] != _ABSENT}
-    codes[_CLONE3] = absent
+    names = {**_REFUSED, **_REFUSED_TO_PROGRAMS} if for_programs else _REFUSED
+    codes = {pair[column]: refused for pair in names.values() if pair[column] != _ABSENT}
+    codes[_CLONE3] = codes[_CACHESTAT] = absent
+    codes[_PREADV2[column]] = [_argument(5), (_JUMP_ANY, 0, 1, _RWF_NOWAIT), _refuse(errno.EOPNOTSUPP), *allow]
     codes[_CLONE[column]] = [_argument(0), (_JUMP_ANY, 0, 1, _NEW_NAMESPACES), *refused, *allow]
-    codes[_SOCKET[column]] = _one_of(_FAMILIES, 0)
+    codes[_SOCKET[column]] = _socket()
     codes[_IOCTL[column]] = _none_of(_TERMINAL_IOCTLS, 1)
     codes[_PERSONALITY[column]] = _one_of(_PERSONALITIES, 0)
     cases = [(0, allow)]
@@ -163,12 +181,15 @@ def _cases(column: int) -> _Cases:
     return [*cases, (_NEWEST + 1, absent)]
 
 
-def compile_filter(machine: str | None = None) -> bytes | None:
-    """The filter for a machine (this one when left out), ready for the kernel; None for one it is not written for."""
+def compile_filter(machine: str | None = None, *, for_programs: bool = False) -> bytes | None:
+    """The filter for a machine (this one when left out), ready for the kernel; None for one it is not written for.
+
+    `for_programs`: of a zygote, which need less than a shell and its commands.
+    """
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
     column, architecture = known
     code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, architecture), _refuse(errno.ENOSYS)]
-    code += [(_LOAD, 0, 0, _NUMBER), *_decide(_cases(column))]
+    code += [(_LOAD, 0, 0, _NUMBER), *_decide(_cases(column, for_programs=for_programs))]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

@@ -41,6 +41,8 @@ class Place(NamedTuple):
     meter: Callable[[], Meter]
     processes: Callable[[], list[int]]
     """Who is in it."""
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether it is going, so that what a command does there is no more its own doing."""
     shell: str = "/bin/bash"
 
     def spawn(self, arguments: list[str], places: tuple[int, ...], descriptors: list[int], **where: Any) -> Child:
@@ -208,6 +210,8 @@ class ShellSession:
             with suppress(BrokenPipeError):
                 await write_all(self._commands, message(command, NO_INPUT if stdin is None else STDIN, nonce))
             status = await reported
+            if self._place.is_ending():
+                raise SandboxError("The sandbox ended while a command ran in it. Open another one.")
         except asyncio.CancelledError:
             self._place.portal.end(
                 "kill", self.child, turn.since

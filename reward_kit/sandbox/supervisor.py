@@ -101,6 +101,11 @@ class Supervisor:
         self._poll.unregister(descriptor)
         os.close(descriptor)
 
+    def _ignore(self, descriptor: int) -> None:
+        """Stop watching what stays open."""
+        if self._ready.pop(descriptor, None):
+            self._poll.unregister(descriptor)
+
     def say(self, message: dict[str, Any]) -> None:
         """Tell the backend; where it is gone, nobody needs to know."""
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -119,17 +124,17 @@ class Supervisor:
         """Answer until the backend hangs up, then end everything."""
         # The kernel buries, also those whom we adopt: no pid namespace ends before all in it are buried.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        self.watch(self._nursery.start(), self._from_nursery)
+        self._nursery.start()
+        self.watch(self._nursery.descriptor, self._from_nursery)
         self.watch(self._channel.fileno(), self._requests)
         while self._running:
             self._get_ahead()
             self._turn(None)
-        self.forget(self._nursery.detach())
-        self._nursery.close()
         for sandbox in list(self._sandboxes):
             sandbox.close()
         while self._sandboxes and self._turn(_END_MILLISECONDS):
             pass
+        self._nursery.close()  # last: until then it ends all of this where we are killed
 
     def _turn(self, milliseconds: float | None) -> bool:
         """Do what there is to do. A descriptor may be closed meanwhile, and its number mean another one."""
@@ -143,13 +148,15 @@ class Supervisor:
         try:
             self._nursery.receive()
         except OSError:  # without it nothing can be done here: let the backend go to another supervisor at once
-            self._channel.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # it has gone by itself
+                self._channel.shutdown(socket.SHUT_RDWR)
             self._running = False
+            self._ignore(self._nursery.descriptor)
 
     def _requests(self) -> None:
         if not self._inbox.receive():
             self._running = False
-            self._poll.unregister(self._channel)
+            self._ignore(self._channel.fileno())
         for request, descriptors in self._inbox.messages():
             match request["do"]:
                 case "open":
@@ -264,6 +271,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends when the backend hangs up, whatever is typed at a terminal
     try:
+        if os.getpgrp() != os.getpid():
+            os.setpgid(0, 0)  # who is in it ends with us
         become_subreaper()
         _isolate(settings["as_root"])
         supervisor = Supervisor(channel, settings)

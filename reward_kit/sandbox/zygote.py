@@ -5,8 +5,8 @@
         outcomes = await zygotes.call("def f(x): return x + 1", "f", [[1], [2]])    # CallOutcomes with 2 and 3
 
 A zygote is a process that has Python and the usual modules loaded, and forks into a new sandbox for every run: process,
-mount, IPC and host name spaces of its own, a network namespace with nothing in it, another user, no privileges, a
-system-call filter, an empty /tmp and a directory with the run's files. Nothing survives a run.
+mount, IPC, host name and network spaces of its own, another user, no privileges, a system-call filter, an empty /tmp
+and a directory with the run's files. Nothing that a run writes survives it; docs/sandbox.md lists what can be noticed.
 
 Covered: reading or writing the machine's files (its programs and libraries can be read), environment, processes and
 network; memory, CPU time, processes, file sizes, open files, output and time beyond the limits; leaving processes

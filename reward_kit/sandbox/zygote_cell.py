@@ -86,9 +86,10 @@ class Part(NamedTuple):
 
 
 def file_of(content: bytes) -> int:
-    """A descriptor to read this content from, at any pace and as often as one likes; nobody can write to it."""
-    if not content:
-        return os.open("/dev/null", os.O_RDONLY)
+    """A descriptor to read this content from, at any pace and as often as one likes; nobody can write to it.
+
+    Nothing is no device of the machine either: programs that run at one time could lock parts of it for each other.
+    """
     descriptor = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,11 @@ __all__ = ["Slot", "become"]
 _MIB = 1 << 20
 _ABOVE = 64
 """Descriptors of a run have lower numbers, as long as they are being arranged."""
+_SPACES = (
+    *(syscalls.CLONE_NEWNS, syscalls.CLONE_NEWIPC, syscalls.CLONE_NEWUTS),
+    *(syscalls.CLONE_NEWNET, syscalls.CLONE_NEWCGROUP),
+)
+"""Of its own, for each program: what it leaves there, as a queue, a connection or a counter, goes with it."""
 _RESERVE = 3
 """Processes of a user's own zygote, which count against the limit where they are the same user's."""
 
@@ -75,13 +81,21 @@ def _enter(slot: Slot, limits: Mapping[str, Any]) -> None:
     if slot.group is not None:
         os.write(slot.group, b"0")
     os.setsid()
-    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS)
+    # After joining the group, which becomes the root of what it can know of groups.
+    syscalls.unshare(sum(_SPACES))
+    kernel.raise_loopback()
     root.refresh(slot.uid, limits)
 
 
 def _keep(descriptors: Sequence[int]) -> None:
-    """Number these from 0 and close all others."""
-    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in descriptors]
+    """Number these from 0 and close all others.
+
+    The one device that a program may be given is /dev/null, and it gets its zygote's own: on the machine's, programs
+    that run at one time could lock parts for each other.
+    """
+    own_null = os.open(os.devnull, os.O_RDWR)
+    given = [own_null if stat.S_ISCHR(os.fstat(each).st_mode) else each for each in descriptors]
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in given]
     for number, descriptor in enumerate(high):
         os.dup2(descriptor, number)
     os.closerange(len(descriptors), os.sysconf("SC_OPEN_MAX"))

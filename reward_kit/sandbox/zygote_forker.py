@@ -40,7 +40,7 @@ def settle(settings: Mapping[str, Any], uid: int, privileged: bool) -> Slot:
     """Leave everything that is the machine's, and have ready what programs need."""
     syscalls.die_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    seccomp = compile_filter()
+    seccomp = compile_filter(for_programs=True)
     if seccomp is None:
         raise OSError("there is no system-call filter for this kind of machine")
     own = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -48,10 +48,10 @@ def settle(settings: Mapping[str, Any], uid: int, privileged: bool) -> Slot:
     spaces = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS
     syscalls.unshare(spaces)
     kernel.set_hostname("sandbox")
-    kernel.raise_loopback()
     root.enter(settings["staging"], uid, settings["packages"])
     kernel.protect_memory(True)
     _preload(settings["preload"])
+    kernel.own_shared_memory()
     return Slot(uid, privileged, group, seccomp, own)
 
 

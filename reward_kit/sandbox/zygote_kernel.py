@@ -14,6 +14,7 @@ from typing import Final
 
 __all__ = [
     "drop_capabilities",
+    "own_shared_memory",
     "pivot",
     "process_cpu_clock",
     "protect_memory",
@@ -34,10 +35,16 @@ _SYS_MOUNT_SETATTR: Final = 442
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID = 1, 2
 _CAPABILITY_VERSION_3: Final = 0x2008_0522
+_MAP_FIXED: Final = 0x10
+_PROTECTIONS: Final = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-_STACK: Final = mmap.mmap(-1, 1 << 16)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_STACK: Final = mmap.mmap(-1, 1 << 16, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+"""Private: Python's own choice is memory that every forked program could write to, and the next one read."""
 _STACK_TOP: Final = ctypes.addressof(ctypes.c_char.from_buffer(_STACK)) + len(_STACK)
 
 
@@ -92,6 +99,35 @@ def spawn_init() -> int:
         return _check(_libc.clone(pause, _STACK_TOP, _CLONE_VM | _CLONE_FILES | signal.SIGCHLD, None), "clone")
     finally:
         signal.signal(signal.SIGCHLD, previous)
+
+
+def own_shared_memory() -> None:
+    """Put a private copy in the place of all memory that forked processes could write to together.
+
+    Libraries have some, as OpenMP's; our own code has none. What it was shared for is lost with it.
+    """
+    for begin, size, permissions in _writable_together():
+        protection = sum(_PROTECTIONS[letter] for letter in permissions[:3] if letter != "-")
+        content = ctypes.string_at(begin, size) if "r" in permissions else b""
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
+        if _libc.mmap(begin, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) != begin:
+            raise OSError(ctypes.get_errno(), "mmap: memory that all programs share could not be replaced")
+        ctypes.memmove(begin, content, len(content))
+        _check(_libc.mprotect(begin, size, protection), "mprotect")
+
+
+def _writable_together() -> list[tuple[int, int, str]]:
+    """Where, how large and with which permissions there is shared memory that is writable or can be made so."""
+    found, here = [], (0, 0, "")
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            first, *others = line.split()
+            if "-" in first:
+                begin, end = (int(part, 16) for part in first.split("-"))
+                here = (begin, end - begin, others[0])
+            elif first == "VmFlags:" and {"sh", "mw"} <= set(others):
+                found.append(here)
+    return found
 
 
 def protect_memory(protected: bool) -> None:

@@ -5,14 +5,21 @@
     /env               the same, of one that    /tmp /box  fresh for each run; /dev/shm is /tmp
                        is under /tmp            /proc      fresh for each run
 
+What is the machine's is seen through an overlay, and files and devices are copied: a lock is on a file as it is seen,
+so that programs of two zygotes that run at one time find no locks of each other. Where the kernel permits no overlay or
+no device of our own, as for an ordinary user, what is seen is the machine's own.
+
 Standard library only.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +39,8 @@ _ELSEWHERE = "/env"
 """Where an interpreter is shown that is in a hidden place, such as a virtual environment under /tmp."""
 _PRIVATE = syscalls.MS_NOSUID | syscalls.MS_NODEV
 _MIB = 1 << 20
+_MOUNT_POINT = 4
+"""Which word of a line of /proc/self/mountinfo it is."""
 
 
 def enter(staging: str, uid: int, packages: Sequence[str]) -> None:
@@ -40,7 +49,7 @@ def enter(staging: str, uid: int, packages: Sequence[str]) -> None:
     `packages` are directories of packages beside the interpreter's own; they are shown, and modules are found there.
     """
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE, "")
-    syscalls.mount("tmpfs", staging, "tmpfs", syscalls.MS_NOSUID, "mode=755,size=1m")
+    syscalls.mount("tmpfs", staging, "tmpfs", syscalls.MS_NOSUID, "mode=755,size=16m")
     root = Path(staging)
     for name in _SYSTEM:
         _show(Path("/") / name, root)
@@ -68,7 +77,9 @@ def refresh(uid: int, limits: Mapping[str, Any]) -> None:
     syscalls.mount("tmpfs", "/tmp", "tmpfs", _PRIVATE, f"{size},mode=1777")
     syscalls.mount("tmpfs", WORK, "tmpfs", _PRIVATE, f"{size},mode=700,uid={uid},gid={uid}")
     # Read-only: otherwise a program could offer itself last when memory runs out, by /proc/self/oom_score_adj.
-    syscalls.mount("proc", "/proc", "proc", _PRIVATE | syscalls.MS_NOEXEC | syscalls.MS_RDONLY, "")
+    # Processes only: the rest counts what all programs of the machine have done, those of earlier runs too.
+    flags = _PRIVATE | syscalls.MS_NOEXEC | syscalls.MS_RDONLY
+    syscalls.mount("proc", "/proc", "proc", flags, "subset=pid")
 
 
 def _prefixes() -> list[str]:
@@ -110,11 +121,57 @@ def _show(path: Path, root: Path, seen: Path | None = None) -> None:
 
 
 def _bind(path: Path, target: Path) -> None:
+    """Let `path` be seen at `target`: by a copy or an overlay, which are our own; else as it is."""
     if path.is_dir():
         target.mkdir()
+        if _overlay(path, target):
+            return
+    elif _copy(path, target):
+        return
     else:
         target.touch()
     syscalls.mount(str(path), str(target), "", syscalls.MS_BIND | syscalls.MS_REC, "")
+
+
+def _overlay(path: Path, target: Path) -> bool:
+    """Mount it through an overlay, which needs a second layer; that cannot show what is mounted further down."""
+    if any(Path(place).is_relative_to(path) and Path(place) != path for place in _mount_points()):
+        return False
+    # By descriptors: the names that are given here are shown to all in /proc/self/mounts.
+    layers = [os.open(place, os.O_PATH | os.O_DIRECTORY) for place in (path, target)]
+    lower = ":".join(f"/proc/self/fd/{layer}" for layer in layers)
+    try:
+        for options in ("", ",userxattr"):  # which it takes depends on the kernel and on our rights
+            with suppress(OSError):
+                syscalls.mount("overlay", str(target), "overlay", syscalls.MS_RDONLY, f"lowerdir={lower}{options}")
+                return True
+    finally:
+        for layer in layers:
+            os.close(layer)
+    return False
+
+
+def _mount_points() -> list[str]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        return [line.split()[_MOUNT_POINT].replace("\\040", " ") for line in lines]
+
+
+def _copy(path: Path, target: Path) -> bool:
+    """Make a small file or a device of our own; False where that is not permitted."""
+    found = path.stat()
+    try:
+        if stat.S_ISCHR(found.st_mode):
+            os.mknod(target, stat.S_IFCHR | 0o666, found.st_rdev)
+            os.chmod(target, 0o666)
+            os.close(os.open(target, os.O_RDONLY))  # where devices may be made and not used
+        elif found.st_size > _MIB:
+            return False
+        else:
+            shutil.copyfile(path, target)
+    except OSError:
+        target.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def _etc(root: Path, uid: int) -> None:

@@ -187,6 +187,24 @@ async def test_what_proc_tells_of_the_host_is_hidden(sandbox: Sandbox) -> None:
         assert (await sandbox.run(f"cat /proc/{name}; ls -A /proc/{name}/")).stdout == "", name
 
 
+async def test_no_name_of_the_host_is_told(sandbox: Sandbox) -> None:
+    """Neither where its files are, nor what it or our control group is called, nor how its kernel was started."""
+    told = await sandbox.run("cat /proc/self/mounts /proc/self/mountinfo /proc/1/mountinfo /proc/self/cgroup")
+    assert "overlay" in told.output and "reward-kit" not in told.output, told.output
+    assert str(Path.home() / ".cache") not in told.output and str(Path.cwd()) not in told.output
+    names = await sandbox.run("uname -n; hostname; cat /etc/hostname /proc/sys/kernel/hostname")
+    assert set(names.output.split()) == {"sandbox"}, names.output
+    assert (await sandbox.run("cat /proc/cmdline 2> /dev/null")).output == ""
+
+
+async def test_the_audit_log_cannot_be_reached(sandbox: Sandbox) -> None:
+    """By netlink, as by `auditctl` or a login; other netlink is needed to look at the network."""
+    code = "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, {})"
+    refused = await sandbox.run(f"python3 -c '{code.format(9)}'")
+    assert "Protocol not supported" in refused.stderr
+    assert (await sandbox.run(f"python3 -c '{code.format(0)}'")).ok
+
+
 async def test_nothing_can_be_mounted(sandbox: Sandbox) -> None:
     for way in (
         "mount -t tmpfs none /mnt",

@@ -36,13 +36,15 @@ def machine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_every_call_is_answered_as_listed(machine: str) -> None:
+@pytest.mark.parametrize("for_programs", [False, True])
+def test_every_call_is_answered_as_listed(machine: str, *, for_programs: bool) -> None:
     column, architecture = MACHINES[machine]
-    program = compile_filter(machine)
+    program = compile_filter(machine, for_programs=for_programs)
     assert program is not None
-    refused = {pair[column] for pair in seccomp._REFUSED.values()}
+    names = seccomp._REFUSED | (seccomp._REFUSED_TO_PROGRAMS if for_programs else {})
+    refused = {pair[column] for pair in names.values()}
     for number in range(471):
-        expected = errno.EPERM if number in refused else errno.ENOSYS if number == 435 else 0
+        expected = errno.EPERM if number in refused else errno.ENOSYS if number in (435, 451) else 0
         family = [1] if number == seccomp._SOCKET[column] else []
         assert answer(program, number, *family, architecture=architecture) == expected, number
     for number in (471, 1000, 0x4000_0000, 0x4000_0027, 0xFFFF_FFFF - (1 << 32)):
@@ -61,6 +63,11 @@ def test_calls_are_judged_by_what_they_are_given(machine: str) -> None:
     for flag in (0x80, 0x2_0000, 0x200_0000, 0x400_0000, 0x800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000):
         assert told(seccomp._CLONE, 0x11 | flag) == errno.EPERM
     assert {family for family in range(64) if told(seccomp._SOCKET, family) == 0} == {1, 2, 10, 16}
+    assert told(seccomp._SOCKET, 16, 3, 9) == errno.EPROTONOSUPPORT
+    assert {protocol for protocol in range(32) if told(seccomp._SOCKET, 16, 3, protocol) == 0} == {*range(32)} - {9}
+    assert told(seccomp._SOCKET, 1, 1, 9) == 0
+    assert told(seccomp._PREADV2, 0, 0, 1, 0, 0, 0x1) == 0
+    assert told(seccomp._PREADV2, 0, 0, 1, 0, 0, 0x8) == told(seccomp._PREADV2, 0, 0, 1, 0, 0, 0x9) == errno.EOPNOTSUPP
     assert told(seccomp._IOCTL, 0, 0x5401) == 0
     assert told(seccomp._IOCTL, 0, 0x5412) == told(seccomp._IOCTL, 0, 0x541C) == errno.EPERM
     assert told(seccomp._PERSONALITY, 0xFFFF_FFFF) == 0

@@ -246,11 +246,33 @@ async def test_privileged_calls(zygotes: PythonZygote, code: str) -> None:
         "syscall(321, 0, 0, 0)",
         "syscall(425, 1, 0)",
         "syscall(310, 1, 0, 0, 0, 0, 0)",
+        "inotify_init()",
+        "inotify_init1(0)",
     ],
 )
 async def test_calls_into_the_kernel(zygotes: PythonZygote, call: str) -> None:
     code = f"import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print(c.{call}, os.strerror(ctypes.get_errno()))"
     assert (await zygotes.run(code)).stdout.startswith("-1 Operation not permitted")
+
+
+async def test_what_is_in_memory_of_a_file_is_not_told(zygotes: PythonZygote) -> None:
+    """Else one program could read some parts of large files, and another see which."""
+    code = "import os; os.preadv(os.open('/usr/bin/env', 0), [bytearray(9)], 0, os.RWF_NOWAIT)"
+    assert "[Errno 95]" in (await refused(zygotes, code)).stderr
+    code = "import ctypes; print(ctypes.CDLL(None).syscall(451, 0, 0, 0, 0))"
+    assert (await zygotes.run(code)).stdout == "-1\n"
+
+
+async def test_names_of_the_host(zygotes: PythonZygote) -> None:
+    mounts = await zygotes.run("print(open('/proc/self/mountinfo').read(), open('/proc/self/cgroup').read())")
+    assert mounts.ok and "lowerdir=/usr" not in mounts.stdout and "reward-kit-zygote" not in mounts.stdout
+    names = await zygotes.run("import os, socket; print(os.uname().nodename, socket.gethostname())")
+    assert names.stdout == "sandbox sandbox\n"
+
+
+async def test_the_audit_log(zygotes: PythonZygote) -> None:
+    code = "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9)"
+    assert "[Errno 93]" in (await refused(zygotes, code)).stderr
 
 
 async def test_set_user_id_programs(zygotes: PythonZygote) -> None:
