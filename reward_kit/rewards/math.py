@@ -19,6 +19,7 @@ from reward_kit.rewards._support.mathematics.identity import Tolerance
 from reward_kit.rewards._support.mathematics.units import unit_of
 from reward_kit.rewards._support.quantities import find_quantities
 from reward_kit.rewards._support.quoting import quoted
+from reward_kit.rewards._support.statements import all_stated
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
 
@@ -178,9 +179,9 @@ def _judged(gold: str, text: str, policy: Tolerance) -> tuple[Answer | None, boo
     """The answer in a text, and whether it is right; a short text without a mark may be the answer as a whole."""
     answer = stated_answer(text)
     matched = equivalent(gold, answer.text, policy) if answer is not None else False
-    unmarked = answer is None or answer.source == "last line"
+    unmarked = (answer is None or answer.source == "last line") and not marked_answers(text)
     spoken = spoken_end(text).strip() if unmarked and not matched else ""
-    if spoken and len(spoken) <= _LONGEST_REPLY and equivalent(gold, spoken, policy):
+    if spoken and len(spoken) <= _LONGEST_REPLY and all_stated(spoken) and equivalent(gold, spoken, policy):
         return Answer(spoken, "last line", spoken, 0), True
     return answer, matched
 

@@ -41,7 +41,8 @@ _BRACES: Final = re.compile(r"\\[{}]|\\(?:boxed|fbox)\s{0,4}\{|[{}]")
 _HASHES: Final = re.compile(r"####[ \t]*([^\s][^\n]*)")
 _PHRASE: Final = re.compile(
     r"\b(?P<noun>answers?|result|solutions?)\b(?:\s(?:to|for|of)\s[^.\n:=?!]{1,60}?(?=\s(?:is|are|was)\b))?[\s*_]{0,4}"
-    r"(?:is|are|was|equals|would be|will be|must be|should be|=|:)(?!\w|n['’])[\s*_]{0,4}(?:equal to|equals|:|=)?",
+    r"(?:is|are|was|equals|would be|will be|must be|should be|=|:)(?!\w|n['’])[\s*_]{0,4}(?:equal to|equals|:|=)?"
+    r"|(?P<final>\bfinal\sanswer)\s{0,2}[-–—]\s",
     re.IGNORECASE,
 )
 _OVERRIDES: Final = re.compile(
@@ -80,6 +81,7 @@ _CONFIRMS: Final = re.compile(
     r"\b(?:yes|confirmed|confirms|checks out|(?:is|was) (?:indeed )?(?:right|correct|consistent|fine)|correct\.|stands|verified|matches|same)\b",
     re.IGNORECASE,
 )
+_NOT_A_VALUE: Final = re.compile(r"\s*(?:not|n['’]t|never)\b[^.]{0,30}[\d$\\]", re.IGNORECASE)
 _BUT: Final = re.compile(
     r"(?:not|n['’]t)\s(?:[^.,;\n]{1,30}),?\s(?:but|rather|it['’]s|it is)\s(?:rather\s|actually\s)?", re.IGNORECASE
 )
@@ -92,6 +94,8 @@ _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
 _NEAR: Final = 120
 """Characters before and after an answer that may deny or suppose it."""
 _FEW_WORDS: Final = 4
+_CONTINUES: Final = re.compile(r"\A[.,;:!)*_]{1,4}\s+")
+_SHORT_WORD: Final = re.compile(r"(?<![\w\\])(?:[Ss]o|[Ii]s|[Ii]t|[Ww]e|[Nn]o|[Aa]s|[Bb]y|[Ii]f|[Hh]e|[Oo]r)(?![\w])")
 _BETWEEN: Final = re.compile(
     r"(?:[\s$,;&]|\\[()\[\],; ]|\\q?quad|\\(?:text|mbox)\s?\{\s*(?:and|or|,)\s*\}|\band\b|\bor\b)*", re.IGNORECASE
 )
@@ -323,7 +327,7 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
         found = _told_after(text, phrase)
         if found is None:
             continue
-        if phrase["noun"].lower().startswith("answer") or phrase.group().rstrip(" *_").endswith(":"):
+        if phrase["final"] or phrase["noun"].lower().startswith("answer") or phrase.group().rstrip(" *_").endswith(":"):
             return found
         return _in_last_lines(text, found.end, direct=True) or found
     return None
@@ -340,7 +344,9 @@ def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:
         return None
     if (but := _BUT.match(span.lstrip())) is not None:
         span = span.lstrip()[but.end() :]
-    elif _FILLER.match(span) and not re.match(r"\s*not\s[\d$\\-]", span):
+    elif _NOT_A_VALUE.match(span):
+        return None
+    elif _FILLER.match(span):
         stated = said_in(phrase.group() + span)
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
     said = _last_side(span).strip(" \t*_`")
@@ -371,7 +377,7 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
     asides: list[tuple[int, str]] = []
     for line in reversed(text[begin:].splitlines(keepends=True)):
         end -= len(line)
-        said = line[-_LONGEST_LINE:].strip()
+        said = _CONTINUES.sub("", line[-_LONGEST_LINE:].strip())
         if not said.strip("`~|-*_ "):
             continue
         if _REFUSES.search(said):
@@ -394,7 +400,8 @@ def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, st
     formulas = list(_MATH.finditer(line))
     if wordless and formulas:
         return _listed(_last_together(formulas, line), line)
-    if not re.search(r"[A-Za-z]{3}", line) or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
+    wordless = wordless and not _SHORT_WORD.search(line)
+    if wordless or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
         said = _last_side(line).strip()
         return said if not line.endswith("?") and any(map(str.isalnum, said)) else None
     for start, end in reversed(list(sentences(line))):
@@ -404,7 +411,7 @@ def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, st
         if is_aside(sentence):
             asides.append((at, sentence))
             continue
-        offered = _OFFERED.search(sentence)
+        offered = _OFFERED.search(without_references(sentence))
         stated = said_in(sentence)
         if stated is None or (direct and not (stated.direct or _bare(sentence, stated))):
             continue

@@ -67,7 +67,7 @@ _TOKEN: Final = re.compile(
     rf"|\\?\{{\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?\\?\}})"
     rf"|(?<![\w.])(?P<mixed>{_NUMERAL}\s?{_TIME_UNIT}(?:,?\s(?:and\s)?{_NUMERAL}\s?{_TIME_UNIT}){{1,2}})"
     rf"|(?<![\w.])(?P<run>{_RUN})(?P<large>\s(?:million|billion|trillion|thousand|percent)\b)?"
-    r"(?P<letter>(?![ghlmsL](?![A-Za-z]))[A-Za-z](?:\^\w++|²|³)?(?![A-Za-z]))?",
+    r"(?P<letter>(?<!°)(?![ghlmsL](?![A-Za-z]))[A-Za-z](?:\^\w++|²|³)?(?![A-Za-z]))?",
     re.IGNORECASE,
 )
 _REFERENCE: Final = re.compile(
@@ -91,10 +91,10 @@ _SUBORDINATE: Final = re.compile(
     r"\b(?:when(?:ever)?|where|since|because|if|given|assuming|provided|supposing|although|though|unless|whereas|while"
     r"|(?:is\s|are\s|was\s)?(?:attained|achieved|reached|obtained|taken|realized|realised)\s(?:at|when|for|by|only|if)"
     r"|(?:which\s)?(?:occurs?|occurring|happens?|happening)\s(?:at|when|for|in)"
-    r"|for\s(?=[$\\(]{0,2}[a-z]\s?=)|at\s(?=[$\\(]{0,2}[a-z]\s?=)|with\s(?=[$\\(]{0,2}[a-z]\s?=)|using|recall(?:ing)?|substituting|plugging|considering"
+    r"|using|recall(?:ing)?|substituting|plugging|considering"
     r"|dividing|multiplying|adding|subtracting|despite|regardless|as\sopposed\sto|compared\s(?:to|with)|even\sthough"
     r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|instead\sof|rather\sthan|versus)\b"
-    r"|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
+    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w)?\s?=)|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|therefore|thus|hence)\b", re.IGNORECASE)
@@ -111,8 +111,8 @@ _DENIED_BEFORE: Final = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER: Final = re.compile(
-    r"[\s$*_)\\\"”]{0,6}(?:[a-z]+\s){0,2}?(?:(?:(?:is|are|was|were|as|being|seems?|looks?|would\sbe)\s+(?:\w+\s){0,2}?"
-    r"(?:(?:not|never)\s(?:\w+\s){0,2}?(?:a|an|the|valid|possible|allowed|correct|right|acceptable|permitted|within|prime|our|what|true|"
+    r"[\s$*_)}\\\"”]{0,6}(?:[a-z]+\s){0,2}?(?:(?:(?:is|are|was|were|as|being|seems?|looks?|would\sbe)\s+(?:\w+\s){0,2}?"
+    r"(?:(?:not|never)\s(?:(?:really|actually|even|quite|in\sfact)\s)?(?:a|an|the|valid|possible|allowed|correct|right|acceptable|permitted|within|prime|our|what|true|"
     r"in\sthe\s(?:domain|range|interval|set)|an?\sinteger|positive|enough|admissible|solutions?|feasible|it)\b"
     r"|extraneous|spurious|invalid|impossible|wrong|incorrect|inadmissible|rejected|discarded|excluded|too\s\w+|ruled\sout|outside))"
     r"|(?:is|are|was|were)n['’]t\s(?:a|an|the|valid|possible|allowed|correct|right|acceptable|it|our|in)\b"
@@ -151,8 +151,9 @@ _BESIDES: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_THEM: Final = re.compile(
-    r"\bof\s+(?:the\s|her\s|his\s|their\s|those\s|these\s|all\s){0,2}[$\\(]{0,2}\Z", re.IGNORECASE
+    r"\s?(?:[a-z]+\s){0,2}of\s+(?:the\s|her\s|his\s|their\s|those\s|these\s|all\s){0,2}[$\\(]{0,2}", re.IGNORECASE
 )
+"""Between "15 liters" and "of the 24"."""
 _COMPARES: Final = re.compile(
     r"\s*(?:\w+\s)?(?:more|less|fewer|greater|smaller|larger|older|younger|times)\b", re.IGNORECASE
 )
@@ -230,6 +231,21 @@ def is_setting(sentence: str) -> bool:
     return _SETTING.match(sentence) is not None
 
 
+def all_stated(text: str) -> bool:
+    """Whether a text is one statement in all its parts: a formula, some words, or values side by side."""
+    if len(text) > LONGEST_SENTENCE or without_references(text) != text or is_setting(text) or is_aside(text):
+        return False
+    if len(list(sentences(text))) > 1:
+        return False
+    values = values_in(text)
+    if any(is_denied(text, value.start, value.end) for value in values) or text.rstrip().endswith("?"):
+        return False
+    if not re.search(r"[A-Za-z]{3}", re.sub(r"\\[A-Za-z]+", " ", text)):
+        return True
+    one = len(values) == 1 and text[values[0].start] not in "$\\"
+    return not one and not _subordinate(text) and not _NOTHING.search(text)
+
+
 def without_references(text: str) -> str:
     """`text` with the numbers of equations, steps and pages blanked out; as long as before."""
     return _REFERENCE.sub(lambda found: " " * len(found[0]), text)
@@ -253,13 +269,13 @@ def said_in(sentence: str) -> Statement | None:
     masked = without_references(sentence)
     values = values_in(masked)
     kept = [value for value in values if not is_denied(masked, value.start, value.end)]
-    nothing = _NOTHING.search(masked)
-    if nothing is not None and not any(value.start > nothing.end() and _leads(masked, value) for value in kept):
-        return Statement(nothing[0], nothing.start(), nothing.end(), direct=True)
-    if not kept:
-        return None
     asides = _subordinate(masked)
     ranked = [(_rank(masked, value, kept, asides), value) for value in kept]
+    nothing = _NOTHING.search(masked)
+    if nothing is not None and not any(rank < 1 and value.start > nothing.end() for rank, value in ranked):
+        return Statement(nothing[0], nothing.start(), nothing.end(), direct=True)
+    if not ranked:
+        return None
     best = min(rank for rank, _ in ranked)
     chosen = [value for rank, value in ranked if rank == best][-1]
     return _with_alternatives(masked, kept, chosen)._replace(direct=best < 0)
@@ -314,7 +330,7 @@ def _rank(text: str, value: Statement, values: list[Statement], asides: list[tup
         return -1 if _GOES_ON.search(text, value.end) is None else 0
     if _BESIDES.search(before) or _COMPARES.match(text, value.end):
         return 1
-    if _OF_THEM.search(before) and any(0 < value.start - other.end <= 30 for other in values):
+    if any(_OF_THEM.fullmatch(text, other.end, value.start) for other in values if other.end <= value.start):
         return 1
     goes_on = _GOES_ON.search(text, value.end)
     return 0 if goes_on is not None or not _leads(text, value) else -1
