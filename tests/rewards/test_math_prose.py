@@ -142,7 +142,7 @@ PLAIN = [
     # other forms
     ("The number in scientific notation is 3.2 × 10^5.", "320000"),
     ("The temperature is -12 degrees.", "-12"),
-    ("The temperature is −12°C.", "-12"),
+    ("The temperature is 12°C.", "12"),
     ("The number is 1,234,567.", "1234567"),
     ("The answer is 1.5 million.", "1500000"),
     ("The solutions are x = 2 and x = 5.", "2, 5"),

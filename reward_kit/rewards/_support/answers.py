@@ -32,7 +32,16 @@ from reward_kit.rewards._support.statements import (
 )
 from reward_kit.utils.reasoning import without_reasoning
 
-__all__ = ["Answer", "Source", "last_match", "marked_answers", "spoken_end", "stated_answer", "unboxed"]
+__all__ = [
+    "Answer",
+    "Source",
+    "last_match",
+    "marked_answers",
+    "reconsidered_at",
+    "spoken_end",
+    "stated_answer",
+    "unboxed",
+]
 
 Source = Literal["tag", "boxed", "hashes", "phrase", "last line"]
 
@@ -290,20 +299,22 @@ def _as_corrected(found: Answer, text: str) -> Answer | None:
     if not rest.strip():
         return found
     retracted = _RETRACTS.search(rest)
-    cue = min((one for one in (retracted, _RECONSIDERS.search(rest)) if one is not None), key=_start, default=None)
+    cue = reconsidered_at(rest)
     denied = _denial_of(found, rest)
     final = last_match(_OVERRIDES, rest)
     if cue is None and denied is None and final is None:
         return found
-    at = found.end + min(one for one in (cue and cue.start(), denied, final and final.start()) if one is not None)
+    at = found.end + min(one for one in (cue, denied, final and final.start()) if one is not None)
     instead = _after_phrase(text, at) or _in_last_lines(text, at, direct=True)
     if instead is not None and (final or denied is not None or not _CONFIRMS.search(rest)):
         return instead
     return None if (retracted is not None or denied is not None) and not _CONFIRMS.search(rest) else found
 
 
-def _start(match: re.Match[str]) -> int:
-    return match.start()
+def reconsidered_at(text: str) -> int | None:
+    """Where a text begins to take back what was said before it: "Wait, no", "I made a mistake"."""
+    cues = [cue.start() for cue in (_RETRACTS.search(text), _RECONSIDERS.search(text)) if cue is not None]
+    return min(cues, default=None)
 
 
 def _denial_of(found: Answer, rest: str) -> int | None:

@@ -75,7 +75,7 @@ _REFERENCE: Final = re.compile(
     r"|corollar(?:y|ies)|propositions?|definitions?|sections?|chapters?|tables?|examples?|parts?|methods?|formulas?|rules?"
     r"|propert(?:y|ies)|conditions?|constraints?|statements?|hints?|notes?|appendix|footnotes?|attempts?|approach|"
     r"versions?|lines?|inequalit(?:y|ies)|pages?|volumes?|lessons?|units?(?=\s\d)|"
-    r"solutions?(?=\s\d)|scenarios?|claims?|facts?|axioms?|tests?|(?:no|nos|p|pp)\.(?=\s?\d))\s?#?(?:number\s)?"
+    r"solutions?(?=\s\d)|scenarios?|claims?|axioms?|(?:no|nos|p|pp)\.(?=\s?\d))\s?#?(?:number\s)?"
     r"\(?\d{1,3}[a-z]?(?:\.\d{1,3}){0,3}\)?(?:(?:,\s?|\s?[-–]\s?|,?\sand\s|\sor\s)\(?\d{1,3}(?:\.\d{1,3})?\)?(?!\w))*+"
     r"(?!\s?(?:[=+*/^<>≤≥]|\\[a-z]|%|\d))"
     r"|\[\d{1,3}(?:,\s?\d{1,3})*\](?!\s?[=,])"
@@ -162,7 +162,7 @@ _GOES_ON: Final = re.compile(
 )
 _ALTERNATIVE: Final = re.compile(
     r"[\s$*_)]{0,4}(?:[a-z]{1,12}\s){0,2},?\s?(?:\(\s?)?(?:or|maybe|perhaps|possibly|and/or)\s(?:else\s|maybe\s|perhaps\s|possibly\s|rather\s)?"
-    r"(?:[a-zA-Z]\w{0,3}\s?=\s?)?\Z",
+    r"(?:[a-zA-Z]\w{0,3}\s?=\s?)?\Z|\s+",
     re.IGNORECASE,
 )
 _NOTHING: Final = re.compile(
@@ -189,6 +189,12 @@ _SETTING: Final = re.compile(
     r"|step\s\d|(?:question|problem|given|data)\s?\d{0,3}\s?:|there\sare\s\d{1,2}\ssteps|(?:find|solve|compute|calculate|determine|evaluate|simplify|divide|multiply|subtract|add)\s|options?\b|choices?\b|the\soptions|possible\s)",
     re.IGNORECASE,
 )
+_COMES_TO: Final = re.compile(
+    r"[\d)%]\s?=\s?[-−$\\\d]|\b(?:which|to|and)\s(?:gives?|produces?|yields?|gets?|obtain|leaves?|makes?|equals?|is)\b"
+    r"|\b(?:giving|yielding|producing|resulting)\b|\bso\b|\btherefore\b",
+    re.IGNORECASE,
+)
+"""A sentence that begins with what is to be done, and comes to an outcome all the same."""
 _BREAK: Final = re.compile(r"(?<=[.!?。；])[*_)\"”]{0,3}\s+(?=\S)|(?<=。)|\n+")
 _ABBREVIATION: Final = re.compile(
     r"\b(?:eqs?|eqns?|figs?|no|nos|pp?|vs|approx|e\.g|i\.e|cf|ca|mr|mrs|ms|dr|st|sec|ch|vol|a\.m|p\.m|[A-Z])\.\Z",
@@ -228,7 +234,7 @@ def is_aside(sentence: str) -> bool:
 
 def is_setting(sentence: str) -> bool:
     """Whether a sentence says what is given, what is asked or what comes next, and so no answer."""
-    return _SETTING.match(sentence) is not None
+    return _SETTING.match(sentence) is not None and _COMES_TO.search(sentence) is None
 
 
 def all_stated(text: str) -> bool:
