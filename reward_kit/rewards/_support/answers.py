@@ -103,6 +103,16 @@ _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
 _NEAR: Final = 120
 """Characters before and after an answer that may deny or suppose it."""
 _FEW_WORDS: Final = 4
+_ADVERB: Final = re.compile(
+    r"\A(?:(?:thus|therefore|then|hence|indeed|simply|just|exactly|clearly|now),?\s)+", re.IGNORECASE
+)
+_ROUNDED: Final = re.compile(
+    r",\s(?:which|and|or)\s(?:\w+\s)?(?:rounds?|rounded|gives|makes|simplifies|reduces)\b", re.IGNORECASE
+)
+_CHOOSES: Final = re.compile(
+    r"\b(?:choose|pick|select|option|choice|go with)\b(?:\sis|:)?\s(?:option\s|choice\s)?[*(]{0,3}([A-J])\b[*).]{0,4}\Z",
+    re.IGNORECASE,
+)
 _CONTINUES: Final = re.compile(r"\A[.,;:!)*_]{1,4}\s+")
 _SHORT_WORD: Final = re.compile(r"(?<![\w\\])(?:[Ss]o|[Ii]s|[Ii]t|[Ww]e|[Nn]o|[Aa]s|[Bb]y|[Ii]f|[Hh]e|[Oo]r)(?![\w])")
 _BETWEEN: Final = re.compile(
@@ -110,6 +120,8 @@ _BETWEEN: Final = re.compile(
 )
 _JOINING: Final = re.compile(r"\s{0,3}(?:[,;]\s{0,3}(?:and\b|or\b)?|and\b|or\b)\s{0,3}", re.IGNORECASE)
 _ASIDE: Final = re.compile(r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b")
+_REMARK: Final = re.compile(r"\s\((?!or\b|and\b)[^()]{0,80}[A-Za-z]{3}[^()]{0,80}\)\s?\Z")
+"""Words in brackets behind an answer: "64 (that is, 4 cubed)"."""
 _FREE: Final = 80
 """Characters of a line without a number that may be an answer in words."""
 _LONGEST_BETWEEN: Final = 60
@@ -360,7 +372,9 @@ def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:
     elif _FILLER.match(span):
         stated = said_in(phrase.group() + span)
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
-    said = _last_side(span).strip(" \t*_`")
+    if _ROUNDED.search(span) and (stated := said_in(span)) is not None:
+        return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
+    said = _ADVERB.sub("", _last_side(span).strip(" \t*_`"))
     if any(map(str.isdigit, said)) and not any(map(str.isdigit, without_references(said))):
         return None
     return Answer(_pointed(said), "phrase", phrase.group() + span, phrase.start()) if said else None
@@ -378,7 +392,7 @@ def _pointed(said: str) -> str:
     """What a remark begins with, where it goes on talking: "72 apples, since 48 + 24 is that" says 72 apples."""
     if " or " in said or not re.search(r"[A-Za-z]{3}", said):
         return said
-    head = _ASIDE.split(said, maxsplit=1)[0].strip()
+    head = _ASIDE.split(_REMARK.sub("", said), maxsplit=1)[0].strip()
     return head if head and next(find_quantities(head), None) is not None else said
 
 
@@ -417,6 +431,8 @@ def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, st
         return said if not line.endswith("?") and any(map(str.isalnum, said)) else None
     for start, end in reversed(list(sentences(line))):
         sentence = line[start:end]
+        if (chosen_letter := _CHOOSES.search(sentence)) is not None:
+            return chosen_letter[1]
         if is_setting(sentence):
             continue
         if is_aside(sentence):

@@ -93,14 +93,14 @@ _SUBORDINATE: Final = re.compile(
     r"|(?:which\s)?(?:occurs?|occurring|happens?|happening)\s(?:at|when|for|in)"
     r"|using|recall(?:ing)?|substituting|plugging|considering"
     r"|dividing|multiplying|adding|subtracting|despite|regardless|as\sopposed\sto|compared\s(?:to|with)|even\sthough"
-    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|instead\sof|rather\sthan|versus)\b"
-    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w)?\s?=)|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
+    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|having|such\sas|for\s(?:example|instance)|instead\sof|rather\sthan|versus)\b"
+    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w)?\s?=)|\be\.g\.|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|therefore|thus|hence)\b", re.IGNORECASE)
 _WORDS_BETWEEN: Final = (
     r"(?:\s+(?:be|equal|to|the|answer|a|an|any|value|solution|root|is|as|of|have|been|simply|just|exactly|candidate|possible|"
-    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice)){0,5}"
+    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice|say|think|assume|claim|conclude|write)){0,5}"
 )
 _DENIED_BEFORE: Final = re.compile(
     rf"(?:\bnot|n't|n’t|\bnever|\breject(?:s|ed|ing)?|\bdiscard(?:s|ed|ing)?|\bdisregard(?:s|ed|ing)?|\bexclud\w{{1,4}}"
@@ -130,7 +130,7 @@ _BOUNDED: Final = re.compile(
 )
 _LED_TO: Final = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals?|makes?|making|gives?|giving|leaves?|leaving|gets?|got|yields?|totals?|totaling|becomes?|"
-    r"remains?|obtains?|finds?|concludes?|costs?|comes?\s(?:out\s)?to|amounts?\sto|reduces\sto|simplifies\sto|evaluates\sto)|[=≈:→⇒]|'s|’s)\s*"
+    r"remains?|obtains?|finds?|concludes?|costs?|comes?\s(?:out\s)?to|amounts?\sto|reduces\sto|rounds?(?:\sup|\sdown|\soff)?\sto|simplifies\sto|evaluates\sto)|[=≈:→⇒]|'s|’s)\s*"
     r"(?:(?:therefore|thus|then|exactly|only|just|about|approximately|roughly|around|equal\sto|a\stotal\sof|also|now|still|simply|"
     r"actually|clearly|indeed|really|precisely|nearly|that)\s+){0,3}(?:[A-Za-z]\w{0,2}\s?=\s?)?[*_`\"“'(]{0,4}\Z",
     re.IGNORECASE,
@@ -145,7 +145,7 @@ _LEADS: Final = re.compile(
     re.IGNORECASE,
 )
 _BESIDES: Final = re.compile(
-    r"\b(?:in|within|after|during|per|each|every|among|amongst|out\sof|with|at|from|on|before|by|since|than|until|till|"
+    r"\b(?:in|within|after|during|per|each|every|among|amongst|of\swhich(?:\sare|\sis|\swere)?|out\sof|with|at|from|on|before|by|since|than|until|till|"
     r"under|over|through|across|throughout)\s+(?:(?:the|a|an|her|his|their|all|these|those|last|first|next|another|about|only|page|day|"
     r"year|week|age|line|row)\s+){0,2}[$\\(]{0,2}\Z",
     re.IGNORECASE,
@@ -186,7 +186,7 @@ _SETTING: Final = re.compile(
     r"|the\s(?:question|problem|task|exercise)\s(?:asks|says|states|is|gives|wants|tells)|we\s(?:need|want|have|wish|must|should|will|could|can)\s(?:to\s|now\s|then\s|next\s){0,2}"
     r"(?:find|solve|compute|calculate|determine|divide|multiply|add|subtract|use|apply|consider|show|prove|count|start|look|check|try|split)"
     r"|i\s(?:need|want|will|would|should|must|am\sgoing)\s|i['’]ll\s|next\b,?\s(?:we|i|divide|multiply|add|subtract)|first,?\s(?:we|i|let|divide|multiply|add|subtract)"
-    r"|step\s\d|(?:question|problem|given|data)\s?\d{0,3}\s?:|there\sare\s\d{1,2}\ssteps|(?:find|solve|compute|calculate|determine|evaluate|simplify|divide|multiply|subtract|add)\s|options?\b|choices?\b|the\soptions|possible\s)",
+    r"|step\s\d|this\s(?:is|was)\s(?:problem|question|exercise)|i\s(?:solved|did|tried|worked|considered)\b|(?:question|problem|given|data)\s?\d{0,3}\s?:|there\sare\s\d{1,2}\ssteps|(?:find|solve|compute|calculate|determine|evaluate|simplify|divide|multiply|subtract|add)\s|options?\b|choices?\b|the\soptions|possible\s)",
     re.IGNORECASE,
 )
 _COMES_TO: Final = re.compile(
