@@ -55,27 +55,35 @@ _PHRASE: Final = re.compile(
     re.IGNORECASE,
 )
 _OVERRIDES: Final = re.compile(
-    r"\b(?:final|correct|corrected|right|actual|true|revised|updated|real)\s(?:final\s)?(?:answer|result|value|solution)\b",
+    r"\b(?:final|correct|corrected|right|actual|true|revised|updated|real)\s(?:final\s)?(?:answer|result|value"
+    r"|solution)\b",
     re.IGNORECASE,
 )
 """A phrase that has the last word, even after a box."""
 _FILLER: Final = re.compile(
-    r"[\s*_:]{0,4}(?:as\sfollows|shown|given|found|obtained|below|above|to\s\w|in\s(?:the|step|part|equation)|on\spage|by\s|"
-    r"explained|derived|computed\sby|calculated\sby|based|straightforward|simple|easy|complete|correct\b|right\b|wrong\b|"
+    r"[\s*_:]{0,4}(?:as\sfollows|shown|given|found|obtained|below|above|to\s\w|in\s(?:the|step|part|equation)"
+    r"|on\spage|by\s|"
+    r"explained|derived|computed\sby|calculated\sby|based|straightforward|simple|easy|complete|correct\b"
+    r"|right\b|wrong\b|"
     r"incorrect\b|clear|unique\b|therefore\s?$|thus\s?$|not\b|n['’]t)",
     re.IGNORECASE,
 )
 """What goes on like this after "the answer is" says something about the answer, and not the answer."""
 _SUPPOSES: Final = re.compile(
-    r"\b(?:if|whether|might|may|could|tempting|wrong|incorrect|mistaken(?:ly)?|erroneous(?:ly)?|suppose|unless|students|people|"
-    r"common|naive(?:ly)?|at first|initially|first thought|originally|thought|guess(?:ed)?|claim(?:s|ed)?|intermediate|partial|previous|"
+    r"\b(?:if|whether|might|may|could|tempting|wrong|incorrect|mistaken(?:ly)?|erroneous(?:ly)?|suppose|unless"
+    r"|students|people|"
+    r"common|naive(?:ly)?|at first|initially|first thought|originally|thought|guess(?:ed)?|claim(?:s|ed)?"
+    r"|intermediate|partial|previous|"
     r"earlier|tom|friend|classmate|sample|example)\b[^.;\n]{0,60}\Z",
     re.IGNORECASE,
 )
 _RETRACTS: Final = re.compile(
-    r"\b(?:(?:that|this|it|which|my answer|the answer above|above)(?:['’]s|\sis|\swas)\s(?:\w+\s)?(?:wrong|incorrect|not\s(?:right|correct)|a mistake|an error)"
-    r"|(?:that|this|it)\s(?:isn|wasn|can)['’]t\s(?:be\s)?(?:right|correct)|(?:that|this|it)\scan(?:not|\snot)\sbe\s(?:right|correct)"
-    r"|I\s(?:have\s)?(?:made|see|found|spotted|notice[d]?)\s(?:a|an|my|the)\s(?:\w+\s)?(?:mistake|error)|scratch that|strike that|I was wrong|my mistake|"
+    r"\b(?:(?:that|this|it|which|my answer|the answer above|above)(?:['’]s|\sis|\swas)\s(?:\w+\s)?(?:wrong"
+    r"|incorrect|not\s(?:right|correct)|a mistake|an error)"
+    r"|(?:that|this|it)\s(?:isn|wasn|can)['’]t\s(?:be\s)?(?:right|correct)|(?:that|this|it)\scan(?:not"
+    r"|\snot)\sbe\s(?:right|correct)"
+    r"|I\s(?:have\s)?(?:made|see|found|spotted|notice[d]?)\s(?:a|an|my|the)\s(?:\w+\s)?(?:mistake|error)"
+    r"|scratch that|strike that|I was wrong|my mistake|"
     r"correction|oops|disregard|ignore (?:that|the)|take that back|I miscalculated|I misread|I miscounted)\b",
     re.IGNORECASE,
 )
@@ -87,7 +95,8 @@ _RECONSIDERS: Final = re.compile(
     re.IGNORECASE,
 )
 _CONFIRMS: Final = re.compile(
-    r"\b(?:yes|confirmed|confirms|checks out|(?:is|was) (?:indeed )?(?:right|correct|consistent|fine)|correct\.|stands|verified|matches|same)\b",
+    r"\b(?:yes|confirmed|confirms|checks out|(?:is|was) (?:indeed )?(?:right|correct|consistent|fine)"
+    r"|correct\.|stands|verified|matches|same)\b",
     re.IGNORECASE,
 )
 _NOT_A_VALUE: Final = re.compile(r"\s*(?:not|n['’]t|never)\b[^.]{0,30}[\d$\\]", re.IGNORECASE)
@@ -110,7 +119,8 @@ _ROUNDED: Final = re.compile(
     r",\s(?:which|and|or)\s(?:\w+\s)?(?:rounds?|rounded|gives|makes|simplifies|reduces)\b", re.IGNORECASE
 )
 _CHOOSES: Final = re.compile(
-    r"\b(?:choose|pick|select|option|choice|go with)\b(?:\sis|:)?\s(?:option\s|choice\s)?[*(]{0,3}([A-J])\b[*).]{0,4}\Z",
+    r"\b(?:choose|pick|select|option|choice|go with)\b(?:\sis|:)?\s(?:option\s"
+    r"|choice\s)?[*(]{0,3}([A-J])\b[*).]{0,4}\Z",
     re.IGNORECASE,
 )
 _CONTINUES: Final = re.compile(r"\A[.,;:!)*_]{1,4}\s+")
@@ -334,9 +344,9 @@ def _denial_of(found: Answer, rest: str) -> int | None:
     if not any(map(str.isdigit, found.text)):
         return None
     for value in values_in(rest):
-        if value.text.rpartition("=")[2].strip() == found.text.rpartition("=")[2].strip():
-            if is_denied(rest, value.start, value.end):
-                return value.start
+        same = value.text.rpartition("=")[2].strip() == found.text.rpartition("=")[2].strip()
+        if same and is_denied(rest, value.start, value.end):
+            return value.start
     return None
 
 
@@ -356,14 +366,14 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
     return None
 
 
-def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:
+def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR0911 - one line per way of saying it
     formulas = _formulas_from(text, phrase.end())
     if formulas:
         whole = text[phrase.start() : formulas[-1].end()]
         return Answer(_listed(formulas, text), "phrase", whole, phrase.start())
     end = _SENTENCE_END.search(text, phrase.end())
     span = text[phrase.end() : end.start() if end else len(text)][:_LONGEST_LINE]
-    if end is not None and end.group() in "?？":
+    if end is not None and end.group() == "?":
         return None
     if (but := _BUT.match(span.lstrip())) is not None:
         span = span.lstrip()[but.end() :]
@@ -419,7 +429,9 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
     return None
 
 
-def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, str]], at: int) -> str | None:
+def _in_line(  # noqa: PLR0911 - one line per kind of line
+    line: str, *, alone: bool, direct: bool, asides: list[tuple[int, str]], at: int
+) -> str | None:
     """What a line says: all of it where it is a formula or a few words, else what its last sentence states."""
     wordless = not re.search(r"[A-Za-z]{3}", _MATH.sub(" ", line))
     formulas = list(_MATH.finditer(line))

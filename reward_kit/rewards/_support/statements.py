@@ -195,7 +195,7 @@ _COMES_TO: Final = re.compile(
     re.IGNORECASE,
 )
 """A sentence that begins with what is to be done, and comes to an outcome all the same."""
-_BREAK: Final = re.compile(r"(?<=[.!?。；])[*_)\"”]{0,3}\s+(?=\S)|(?<=。)|\n+")
+_BREAK: Final = re.compile(r"(?<=[.!?。])[*_)\"”]{0,3}\s+(?=\S)|(?<=。)|\n+")
 _ABBREVIATION: Final = re.compile(
     r"\b(?:eqs?|eqns?|figs?|no|nos|pp?|vs|approx|e\.g|i\.e|cf|ca|mr|mrs|ms|dr|st|sec|ch|vol|a\.m|p\.m|[A-Z])\.\Z",
     re.IGNORECASE,
@@ -270,7 +270,7 @@ def values_in(text: str) -> list[Statement]:
 def said_in(sentence: str) -> Statement | None:
     """What a sentence states; `None` where it states nothing, asks, or leaves it open."""
     sentence = sentence[-LONGEST_SENTENCE:]
-    if sentence.rstrip(' *_)"”').endswith(("?", "？")):
+    if sentence.rstrip(' *_)"”').endswith(("?", "\uff1f")):
         return None
     masked = without_references(sentence)
     values = values_in(masked)
@@ -323,7 +323,9 @@ def _subordinate(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def _rank(text: str, value: Statement, values: list[Statement], asides: list[tuple[int, int]]) -> int:
+def _rank(  # noqa: PLR0911 - one line per rank
+    text: str, value: Statement, values: list[Statement], asides: list[tuple[int, int]]
+) -> int:
     """How far a value is from what the sentence states: -1 for its statement, more for what it only mentions."""
     if any(start <= value.start < end for start, end in asides):
         return 3
