@@ -111,6 +111,8 @@ _END_OF_FORMULA: Final = re.compile(r"\$|\n|\\[\])]")
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
 _NEAR: Final = 120
 """Characters before and after an answer that may deny or suppose it."""
+_BESIDE: Final = 40
+"""Characters before a box that may deny it."""
 _FEW_WORDS: Final = 4
 _ADVERB: Final = re.compile(
     r"\A(?:(?:thus|therefore|then|hence|indeed|simply|just|exactly|clearly|now),?\s)+", re.IGNORECASE
@@ -272,7 +274,7 @@ def _hashed(text: str) -> list[Answer]:
 
 def _marked(text: str) -> Answer | None:
     """The last mark of the strongest kind, unless the text denies it; boxes side by side are one."""
-    if (tags := _tagged(text) or _cut_off_tag(text)) != []:
+    if "<" in text and (tags := _tagged(text) or _cut_off_tag(text)):
         return tags[-1]
     boxes = _boxed(text)
     cut_off = _cut_off_box(text, boxes[-1].end if boxes else 0)
@@ -289,9 +291,9 @@ def _marked(text: str) -> Answer | None:
 
 def _taken_away(text: str, found: Answer) -> bool:
     """Whether the sentence around a box denies it: "The answer is not \\boxed{5}"."""
-    around = text[max(0, found.start - _NEAR) : found.start] + "0" + text[found.end : found.end + _NEAR].lstrip("$")
-    at = min(found.start, _NEAR)
-    return is_denied(around, at, at + 1)
+    before = text[max(0, found.start - _BESIDE) : found.start]
+    after = text[found.end : found.end + _NEAR].lstrip("$")
+    return is_denied(f"{before}0{after}", len(before), len(before) + 1)
 
 
 def _cut_off_tag(text: str) -> list[Answer]:
@@ -318,7 +320,7 @@ def _one_line_each(text: str) -> str:
 def _as_corrected(found: Answer, text: str) -> Answer | None:
     """What a text says instead of `found` after it, if it takes it back; `None` if it takes it back for nothing."""
     rest = text[found.end :]
-    if not rest.strip():
+    if not rest.strip(" \n.$*_`)]\\"):
         return found
     retracted = _RETRACTS.search(rest)
     cue = reconsidered_at(rest)
