@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards._support.mathematics.evaluated import left_undone
 from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, wrong
 from reward_kit.rewards.math import answers_match, final_answer, right_answer
@@ -20,11 +21,13 @@ def accuracy_reward(
     ground_truth: Any = None,
     extract_fn: Callable[[str], str] | None = None,
     compare_fn: Callable[[str, str], float] | None = None,
+    accept_unevaluated: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:
     r"""How right the last message's answer is: 1.0 or 0.0, or what `compare_fn(answer, gold)` gives in [0, 1].
 
     By default the final answer is found and compared as in `math_reward`, exactly: numbers, formulas and words.
+    An answer that leaves the work undone (`17 \cdot 23` for 391) earns nothing unless `accept_unevaluated` is set.
     `extract_fn` takes the answer out of the text instead, and is applied to the reply only. A ground truth that is
     missing gives no verdict, and so does one that cannot be compared with the answer.
 
@@ -50,7 +53,7 @@ def accuracy_reward(
     if not answer:
         reason = "The text states no answer."
         return wrong(reason, {**found, "answer_accuracy": check(False, reason), "accuracy": check(False, reason)})
-    score = _score(gold, answer, compare_fn)
+    score = _score(gold, answer, compare_fn, accept_unevaluated=accept_unevaluated)
     if score is None:
         return no_verdict(f"Cannot tell whether {quoted(answer)} equals {quoted(gold)}.", found)
     reason = f"The answer {quoted(answer)} scores {score:g} against {quoted(gold)}."
@@ -64,8 +67,12 @@ def _answer(text: str) -> str:
     return final_answer(text) or ""
 
 
-def _score(gold: str, answer: str, compare: Callable[[str, str], float] | None) -> float | None:
+def _score(
+    gold: str, answer: str, compare: Callable[[str, str], float] | None, *, accept_unevaluated: bool
+) -> float | None:
     if compare is not None:
         return float(compare(answer, gold))
     matched = answers_match(gold, answer)
+    if matched and not accept_unevaluated and left_undone(gold, answer) is not None:
+        return 0.0
     return None if matched is None else float(matched)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.answers import marked_answers, spoken_end, stated_answer
 from reward_kit.rewards._support.mathematics.equivalence import value_of
+from reward_kit.rewards._support.mathematics.evaluated import left_undone
 from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import answers_match, right_answer
@@ -55,13 +56,19 @@ def extract_number_list(text: str) -> list[list[float]]:
 
 @reward_function
 def list_comparison_math_reward(
-    messages: list[Message], *, ground_truth: Any = None, order_matters: bool = False, **kwargs: Any
+    messages: list[Message],
+    *,
+    ground_truth: Any = None,
+    order_matters: bool = False,
+    accept_unevaluated: bool = False,
+    **kwargs: Any,
 ) -> EvaluateResult:
     r"""1.0 if the last message's list has the items of the ground truth, 0.0 if not.
 
-    Items are compared exactly, as mathematics: `\sqrt{4}` is 2 and 0.5 is `1/2`. Without `order_matters` neither the
-    order nor repetitions count. The last marked list of the reply is its answer. A ground truth without a list gives no
-    verdict.
+    Items are compared exactly, as mathematics: `\sqrt{4}` is 2 and 0.5 is `1/2`. Without `order_matters` neither
+    the order nor repetitions count. Items that leave the work undone (`2 \cdot 3` for 6) are none, unless the
+    ground truth is written like that too or `accept_unevaluated` is set. The last marked list of the reply is its
+    answer. A ground truth without a list gives no verdict.
 
     Metrics: `extracted_original_lists`, `extracted_generated_lists`, `list_comparison`; `error`.
     Cost: linear in the reply; about 10 µs an item, more where items are not plain numbers and have to be paired.
@@ -91,12 +98,20 @@ def list_comparison_math_reward(
     }
     if not given:
         return wrong("The text states no list.", {**found, "list_comparison": check(False, "There is no list.")})
+    undone = None if accept_unevaluated else left_undone(_list(gold, order_matters), _list(given, order_matters))
+    if undone is not None:
+        reason = f"{quoted(given)} is not worked out: it leaves {undone} undone."
+        return wrong(reason, {**found, "list_comparison": check(False, reason)})
     return _compared(gold, given, order_matters, found)
 
 
+def _list(items: list[str], order_matters: bool) -> str:
+    """The items as one answer: a tuple where their order counts, a set where not."""
+    return ("({})" if order_matters else r"\{{{}\}}").format(", ".join(items))
+
+
 def _compared(gold: list[str], given: list[str], order_matters: bool, found: dict[str, Any]) -> EvaluateResult:
-    brackets = "({})" if order_matters else r"\{{{}\}}"
-    matched = answers_match(*(brackets.format(", ".join(items)) for items in (gold, given)))
+    matched = answers_match(_list(gold, order_matters), _list(given, order_matters))
     same = bool(matched) and (not order_matters or len(gold) == len(given))
     relation = "has the items of" if same else "differs from" if matched is not None else "cannot be compared with"
     reason = f"{quoted(given)} {relation} {quoted(gold)}{' in order' if order_matters else ''}."

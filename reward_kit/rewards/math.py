@@ -14,10 +14,12 @@ from typing import Any, Final
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.answers import Answer, marked_answers, spoken_end, stated_answer
 from reward_kit.rewards._support.mathematics.equivalence import equivalent, readable, value_of
+from reward_kit.rewards._support.mathematics.evaluated import left_undone
 from reward_kit.rewards._support.mathematics.identity import Tolerance
 from reward_kit.rewards._support.mathematics.units import unit_of
 from reward_kit.rewards._support.quantities import find_quantities
 from reward_kit.rewards._support.quoting import quoted
+from reward_kit.rewards._support.statements import all_stated
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
 
@@ -125,16 +127,20 @@ def math_reward(
     tolerance: float = 0.001,
     absolute_tolerance: float = 1e-8,
     require_units: bool = False,
+    accept_unevaluated: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:
     r"""1.0 if the last message's final answer equals the ground truth, 0.0 if not.
 
     The final answer is what the text marks as such (`<answer>`, `\boxed`, `####`, "the answer is …"), else what its
-    last line says. Formulas, sets, intervals, tuples, matrices and equations are compared as mathematics. `tolerance`
-    (relative) bounds what rounding to the decimals that are written may have changed in a number that is not whole;
-    `absolute_tolerance` is floating-point noise; neither makes two whole numbers equal. With `require_units` the answer
-    must name the unit that the ground truth names. An answer that cannot be read earns nothing; a ground truth that is
-    missing, or that cannot be read either, gives no verdict (`is_score_valid=False`).
+    last line says. Formulas, sets, intervals, tuples, matrices and equations are compared as mathematics.
+    `tolerance` (relative) bounds what rounding to the decimals that are written may have changed in a number that
+    is not whole; `absolute_tolerance` is floating-point noise; neither makes two whole numbers equal. With
+    `require_units` the answer must name the unit that the ground truth names. An answer that leaves the work undone
+    (`17 \cdot 23` for 391, a sum or an integral for its value) earns nothing, unless the ground truth is written
+    like that too or `accept_unevaluated` is set; fractions, roots, powers, π, e and logarithms that have no simpler
+    value are answers. An answer that cannot be read earns nothing; a ground truth that is missing, or that cannot
+    be read either, gives no verdict (`is_score_valid=False`).
 
     Metrics: `extracted_original_answers`, `extracted_generated_answers`, `answer_comparison`,
     `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`; `error`.
@@ -164,6 +170,8 @@ def math_reward(
         return _mistaken("The text states no answer.", found)
     if matched and require_units and not _same_unit(gold, answer.text):
         return _mistaken(f"The answer {quoted(answer.text)} does not name the unit of {quoted(gold)}.", found)
+    if matched and not accept_unevaluated and (undone := left_undone(gold, answer.text)) is not None:
+        return _mistaken(f"The answer {quoted(answer.text)} is not worked out: it leaves {undone} undone.", found)
     return _accepted(gold, answer, found) if matched else _refused(gold, answer, matched, found)
 
 
@@ -171,9 +179,9 @@ def _judged(gold: str, text: str, policy: Tolerance) -> tuple[Answer | None, boo
     """The answer in a text, and whether it is right; a short text without a mark may be the answer as a whole."""
     answer = stated_answer(text)
     matched = equivalent(gold, answer.text, policy) if answer is not None else False
-    unmarked = answer is None or answer.source == "last line"
+    unmarked = (answer is None or answer.source == "last line") and not marked_answers(text)
     spoken = spoken_end(text).strip() if unmarked and not matched else ""
-    if spoken and len(spoken) <= _LONGEST_REPLY and equivalent(gold, spoken, policy):
+    if spoken and len(spoken) <= _LONGEST_REPLY and all_stated(spoken) and equivalent(gold, spoken, policy):
         return Answer(spoken, "last line", spoken, 0), True
     return answer, matched
 

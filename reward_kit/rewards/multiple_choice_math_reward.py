@@ -6,7 +6,8 @@ import re
 from typing import Any, Final
 
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.answers import last_match, spoken_end, stated_answer
+from reward_kit.rewards._support.answers import last_match, reconsidered_at, spoken_end, stated_answer
+from reward_kit.rewards._support.statements import is_denied
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import right_answer
 from reward_kit.typed_interface import reward_function
@@ -24,8 +25,12 @@ _OPTION: Final = re.compile(
 _ARTICLE: Final = re.compile(r"\s+(?!(?:or|and|is|was|because|since)\b)[a-z]")
 _SAYS: Final = re.compile(
     r"\b(?:answer|choice|option)\b[\s*_:]{0,4}(?:is|was|would be|must be|:)?[\s*_:$]{0,6}(?:option|choice)?[\s*_$]{0,4}"
-    r"(?=[({\[]?\s{0,2}(?:\\\w+\s?\{)?[({\[]?[A-J](?![A-Za-z]))"
+    r"(?=[({\[]?\s{0,2}(?:\\\w+\s?\{)?[({\[]?(?:[A-J](?![A-Za-z])|[a-j](?:[.:)\]}*_$]|\s*$|\s*\n|,?\s(?:because|since|as|or|and)\b)))",
+    re.IGNORECASE,
 )
+_ALONE: Final = re.compile(r"[\s*_$({\[\"'`]{0,6}([a-j])(?:[\s*_$)}\].:\"'`!]{0,6}|[):.]\s.{0,200})", re.DOTALL)
+"""A lower-case letter that is all of an answer, or what it begins with: `b`, `b)`, `b) 12 cm`."""
+_LOWER: Final = re.compile(r"(?<![\w'’-])([a-j])(?![\w'’-])")
 _OR: Final = re.compile(r"[\s,*_$)}\]]{0,6}(?:or|and|/)[\s*_$({\[]{0,6}")
 
 
@@ -54,8 +59,9 @@ def extract_mcq_option(text: str) -> list[tuple[str, str]]:
 def multiple_choice_math_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
     r"""1.0 if the last message chooses the letter of the ground truth, 0.0 if not.
 
-    The choice is what the reply marks (`<answer>`, `\boxed`, `####`, "the answer is (B)"), else the only letter that it
-    names. Naming several is no choice. Without a letter in the ground truth there is no verdict.
+    The choice is what the reply marks (`<answer>`, `\boxed`, `####`, "the answer is (B)"), else the only letter
+    that it names and does not rule out; lower-case letters count there too (`b`, `b)`). Naming several is no
+    choice. Without a letter in the ground truth there is no verdict.
 
     Metrics: `extracted_original_mcq`, `extracted_generated_mcq`, `mcq_comparison`; `ambiguous_original_mcq`,
     `ambiguous_generated_mcq`.
@@ -74,15 +80,15 @@ def multiple_choice_math_reward(messages: list[Message], ground_truth: Any = Non
     right = extract_mcq_option(right_answer(ground_truth) or "")
     given = _chosen(reply.text)
     found = {
-        "extracted_original_mcq": check(bool(right), _told(right)),
-        "extracted_generated_mcq": check(bool(given), _told(given)),
+        "extracted_original_mcq": check(bool(right), _listed(right)),
+        "extracted_generated_mcq": check(bool(given), _listed(given)),
     }
     if len(right) != 1:
         if right:
-            found["ambiguous_original_mcq"] = check(False, f"The ground truth names {_told(right)}.")
+            found["ambiguous_original_mcq"] = check(False, f"The ground truth names {_listed(right)}.")
         return no_verdict("The ground truth names no single choice. Give a letter, such as 'B'.", found)
     if len(given) > 1:
-        reason = f"The text names several choices: {_told(given)}."
+        reason = f"The text names several choices: {_listed(given)}."
         found["ambiguous_generated_mcq"] = check(False, reason)
         return wrong(reason, {**found, "mcq_comparison": check(False, reason)})
     matched = bool(given) and given[0][1] == right[0][1]
@@ -93,20 +99,48 @@ def multiple_choice_math_reward(messages: list[Message], ground_truth: Any = Non
 
 def _chosen(text: str) -> list[tuple[str, str]]:
     """The choices of the part of a text that answers: its mark, what it says the answer is, or all of it."""
+    spoken = spoken_end(text)
     stated = stated_answer(text)
     if stated is not None and stated.source in ("tag", "boxed", "hashes"):
-        return extract_mcq_option(stated.text)
-    spoken = spoken_end(text)
+        return _options(stated.text)
     says = last_match(_SAYS, spoken)
     if says is None:
-        return extract_mcq_option(spoken)
-    first = _OPTION.search(spoken, says.end())
+        return _undenied(spoken)
+    after = reconsidered_at(spoken[says.end() :])
+    instead = _undenied(spoken[says.end() + after :]) if after is not None else []
+    return instead or _said_from(spoken, says.end())
+
+
+def _options(answer: str) -> list[tuple[str, str]]:
+    """The choices that an answer names; one lower-case letter is one."""
+    alone = _ALONE.fullmatch(_TEXT.sub("", answer))
+    return [(alone[1], alone[1].upper())] if alone is not None else extract_mcq_option(answer)
+
+
+def _said_from(text: str, start: int) -> list[tuple[str, str]]:
+    """The choice that stands at `start`, with another that is offered beside it."""
+    first = _OPTION.search(text, start)
+    lower = _LOWER.search(text, start)
+    if lower is not None and (first is None or lower.start() < first.start()):
+        first = lower
     if first is None:
-        return extract_mcq_option(spoken)
-    another = _OR.match(spoken, first.end())
-    second = _OPTION.match(spoken, another.end()) if another else None
-    return extract_mcq_option(spoken[first.start() : second.end() if second else first.end()])
+        return _undenied(text)
+    another = _OR.match(text, first.end())
+    second = (_OPTION.match(text, another.end()) or _LOWER.match(text, another.end())) if another else None
+    letters = [(one.group(), next(filter(None, one.groups())).upper()) for one in (first, second) if one is not None]
+    return list({letter: (written, letter) for written, letter in letters}.values())
 
 
-def _told(options: list[tuple[str, str]]) -> str:
+def _undenied(text: str) -> list[tuple[str, str]]:
+    """The choices that a text names and does not rule out."""
+    found = _options(text)
+    places = [(text.find(written), written, letter) for written, letter in found]
+    return [
+        (written, letter)
+        for at, written, letter in places
+        if at < 0 or not is_denied(text, at, at + len(written.rstrip(".:")))
+    ]
+
+
+def _listed(options: list[tuple[str, str]]) -> str:
     return ", ".join(f"{letter} ({written!r})" for written, letter in options) or "no choice"

@@ -31,6 +31,24 @@ def judge(text: str, ground_truth: Any) -> EvaluateResult:
         "<answer>B</answer>",
         "<think>A? No, C.</think>B",
         "#### B",
+        "b",
+        "b)",
+        "b.",
+        "(b)",
+        "b) 12 cm",
+        "The answer is b.",
+        "The answer is b",
+        "The correct option is b) 12.",
+        "Answer: b",
+        r"\boxed{b}",
+        "<answer>b</answer>",
+        "**b**",
+        "The answer is b because the others are too large.",
+        "The answer is A. Wait, no, it is B.",
+        "The answer is (A). I made a mistake, it should be (B).",
+        "It is not A, so B.",
+        "A is incorrect. B",
+        "We can rule out A. B is left.",
     ],
 )
 def test_the_right_letter_is_found(text: str) -> None:
@@ -38,7 +56,24 @@ def test_the_right_letter_is_found(text: str) -> None:
     assert result.score == 1.0 and result.metrics["mcq_comparison"].is_score_valid, result.reason
 
 
-@pytest.mark.parametrize("text", ["A", "(C)", "", "none of them", "The answer is A.", r"\boxed{D}", "Because of it"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A",
+        "(C)",
+        "",
+        "none of them",
+        "The answer is A.",
+        r"\boxed{D}",
+        "Because of it",
+        "a",
+        "The answer is a number.",
+        "The answer is not B.",
+        "B is wrong.",
+        "It is a bad day",
+        "b + c",
+    ],
+)
 def test_another_letter_or_none_is_wrong(text: str) -> None:
     result = judge(text, "(B)")
     assert (result.score, result.is_score_valid) == (0.0, True)

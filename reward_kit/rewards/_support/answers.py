@@ -2,9 +2,12 @@ r"""Find the answer that a text gives.
 
 What a text marks as its answer is its answer; without a mark, its last statement is. In this order:
 
-    <answer>…</answer>   \boxed{…}   #### …   "the answer is …"   a last line that says something
+    <answer>…</answer>   \boxed{…}   #### …   "the answer is …"   the last sentence that states a value
 
-What a model thought aloud is not its answer. Each scan passes over the text once.
+A mark that is cut off counts as far as it goes. What the text takes back afterwards ("Wait, that is wrong. It is 6.")
+is not its answer, and neither is what it denies, asks, supposes or only mentions: `statements` tells these apart. A
+text that states nothing gives no answer. What a model thought aloud is not its answer. Each scan passes over the text
+once.
 """
 
 from __future__ import annotations
@@ -15,9 +18,30 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from reward_kit.rewards._support.quantities import find_quantities
+from reward_kit.rewards._support.statements import (
+    FORMULA,
+    Statement,
+    inside,
+    is_aside,
+    is_denied,
+    is_setting,
+    said_in,
+    sentences,
+    values_in,
+    without_references,
+)
 from reward_kit.utils.reasoning import without_reasoning
 
-__all__ = ["Answer", "Source", "last_match", "marked_answers", "spoken_end", "stated_answer", "unboxed"]
+__all__ = [
+    "Answer",
+    "Source",
+    "last_match",
+    "marked_answers",
+    "reconsidered_at",
+    "spoken_end",
+    "stated_answer",
+    "unboxed",
+]
 
 Source = Literal["tag", "boxed", "hashes", "phrase", "last line"]
 
@@ -25,19 +49,91 @@ _TAGS: Final = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BRACES: Final = re.compile(r"\\[{}]|\\(?:boxed|fbox)\s{0,4}\{|[{}]")
 _HASHES: Final = re.compile(r"####[ \t]*([^\s][^\n]*)")
 _PHRASE: Final = re.compile(
-    r"\b(?:answer|result|solution)\b[\s*_]{0,4}(?:is|are|was|equals|would be|will be|=|:)[\s*_]{0,4}"
-    r"(?:equal to|equals|:|=)?",
+    r"\b(?P<noun>answers?|result|solutions?)\b(?:\s(?:to|for|of)\s[^.\n:=?!]{1,60}?(?=\s(?:is|are|was)\b))?[\s*_]{0,4}"
+    r"(?:is|are|was|equals|would be|will be|must be|should be|=|:)(?!\w|n['’])[\s*_]{0,4}(?:equal to|equals|:|=)?"
+    r"|(?P<final>\bfinal\sanswer)\s{0,2}[-–—]\s",
     re.IGNORECASE,
 )
-_SENTENCE_END: Final = re.compile(r"[.!?](?=[\s*]|$)|\n")
-_MATH: Final = re.compile(
-    r"\$\$([^$]{1,2000})\$\$|\$([^$\n]{1,2000})\$|\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]", re.DOTALL
+_OVERRIDES: Final = re.compile(
+    r"\b(?:final|correct|corrected|right|actual|true|revised|updated|real)\s(?:final\s)?(?:answer|result|value"
+    r"|solution)\b",
+    re.IGNORECASE,
 )
+"""A phrase that has the last word, even after a box."""
+_FILLER: Final = re.compile(
+    r"[\s*_:]{0,4}(?:as\sfollows|shown|given|found|obtained|below|above|to\s\w|in\s(?:the|step|part|equation)"
+    r"|on\spage|by\s|"
+    r"explained|derived|computed\sby|calculated\sby|based|straightforward|simple|easy|complete|correct\b"
+    r"|right\b|wrong\b|"
+    r"incorrect\b|clear|unique\b|therefore\s?$|thus\s?$|not\b|n['’]t)",
+    re.IGNORECASE,
+)
+"""What goes on like this after "the answer is" says something about the answer, and not the answer."""
+_SUPPOSES: Final = re.compile(
+    r"\b(?:if|whether|might|may|could|tempting|wrong|incorrect|mistaken(?:ly)?|erroneous(?:ly)?|suppose|unless"
+    r"|students|people|"
+    r"common|naive(?:ly)?|at first|initially|first thought|originally|thought|guess(?:ed)?|claim(?:s|ed)?"
+    r"|intermediate|partial|previous|"
+    r"earlier|tom|friend|classmate|sample|example)\b[^.;\n]{0,60}\Z",
+    re.IGNORECASE,
+)
+_RETRACTS: Final = re.compile(
+    r"\b(?:(?:that|this|it|which|my answer|the answer above|above)(?:['’]s|\sis|\swas)\s(?:\w+\s)?(?:wrong"
+    r"|incorrect|not\s(?:right|correct)|a mistake|an error)"
+    r"|(?:that|this|it)\s(?:isn|wasn|can)['’]t\s(?:be\s)?(?:right|correct)|(?:that|this|it)\scan(?:not"
+    r"|\snot)\sbe\s(?:right|correct)"
+    r"|I\s(?:have\s)?(?:made|see|found|spotted|notice[d]?)\s(?:a|an|my|the)\s(?:\w+\s)?(?:mistake|error)"
+    r"|scratch that|strike that|I was wrong|my mistake|"
+    r"correction|oops|disregard|ignore (?:that|the)|take that back|I miscalculated|I misread|I miscounted)\b",
+    re.IGNORECASE,
+)
+"""Who says so has no answer, until another one comes."""
+_RECONSIDERS: Final = re.compile(
+    r"\b(?:wait|actually|hold on|hmm+|sorry|on second thought|or rather|I meant?|let me (?:re\w+|correct|fix)|"
+    r"upon (?:re\w+|closer)|after re\w+|edit:|update:|revised|instead|should (?:actually )?(?:be|have been))\b"
+    r"|(?:^|[.!?,;:—-]\s?|\n)no\b(?=[,.:;!—-])",
+    re.IGNORECASE,
+)
+_CONFIRMS: Final = re.compile(
+    r"\b(?:yes|confirmed|confirms|checks out|(?:is|was) (?:indeed )?(?:right|correct|consistent|fine)"
+    r"|correct\.|stands|verified|matches|same)\b",
+    re.IGNORECASE,
+)
+_NOT_A_VALUE: Final = re.compile(r"\s*(?:not|n['’]t|never)\b[^.]{0,30}[\d$\\]", re.IGNORECASE)
+_BUT: Final = re.compile(
+    r"(?:not|n['’]t)\s(?:[^.,;\n]{1,30}),?\s(?:but|rather|it['’]s|it is)\s(?:rather\s|actually\s)?", re.IGNORECASE
+)
+_SENTENCE_END: Final = re.compile(r"[.!?](?=[\s*]|$)|\n")
+_MATH: Final = re.compile(FORMULA, re.DOTALL)
+_DISPLAYED: Final = re.compile(r"\$\$[^$]{1,2000}\$\$|\\\[(?:(?!\\\]).){1,2000}\\\]", re.DOTALL)
+_OPEN_BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,4}\{")
+_END_OF_FORMULA: Final = re.compile(r"\$|\n|\\[\])]")
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+_NEAR: Final = 120
+"""Characters before and after an answer that may deny or suppose it."""
+_BESIDE: Final = 40
+"""Characters before a box that may deny it."""
+_FEW_WORDS: Final = 4
+_ADVERB: Final = re.compile(
+    r"\A(?:(?:thus|therefore|then|hence|indeed|simply|just|exactly|clearly|now),?\s)+", re.IGNORECASE
+)
+_ROUNDED: Final = re.compile(
+    r",\s(?:which|and|or)\s(?:\w+\s)?(?:rounds?|rounded|gives|makes|simplifies|reduces)\b", re.IGNORECASE
+)
+_CHOOSES: Final = re.compile(
+    r"\b(?:choose|pick|select|option|choice|go with)\b(?:\sis|:)?\s(?:option\s"
+    r"|choice\s)?[*(]{0,3}([A-J])\b[*).]{0,4}\Z",
+    re.IGNORECASE,
+)
+_CONTINUES: Final = re.compile(r"\A[.,;:!)*_]{1,4}\s+")
+_SHORT_WORD: Final = re.compile(r"(?<![\w\\])(?:[Ss]o|[Ii]s|[Ii]t|[Ww]e|[Nn]o|[Aa]s|[Bb]y|[Ii]f|[Hh]e|[Oo]r)(?![\w])")
 _BETWEEN: Final = re.compile(
     r"(?:[\s$,;&]|\\[()\[\],; ]|\\q?quad|\\(?:text|mbox)\s?\{\s*(?:and|or|,)\s*\}|\band\b|\bor\b)*", re.IGNORECASE
 )
 _JOINING: Final = re.compile(r"\s{0,3}(?:[,;]\s{0,3}(?:and\b|or\b)?|and\b|or\b)\s{0,3}", re.IGNORECASE)
 _ASIDE: Final = re.compile(r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b")
+_REMARK: Final = re.compile(r"\s\((?!or\b|and\b)[^()]{0,80}[A-Za-z]{3}[^()]{0,80}\)\s?\Z")
+"""Words in brackets behind an answer: "64 (that is, 4 cubed)"."""
 _FREE: Final = 80
 """Characters of a line without a number that may be an answer in words."""
 _LONGEST_BETWEEN: Final = 60
@@ -45,9 +141,6 @@ _LONGEST_LINE: Final = 2_000
 """Of a longer line, the end is read."""
 LONGEST_TEXT: Final = 200_000
 """Of a longer text, the end is searched: that is where answers are."""
-_COMPUTED: Final = re.compile(r"[\d)%]\s?=\s?(?=[$\d.-])")
-"""What comes after it is the outcome of a computation: "a total of 9 + 6 = 15 liters of the 24"."""
-_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
 _REFUSES: Final = re.compile(
     r"\bI(?:'m| am) (?:sorry|afraid|unable|not (?:able|sure))|\bas an AI\b"
     r"|\bI (?:can(?:'t|not| not)|could(?:n't| not)|do(?:n't| not) know)",
@@ -60,9 +153,6 @@ _OFFERED: Final = re.compile(
     re.IGNORECASE,
 )
 """Numbers side by side at the end of a line: "x = 3 or x = -3", "5, 6 and 7"."""
-_DENIED: Final = re.compile(r"(?:\bnot|n't|\bnever)(?:\s+(?:be|equal|to|the|answer))*\s*[$\\(]{0,3}\Z", re.IGNORECASE)
-_GOES_ON: Final = re.compile(r"[,;:]\s|\b(?:and|so|then|thus|hence|which|giving|making|or|but)\b", re.IGNORECASE)
-"""A sentence that goes on after a computation may come to another outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +182,9 @@ def marked_answers(text: str) -> list[Answer]:
 
 def stated_answer(text: str) -> Answer | None:
     """The one answer that `text` gives in the end; `None` if it gives none. Boxes side by side are one answer."""
-    spoken = spoken_end(text)
-    marked = _tagged(spoken) or _boxed(spoken) or _hashed(spoken)
-    if marked:
-        return _together(marked, spoken) if marked[-1].source == "boxed" else marked[-1]
-    return _after_phrase(spoken) or _in_last_line(spoken)
+    spoken = _one_line_each(spoken_end(text))
+    found = _marked(spoken) or _after_phrase(spoken) or _in_last_lines(spoken)
+    return _as_corrected(found, spoken) if found is not None else None
 
 
 def spoken_end(text: str) -> str:
@@ -184,17 +272,123 @@ def _hashed(text: str) -> list[Answer]:
 # ── statements ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _after_phrase(text: str) -> Answer | None:
-    phrase = last_match(_PHRASE, text)
-    if phrase is None:
+def _marked(text: str) -> Answer | None:
+    """The last mark of the strongest kind, unless the text denies it; boxes side by side are one."""
+    if "<" in text and (tags := _tagged(text) or _cut_off_tag(text)):
+        return tags[-1]
+    boxes = _boxed(text)
+    cut_off = _cut_off_box(text, boxes[-1].end if boxes else 0)
+    if cut_off is not None:
+        return cut_off
+    while boxes:
+        found = _together(boxes, text)
+        if not _taken_away(text, found):
+            return found
+        boxes = [box for box in boxes if box.start < found.start]
+    hashed = _hashed(text)
+    return hashed[-1] if hashed else None
+
+
+def _taken_away(text: str, found: Answer) -> bool:
+    """Whether the sentence around a box denies it: "The answer is not \\boxed{5}"."""
+    before = text[max(0, found.start - _BESIDE) : found.start]
+    after = text[found.end : found.end + _NEAR].lstrip("$")
+    return is_denied(f"{before}0{after}", len(before), len(before) + 1)
+
+
+def _cut_off_tag(text: str) -> list[Answer]:
+    opened = last_match(_TAGS, text)
+    if opened is None or opened.group(1) or not text[opened.end() :].strip():
+        return []
+    return [_answer(text, "tag", (opened.start(), len(text)), (opened.end(), len(text)))]
+
+
+def _cut_off_box(text: str, after: int) -> Answer | None:
+    """A box that the text opens after `after` and never closes: all of it, never its tail alone."""
+    opened = _OPEN_BOX.search(text, after)
+    if opened is None:
         return None
+    end = _END_OF_FORMULA.search(text, opened.end())
+    return _answer(text, "boxed", (opened.start(), len(text)), (opened.end(), end.start() if end else len(text)))
+
+
+def _one_line_each(text: str) -> str:
+    """`text` with every displayed formula on a line of its own; as long as before."""
+    return _DISPLAYED.sub(lambda found: found[0].replace("\n", " "), text) if "\n" in text else text
+
+
+def _as_corrected(found: Answer, text: str) -> Answer | None:
+    """What a text says instead of `found` after it, if it takes it back; `None` if it takes it back for nothing."""
+    rest = text[found.end :]
+    if not rest.strip(" \n.$*_`)]\\"):
+        return found
+    retracted = _RETRACTS.search(rest)
+    cue = reconsidered_at(rest)
+    denied = _denial_of(found, rest)
+    final = last_match(_OVERRIDES, rest)
+    if cue is None and denied is None and final is None:
+        return found
+    at = found.end + min(one for one in (cue, denied, final and final.start()) if one is not None)
+    instead = _after_phrase(text, at) or _in_last_lines(text, at, direct=True)
+    if instead is not None and (final or denied is not None or not _CONFIRMS.search(rest)):
+        return instead
+    return None if (retracted is not None or denied is not None) and not _CONFIRMS.search(rest) else found
+
+
+def reconsidered_at(text: str) -> int | None:
+    """Where a text begins to take back what was said before it: "Wait, no", "I made a mistake"."""
+    cues = [cue.start() for cue in (_RETRACTS.search(text), _RECONSIDERS.search(text)) if cue is not None]
+    return min(cues, default=None)
+
+
+def _denial_of(found: Answer, rest: str) -> int | None:
+    """Where the text says afterwards that just this answer is none."""
+    if not any(map(str.isdigit, found.text)):
+        return None
+    for value in values_in(rest):
+        same = value.text.rpartition("=")[2].strip() == found.text.rpartition("=")[2].strip()
+        if same and is_denied(rest, value.start, value.end):
+            return value.start
+    return None
+
+
+def _after_phrase(text: str, begin: int = 0) -> Answer | None:
+    """What the last "the answer is" leads to, that is neither supposed nor asked nor only talked about."""
+    for phrase in reversed(list(_PHRASE.finditer(text, begin))):
+        line = text.rfind("\n", 0, phrase.start()) + 1
+        before = text[max(line, phrase.start() - _NEAR) : phrase.start()]
+        if _SUPPOSES.search(_SENTENCES.split(before)[-1]):
+            continue
+        found = _told_after(text, phrase)
+        if found is None:
+            continue
+        if phrase["final"] or phrase["noun"].lower().startswith("answer") or phrase.group().rstrip(" *_").endswith(":"):
+            return found
+        return _in_last_lines(text, found.end, direct=True) or found
+    return None
+
+
+def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR0911 - one line per way of saying it
     formulas = _formulas_from(text, phrase.end())
     if formulas:
         whole = text[phrase.start() : formulas[-1].end()]
         return Answer(_listed(formulas, text), "phrase", whole, phrase.start())
     end = _SENTENCE_END.search(text, phrase.end())
-    span = text[phrase.end() : end.start() if end else len(text)]
-    said = _last_side(span).strip(" \t*_")
+    span = text[phrase.end() : end.start() if end else len(text)][:_LONGEST_LINE]
+    if end is not None and end.group() == "?":
+        return None
+    if (but := _BUT.match(span.lstrip())) is not None:
+        span = span.lstrip()[but.end() :]
+    elif _NOT_A_VALUE.match(span):
+        return None
+    elif _FILLER.match(span):
+        stated = said_in(phrase.group() + span)
+        return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
+    if _ROUNDED.search(span) and (stated := said_in(span)) is not None:
+        return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
+    said = _ADVERB.sub("", _last_side(span).strip(" \t*_`"))
+    if any(map(str.isdigit, said)) and not any(map(str.isdigit, without_references(said))):
+        return None
     return Answer(_pointed(said), "phrase", phrase.group() + span, phrase.start()) if said else None
 
 
@@ -210,57 +404,72 @@ def _pointed(said: str) -> str:
     """What a remark begins with, where it goes on talking: "72 apples, since 48 + 24 is that" says 72 apples."""
     if " or " in said or not re.search(r"[A-Za-z]{3}", said):
         return said
-    head = _ASIDE.split(said, maxsplit=1)[0].strip()
+    head = _ASIDE.split(_REMARK.sub("", said), maxsplit=1)[0].strip()
     return head if head and next(find_quantities(head), None) is not None else said
 
 
-def _in_last_line(text: str) -> Answer | None:
+def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer | None:
+    """What the last line says that says something; with `direct`, only what a verb or an equals sign leads to."""
     end = len(text)
-    for line in reversed(text.splitlines(keepends=True)):
+    asides: list[tuple[int, str]] = []
+    for line in reversed(text[begin:].splitlines(keepends=True)):
         end -= len(line)
-        said = line[-_LONGEST_LINE:].strip()
-        if not said.strip("`~"):
+        said = _CONTINUES.sub("", line[-_LONGEST_LINE:].strip())
+        if not said.strip("`~|-*_ "):
             continue
         if _REFUSES.search(said):
             return None
-        found = _in_line(said, alone=not text[:end].strip())
+        found = _in_line(said, alone=not text[:end].strip(), direct=direct, asides=asides, at=end)
         if found is not None:
             return Answer(found, "last line", line, end)
+    if direct:
+        return None
+    for at, sentence in asides:  # nothing else is said: a remark may say it
+        stated = said_in(sentence)
+        if stated is not None:
+            return Answer(stated.text, "last line", sentence, at)
     return None
 
 
-def _in_line(line: str, *, alone: bool) -> str | None:
-    """What a line says: a formula, what an equals sign leads to, all of a short line, or its last number."""
+def _in_line(  # noqa: PLR0911 - one line per kind of line
+    line: str, *, alone: bool, direct: bool, asides: list[tuple[int, str]], at: int
+) -> str | None:
+    """What a line says: all of it where it is a formula or a few words, else what its last sentence states."""
+    wordless = not re.search(r"[A-Za-z]{3}", _MATH.sub(" ", line))
     formulas = list(_MATH.finditer(line))
-    if formulas:
-        after = list(find_quantities(line[formulas[-1].end() :]))
-        return after[-1].text if after else _listed(_last_together(formulas, line), line)
-    if not re.search(r"[A-Za-z]{3}", line) or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
-        return _last_side(line).strip()
-    return None if line.endswith("?") else _in_prose(line)
+    if wordless and formulas:
+        return _listed(_last_together(formulas, line), line)
+    wordless = wordless and not _SHORT_WORD.search(line)
+    if wordless or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
+        said = _last_side(line).strip()
+        return said if not line.endswith("?") and any(map(str.isalnum, said)) else None
+    for start, end in reversed(list(sentences(line))):
+        sentence = line[start:end]
+        if (chosen_letter := _CHOOSES.search(sentence)) is not None:
+            return chosen_letter[1]
+        if is_setting(sentence):
+            continue
+        if is_aside(sentence):
+            asides.append((at, sentence))
+            continue
+        offered = _OFFERED.search(without_references(sentence))
+        stated = said_in(sentence)
+        if stated is None or (direct and not (stated.direct or _bare(sentence, stated))):
+            continue
+        if offered is not None and offered.start() <= stated.start < offered.end():
+            return offered[0]
+        together = [one for one in formulas if start <= one.start() < end]
+        if together and sentence[stated.start : stated.start + 1] in ("$", "\\"):
+            chosen = [one for one in together if one.start() <= start + stated.start < one.end()]
+            upto = together[: together.index(chosen[0]) + 1] if chosen else []
+            return _listed(_last_together(upto, line), line) if upto else stated.text
+        return stated.text
+    return None
 
 
-def _in_prose(line: str) -> str | None:
-    """The numbers that a line of prose ends with, what its computation comes to, or its last number."""
-    if (offered := _OFFERED.search(line)) is not None:
-        return offered[0]
-    after_equals = _last_side(line).strip()
-    numbers = list(find_quantities(after_equals)) or list(find_quantities(line))
-    if not numbers:
-        return None
-    if after_equals == line and (outcome := _outcome(line)) is not None:
-        return outcome
-    pick = numbers[0] if after_equals != line and after_equals else numbers[-1]
-    return None if _DENIED.search(line[: line.rfind(pick.text)]) else pick.text
-
-
-def _outcome(line: str) -> str | None:
-    """What the computation in the last sentence with a number comes to, unless the sentence goes on from there."""
-    sentence = next((one for one in reversed(_SENTENCES.split(line)) if any(map(str.isdigit, one))), "")
-    computed = last_match(_COMPUTED, sentence)
-    if computed is None or _GOES_ON.search(sentence, computed.end()):
-        return None
-    return next((quantity.text for quantity in find_quantities(sentence[computed.end() :])), None)
+def _bare(sentence: str, stated: Statement) -> bool:
+    """Whether a sentence is nothing but its value and a few words: "No, 6 apples."."""
+    return len((sentence[: stated.start] + " " + sentence[stated.end :]).split()) <= _FEW_WORDS
 
 
 def _formulas_from(text: str, start: int) -> list[re.Match[str]]:
@@ -292,4 +501,4 @@ def _listed(formulas: list[re.Match[str]], text: str) -> str:
 
 
 def _inside(formula: re.Match[str]) -> str:
-    return next(group for group in formula.groups() if group is not None).strip()
+    return inside(formula[0])

@@ -1,0 +1,365 @@
+r"""What a sentence states: the one value that it comes to, and not the other numbers in it.
+
+    "So the maximum is 5, attained at x = 2."   5          what a subordinate clause mentions is no statement
+    "x = 5 is not a solution."                  nothing    nor is what is denied
+    "See equation (5)."                         nothing    nor is the number of an equation, a step, a page
+    "It leaves at 3:45 PM."                     3:45 PM    a time, a ratio, a date, a pair is one token
+
+Among the numbers that are left, the one that a verb or an equals sign leads to counts before others, and the last
+before those in front of it. Every pattern is linear in the text: repetitions are possessive or bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+__all__ = [
+    "FORMULA",
+    "Statement",
+    "inside",
+    "is_aside",
+    "is_denied",
+    "is_setting",
+    "said_in",
+    "sentences",
+    "values_in",
+    "without_references",
+]
+
+LONGEST_SENTENCE: Final = 2_000
+"""Of a longer sentence, the end is read."""
+
+FORMULA: Final = (
+    r"\$\$[^$]{1,2000}\$\$|\$(?![\s$])[^$\n]{1,2000}(?<!\s)\$(?!\d)|\$\s[^$\n]{1,2000}\s\$(?!\s?\d)"
+    r"|\\\((?:(?!\\\)).){1,1000}\\\)|\\\[(?:(?!\\\]).){1,1000}\\\]"
+)
+_NUMERAL: Final = r"(?:(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d++)?+"
+_SIGNED: Final = rf"(?:(?<![\w)}}])[-−+]\s?)?(?:\\?[$€£¥]\s?)?[-−]?{_NUMERAL}"
+_GROUP: Final = r"\{[^{}]{1,40}\}"
+_ATOM: Final = (
+    rf"(?:{_SIGNED}|[-−]?\\[dt]?frac\s?{_GROUP}\s?{_GROUP}|[-−]?(?:\\sqrt(?:\[\d\])?\s?{_GROUP}|√\s?(?:\d++|\([^()]{{1,40}}\)"
+    r"|(?:π|\w\b))|sqrt\s?\([^()]{1,40}\)|\\?(?<![A-Za-z])pi(?![A-Za-z])|π|∞|[¼½¾⅓⅔])|\([^()]{1,40}\)(?=\s?[/*^]))"
+    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w)|\s?\\?%|\s?°)?"
+)
+_JOINT: Final = (
+    r"(?:\s?(?:[*/×·⋅÷+]|\\(?:cdot|times))\s?|\s?[-−–]\s?(?=[\d\\√π(])|\s?(?=π|√|\\?pi(?![A-Za-z])|\\sqrt|sqrt\b|\\frac|[¼½¾⅓⅔])"
+    r"|\s(?=\d++/\d))"
+)
+_RUN: Final = rf"{_ATOM}(?:{_JOINT}{_ATOM}){{0,12}}+"
+_MONTH: Final = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
+)
+_ITEM: Final = r"[-−]?[\w.√π/\\^*+-]{1,24}"
+_TIME_UNIT: Final = (
+    r"(?:hours?|hrs?|h|minutes?|mins?|seconds?|days?|weeks?|months?|years?|feet|foot|ft|inch(?:es)?|pounds?|ounces?)"
+)
+_TOKEN: Final = re.compile(
+    rf"(?P<formula>{FORMULA})"
+    r"|(?<![\w.:])(?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?![\d:])|\d{1,2}\s?(?:[ap]\.m\.|[ap]m\b))"
+    r"|(?<![\w.:])(?P<ratio>\d++(?:\.\d++)?(?:\s?:\s?\d++(?:\.\d++)?)++)"
+    rf"|(?<!\w)(?P<date>{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?:,\s?\d{{4}})?(?!\d)"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{_MONTH}(?![a-z])(?:,?\s?\d{{4}})?|\d{{4}}-\d{{2}}-\d{{2}}(?!\d))"
+    r"|(?<![\w.])(?P<version>v?\d++(?:\.\d++){2,})"
+    rf"|(?P<tuple>\(\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?[)\]]|\[\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?[)\]]"
+    rf"|\\?\{{\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?\\?\}})"
+    rf"|(?<![\w.])(?P<mixed>{_NUMERAL}\s?{_TIME_UNIT}(?:,?\s(?:and\s)?{_NUMERAL}\s?{_TIME_UNIT}){{1,2}})"
+    rf"|(?<![\w.])(?P<run>{_RUN})(?P<large>\s(?:million|billion|trillion|thousand|percent)\b)?"
+    r"(?P<letter>(?<!°)(?![ghlmsL](?![A-Za-z]))[A-Za-z](?:\^\w++|²|³)?(?![A-Za-z]))?",
+    re.IGNORECASE,
+)
+_REFERENCE: Final = re.compile(
+    r"\b(?:equations?|eqs?\.?|eqns?\.?|steps?|figures?|figs?\.?|cases?|problems?|questions?|exercises?|theorems?|lemmas?"
+    r"|corollar(?:y|ies)|propositions?|definitions?|sections?|chapters?|tables?|examples?|parts?|methods?|formulas?|rules?"
+    r"|propert(?:y|ies)|conditions?|constraints?|statements?|hints?|notes?|appendix|footnotes?|attempts?|approach|"
+    r"versions?|lines?|inequalit(?:y|ies)|pages?|volumes?|lessons?|units?(?=\s\d)|"
+    r"solutions?(?=\s\d)|scenarios?|claims?|axioms?|(?:no|nos|p|pp)\.(?=\s?\d))\s?#?(?:number\s)?"
+    r"\(?\d{1,3}[a-z]?(?:\.\d{1,3}){0,3}\)?(?:(?:,\s?|\s?[-–]\s?|,?\sand\s|\sor\s)\(?\d{1,3}(?:\.\d{1,3})?\)?(?!\w))*+"
+    r"(?!\s?(?:[=+*/^<>≤≥]|\\[a-z]|%|\d))"
+    r"|\[\d{1,3}(?:,\s?\d{1,3})*\](?!\s?[=,])"
+    r"|\b\d{1,3}(?:\.\d++)?\s?%\s(?:sure|certain|confident|confidence)\b|\(\d{1,2}\s(?:points?|marks?|pts?)\)"
+    r"|(?<=^)\s{0,4}(?:\d{1,2}[.)]|\(\d{1,2}\))\s(?=\S)|\\tag\s?\{[^{}]{1,10}\}|#\d{1,4}\b(?=\s[a-z])"
+    r"|\b(?:mod(?:ulo)?|base)\s\d++|\bbetween\s[$\\(]{0,2}[-−]?[\d.,]{1,15}[$\\)]{0,2}\s(?:\w+\s)?and\s[$\\(]{0,2}[-−]?[\d.,]{0,14}\d[$\\)]{0,2}"
+    r"|\b\d{1,2}\s(?:steps|cases|approaches|unknowns|equations|methods|things|parts)\b(?!\s(?:of\s(?!th)|are\sneeded))"
+    r"|\b(?:the\s|this\s)?(?:first|second|third|last|next)\s\d{1,2}\b",
+    re.IGNORECASE,
+)
+"""Numbers that name a thing and count nothing."""
+_SUBORDINATE: Final = re.compile(
+    r"\b(?:when(?:ever)?|where|since|because|if|given|assuming|provided|supposing|although|though|unless|whereas|while"
+    r"|(?:is\s|are\s|was\s)?(?:attained|achieved|reached|obtained|taken|realized|realised)\s(?:at|when|for|by|only|if)"
+    r"|(?:which\s)?(?:occurs?|occurring|happens?|happening)\s(?:at|when|for|in)"
+    r"|using|recall(?:ing)?|substituting|plugging|considering"
+    r"|dividing|multiplying|adding|subtracting|despite|regardless|as\sopposed\sto|compared\s(?:to|with)|even\sthough"
+    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|having|such\sas|for\s(?:example|instance)|instead\sof|rather\sthan|versus)\b"
+    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w)?\s?=)|\be\.g\.|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
+    re.IGNORECASE,
+)
+_CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|therefore|thus|hence)\b", re.IGNORECASE)
+_WORDS_BETWEEN: Final = (
+    r"(?:\s+(?:be|equal|to|the|answer|a|an|any|value|solution|root|is|as|of|have|been|simply|just|exactly|candidate|possible|"
+    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice|say|think|assume|claim|conclude|write)){0,5}"
+)
+_DENIED_BEFORE: Final = re.compile(
+    rf"(?:\bnot|n't|n’t|\bnever|\breject(?:s|ed|ing)?|\bdiscard(?:s|ed|ing)?|\bdisregard(?:s|ed|ing)?|\bexclud\w{{1,4}}"
+    rf"|\brul(?:e|ed|es|ing)\sout|\bexcept|\bother\sthan|\bneither|\bnor|\bignor\w{{1,4}}|\bcannot|\bno\slonger|\beliminat\w{{1,4}}"
+    rf"|\bextraneous|\bspurious|\binvalid|\bwrong|\bincorrect|\btempting|\bmistaken(?:ly)?|\berroneous(?:ly)?|\binstead\sof|\brather\sthan"
+    rf"|\bthrow(?:s|ing)?\s(?:out|away)|\bnaive(?:ly)?|\binitially|\boriginally|\bpreviously|\bat\sfirst|\bformerly){_WORDS_BETWEEN}"
+    r"\s*(?:[A-Za-z]\w{0,2}\s?=\s?)?[$\\(*_:\"“]{0,4}\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER: Final = re.compile(
+    r"[\s$*_)}\\\"”]{0,6}(?:[a-z]+\s){0,2}?(?:(?:(?:is|are|was|were|as|being|seems?|looks?|would\sbe)\s+(?:\w+\s){0,2}?"
+    r"(?:(?:not|never)\s(?:(?:really|actually|even|quite|in\sfact)\s)?(?:a|an|the|valid|possible|allowed|correct|right|acceptable|permitted|within|prime|our|what|true|"
+    r"in\sthe\s(?:domain|range|interval|set)|an?\sinteger|positive|enough|admissible|solutions?|feasible|it)\b"
+    r"|extraneous|spurious|invalid|impossible|wrong|incorrect|inadmissible|rejected|discarded|excluded|too\s\w+|ruled\sout|outside))"
+    r"|(?:is|are|was|were)n['’]t\s(?:a|an|the|valid|possible|allowed|correct|right|acceptable|it|our|in)\b"
+    r"|(?:does|do|did|will|would)(?:n['’]t|\snot)\s(?:work|satisfy|hold|count|fit|solve|make|belong|lie|meet|check)"
+    r"|fails?\s(?:to|the|because|since|as|when)|(?:cannot|can['’]t|can\snot)\s(?:be|work|hold)"
+    r"|(?:must|can|should|has\sto|have\sto)\sbe\s(?:rejected|discarded|excluded|ignored|ruled|thrown|eliminated))",
+    re.IGNORECASE,
+)
+_BOUNDED: Final = re.compile(
+    r"\b(?:is|are|was|were|be|lies|lie|stays?)\s+(?:\w+ly\s+|always\s+|never\s+)?(?:at\s(?:least|most)|(?:no\s)?(?:less|more|greater|fewer|"
+    r"larger|smaller|bigger|higher|lower)\sthan(?:\sor\sequal\sto)?|under|over|above|below|up\sto|within|outside|divisible\sby|"
+    r"an?\s(?:multiple|factor|divisor)\sof|congruent\sto|close\sto|near)\s*[$\\(]{0,3}\Z"
+    r"|[<>≤≥≠]\s?[$\\(]{0,3}\Z|\\(?:leq?|geq?|neq?|lt|gt)\s?\Z",
+    re.IGNORECASE,
+)
+_LED_TO: Final = re.compile(
+    r"(?:\b(?:is|are|was|were|be|equals?|makes?|making|gives?|giving|leaves?|leaving|gets?|got|yields?|totals?|totaling|becomes?|"
+    r"remains?|obtains?|finds?|concludes?|costs?|comes?\s(?:out\s)?to|amounts?\sto|reduces\sto|rounds?(?:\sup|\sdown|\soff)?\sto|simplifies\sto|evaluates\sto)|[=≈:→⇒]|'s|’s)\s*"
+    r"(?:(?:therefore|thus|then|exactly|only|just|about|approximately|roughly|around|equal\sto|a\stotal\sof|also|now|still|simply|"
+    r"actually|clearly|indeed|really|precisely|nearly|that)\s+){0,3}(?:[A-Za-z]\w{0,2}\s?=\s?)?[*_`\"“'(]{0,4}\Z",
+    re.IGNORECASE,
+)
+_COMPUTED: Final = re.compile(r"[\w)%°]\s?[=≈]\s?[*_`]{0,3}\Z")
+"""What comes after it is the outcome of a computation: "a total of 9 + 6 = 15 liters of the 24"."""
+_IS_COMPUTED: Final = re.compile(r"\s?(?:[a-z]+\s?){0,3}=", re.IGNORECASE)
+"""What comes before it is a step of one."""
+_LEADS: Final = re.compile(
+    r"[\s*_$)`]{0,4}(?:[a-z]+\s){0,2}(?:is|are|was|must\sbe)\s(?:the|our|my|your|thus|therefore|indeed)\b"
+    r"(?!\s(?:given|number\sof\s(?:steps|cases)))",
+    re.IGNORECASE,
+)
+_BESIDES: Final = re.compile(
+    r"\b(?:in|within|after|during|per|each|every|among|amongst|of\swhich(?:\sare|\sis|\swere)?|out\sof|with|at|from|on|before|by|since|than|until|till|"
+    r"under|over|through|across|throughout)\s+(?:(?:the|a|an|her|his|their|all|these|those|last|first|next|another|about|only|page|day|"
+    r"year|week|age|line|row)\s+){0,2}[$\\(]{0,2}\Z",
+    re.IGNORECASE,
+)
+_OF_THEM: Final = re.compile(
+    r"\s?(?:[a-z]+\s){0,2}of\s+(?:the\s|her\s|his\s|their\s|those\s|these\s|all\s){0,2}[$\\(]{0,2}", re.IGNORECASE
+)
+"""Between "15 liters" and "of the 24"."""
+_COMPARES: Final = re.compile(
+    r"\s*(?:\w+\s)?(?:more|less|fewer|greater|smaller|larger|older|younger|times)\b", re.IGNORECASE
+)
+_GOES_ON: Final = re.compile(
+    r"[,;:]\s|\b(?:and|so|then|thus|hence|which|giving|making|or|but|therefore|leaving)\b", re.IGNORECASE
+)
+_ALTERNATIVE: Final = re.compile(
+    r"[\s$*_)]{0,4}(?:[a-z]{1,12}\s){0,2},?\s?(?:\(\s?)?(?:or|maybe|perhaps|possibly|and/or)\s(?:else\s|maybe\s|perhaps\s|possibly\s|rather\s)?"
+    r"(?:[a-zA-Z]\w{0,3}\s?=\s?)?\Z|\s+",
+    re.IGNORECASE,
+)
+_NOTHING: Final = re.compile(
+    r"\b(?:no\s(?:real\s|integer\s|valid\s|such\s|possible\s|positive\s|whole\s|rational\s)?(?:solutions?|answer|roots?|integers?|numbers?|values?)"
+    r"|does\snot\sexist|doesn['’]t\sexist|cannot\sbe\sdetermined|can['’]t\sbe\sdetermined|not\senough\sinformation|"
+    r"insufficient\sinformation|infinitely\smany(?:\ssolutions)?|undefined|impossible\sto\s(?:determine|say|tell))\b"
+    r"(?!\s(?:other|except|besides|but|for|when|if|of|less|more|greater|smaller|larger|between|until|below|above|is\s(?:left|needed)))",
+    re.IGNORECASE,
+)
+_ASIDE: Final = re.compile(
+    r"[\s*_>(#-]{0,6}(?:check(?:ing|s)?\b|verif(?:y|ying|ication)\b|(?:to|let['’]?s|let\sus|let\sme|we\s(?:can\s)?|i\s)\s?(?:double[\s-])?(?:check|verify|confirm)"
+    r"|double[\s-]check|sanity\scheck|proof\b|indeed\b|note\b|notes\b|remark|hint|p\.?s\.|for\s(?:reference|comparison|example|instance)|"
+    r"alternatively|e\.g\.|i\.e\.|hope\b|i\shope|let\sme\sknow|feel\sfree|source|recall|remember|by\sthe\sway|incidentally|"
+    r"if\syou|(?:this|that|which)\s(?:matches|agrees|is\sconsistent|makes\ssense|checks)|as\sa\s(?:check|sanity)|compare|in\sgeneral|"
+    r"on\sthe\sother\shand|common\s(?:mistake|error)|(?:many|some)\s(?:students|people)|(?:a|one)\scommon|one\smight|you\smight|it\sis\stempting|it\smay\sseem|"
+    r"difficulty|time\s(?:taken|spent)|confidence|this\stook|i\s(?:used|spent|took)|the\s(?:other|wrong|incorrect)\s|similar(?:ly)?\b|key\s(?:idea|fact))",
+    re.IGNORECASE,
+)
+_SETTING: Final = re.compile(
+    r"[\s*_>(#-]{0,6}(?:\d{1,2}[.)]\s)?(?:see\b|refer\b|cf\b|given\b(?![^,]{1,80},)|we\s(?:are|were)\s(?:given|told|asked)|we\sknow\b|let\b(?!['’]s\ssay)|suppose|assume|consider"
+    r"|the\s(?:question|problem|task|exercise)\s(?:asks|says|states|is|gives|wants|tells)|we\s(?:need|want|have|wish|must|should|will|could|can)\s(?:to\s|now\s|then\s|next\s){0,2}"
+    r"(?:find|solve|compute|calculate|determine|divide|multiply|add|subtract|use|apply|consider|show|prove|count|start|look|check|try|split)"
+    r"|i\s(?:need|want|will|would|should|must|am\sgoing)\s|i['’]ll\s|next\b,?\s(?:we|i|divide|multiply|add|subtract)|first,?\s(?:we|i|let|divide|multiply|add|subtract)"
+    r"|step\s\d|this\s(?:is|was)\s(?:problem|question|exercise)|i\s(?:solved|did|tried|worked|considered)\b|(?:question|problem|given|data)\s?\d{0,3}\s?:|there\sare\s\d{1,2}\ssteps|(?:find|solve|compute|calculate|determine|evaluate|simplify|divide|multiply|subtract|add)\s|options?\b|choices?\b|the\soptions|possible\s)",
+    re.IGNORECASE,
+)
+_COMES_TO: Final = re.compile(
+    r"[\d)%]\s?=\s?[-−$\\\d]|\b(?:which|to|and)\s(?:gives?|produces?|yields?|gets?|obtain|leaves?|makes?|equals?|is)\b"
+    r"|\b(?:giving|yielding|producing|resulting)\b|\bso\b|\btherefore\b",
+    re.IGNORECASE,
+)
+"""A sentence that begins with what is to be done, and comes to an outcome all the same."""
+_BREAK: Final = re.compile(r"(?<=[.!?。])[*_)\"”]{0,3}\s+(?=\S)|(?<=。)|\n+")
+_ABBREVIATION: Final = re.compile(
+    r"\b(?:eqs?|eqns?|figs?|no|nos|pp?|vs|approx|e\.g|i\.e|cf|ca|mr|mrs|ms|dr|st|sec|ch|vol|a\.m|p\.m|[A-Z])\.\Z",
+    re.IGNORECASE,
+)
+_LONGEST_CONTEXT: Final = 90
+
+
+class Statement(NamedTuple):
+    """A value that a sentence states."""
+
+    text: str
+    start: int
+    """Where it begins in the sentence."""
+    end: int
+    direct: bool = False
+    """Whether a verb or an equals sign leads to it, and nothing comes after."""
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence of a text begins and ends; a line ends one."""
+    start = 0
+    for found in _BREAK.finditer(text):
+        if "\n" not in found[0] and _ABBREVIATION.search(text, max(start, found.start() - 8), found.start()):
+            continue
+        if found.start() > start:
+            yield start, found.start()
+        start = found.end()
+    if start < len(text):
+        yield start, len(text)
+
+
+def is_aside(sentence: str) -> bool:
+    """Whether a sentence only checks or remarks something, where others state it."""
+    return _ASIDE.match(sentence) is not None
+
+
+def is_setting(sentence: str) -> bool:
+    """Whether a sentence says what is given, what is asked or what comes next, and so no answer."""
+    return _SETTING.match(sentence) is not None and _COMES_TO.search(sentence) is None
+
+
+def all_stated(text: str) -> bool:
+    """Whether a text is one statement in all its parts: a formula, some words, or values side by side."""
+    if len(text) > LONGEST_SENTENCE or without_references(text) != text or is_setting(text) or is_aside(text):
+        return False
+    if len(list(sentences(text))) > 1:
+        return False
+    values = values_in(text)
+    if any(is_denied(text, value.start, value.end) for value in values) or text.rstrip().endswith("?"):
+        return False
+    if not re.search(r"[A-Za-z]{3}", re.sub(r"\\[A-Za-z]+", " ", text)):
+        return True
+    one = len(values) == 1 and text[values[0].start] not in "$\\"
+    return not one and not _subordinate(text) and not _NOTHING.search(text)
+
+
+def without_references(text: str) -> str:
+    """`text` with the numbers of equations, steps and pages blanked out; as long as before."""
+    return _REFERENCE.sub(lambda found: " " * len(found[0]), text)
+
+
+def values_in(text: str) -> list[Statement]:
+    """Every value in a text, with the tokens of a time, a date or a formula together."""
+    found = []
+    for token in _TOKEN.finditer(text):
+        inner = inside(token[0]) if token["formula"] else token[0].strip()
+        if any(map(str.isalnum, inner)) or set("π√∞½¼¾⅓⅔") & set(inner):
+            found.append(Statement(inner, token.start(), token.end()))
+    return found
+
+
+def said_in(sentence: str) -> Statement | None:
+    """What a sentence states; `None` where it states nothing, asks, or leaves it open."""
+    sentence = sentence[-LONGEST_SENTENCE:]
+    if sentence.rstrip(' *_)"”').endswith(("?", "\uff1f")):
+        return None
+    masked = without_references(sentence)
+    values = values_in(masked)
+    kept = [value for value in values if not is_denied(masked, value.start, value.end)]
+    asides = _subordinate(masked)
+    ranked = [(_rank(masked, value, kept, asides), value) for value in kept]
+    nothing = _NOTHING.search(masked)
+    if nothing is not None and not any(rank < 1 and value.start > nothing.end() for rank, value in ranked):
+        return Statement(nothing[0], nothing.start(), nothing.end(), direct=True)
+    if not ranked:
+        return None
+    best = min(rank for rank, _ in ranked)
+    chosen = [value for rank, value in ranked if rank == best][-1]
+    return _with_alternatives(masked, kept, chosen)._replace(direct=best < 0)
+
+
+def inside(formula: str) -> str:
+    """A formula without its dollar signs or brackets."""
+    width = 1 if formula.startswith("$") and not formula.startswith("$$") else 2
+    return formula[width:-width].strip()
+
+
+def _before(text: str, value: Statement) -> str:
+    return text[max(0, value.start - _LONGEST_CONTEXT) : value.start]
+
+
+def is_denied(text: str, start: int, end: int) -> bool:
+    """Whether a text says that what stands from `start` to `end` is not the case, or only a bound."""
+    before = text[max(0, start - _LONGEST_CONTEXT) : start]
+    return (
+        _DENIED_BEFORE.search(before) is not None
+        or _BOUNDED.search(before) is not None
+        or _DENIED_AFTER.match(text, end) is not None
+    )
+
+
+def _leads(text: str, value: Statement) -> bool:
+    """Whether a verb or an equals sign leads to a value, or from it to what it is."""
+    return _LED_TO.search(_before(text, value)) is not None or _LEADS.match(text, value.end) is not None
+
+
+def _subordinate(text: str) -> list[tuple[int, int]]:
+    """Where the subordinate clauses and the brackets of a sentence are."""
+    found: list[tuple[int, int]] = []
+    for clause in _SUBORDINATE.finditer(text):
+        if found and clause.start() < found[-1][1]:
+            continue
+        end = _CLAUSE_END.search(text, clause.end())
+        found.append((clause.start(), end.start() if end is not None else len(text)))
+    return found
+
+
+def _rank(  # noqa: PLR0911 - one line per rank
+    text: str, value: Statement, values: list[Statement], asides: list[tuple[int, int]]
+) -> int:
+    """How far a value is from what the sentence states: -1 for its statement, more for what it only mentions."""
+    if any(start <= value.start < end for start, end in asides):
+        return 3
+    if _only_a_name(value):
+        return 2
+    if _IS_COMPUTED.match(text, value.end):
+        return 2
+    before = _before(text, value)
+    if _COMPUTED.search(before):
+        return -1 if _GOES_ON.search(text, value.end) is None else 0
+    if _BESIDES.search(before) or _COMPARES.match(text, value.end):
+        return 1
+    if any(_OF_THEM.fullmatch(text, other.end, value.start) for other in values if other.end <= value.start):
+        return 1
+    goes_on = _GOES_ON.search(text, value.end)
+    return 0 if goes_on is not None or not _leads(text, value) else -1
+
+
+def _only_a_name(value: Statement) -> bool:
+    """Whether a formula is only the name of something: `$x$`, `$f(x)$`, `$ABC$`."""
+    return (
+        re.fullmatch(r"\\?(?!pi\b)[A-Za-z]{1,6}(?:_\w|_\{\w+\}|')?(?:\([a-z](?:,\s?[a-z])?\))?", value.text) is not None
+    )
+
+
+def _with_alternatives(text: str, values: list[Statement], chosen: Statement) -> Statement:
+    """What is stated, with what else is offered beside it: "5 or 6" is not 6."""
+    first = last = values.index(chosen)
+    while first and _ALTERNATIVE.fullmatch(text, values[first - 1].end, values[first].start):
+        first -= 1
+    while last + 1 < len(values) and _ALTERNATIVE.fullmatch(text, values[last].end, values[last + 1].start):
+        last += 1
+    if first == last:
+        return chosen
+    return Statement(
+        " or ".join(value.text for value in values[first : last + 1]), values[first].start, values[last].end
+    )
