@@ -9,11 +9,13 @@ in a copy of the process cannot touch the next one. Standard library only.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from types import CoroutineType
 from typing import Any
 
 from reward_kit.sandbox.zygote_frames import CHANNEL, Frames, described
@@ -42,7 +44,10 @@ def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
 
     def call(arguments: bytes) -> str:
         function = eval(settings["function"], vars(solution))
-        return encode(function(*decode(arguments.decode())), loose=settings["loose"])
+        value = function(*decode(arguments.decode()))
+        if isinstance(value, CoroutineType):
+            value = asyncio.run(value)
+        return encode(value, loose=settings["loose"])
 
     while request := frames.receive():
         if settings["isolated"]:
