@@ -156,7 +156,7 @@ class _Scene:
         elif error is None:
             new = {key: value for key, value in vars(place).items() if before.get(key, self) is not value}
             self._run_functions(new, plan, watcher)
-            run_unittest(new, watcher, stop_early=self._stop_early)
+            tally.noted(name, self._attempt(lambda: run_unittest(new, watcher, stop_early=self._stop_early)))
         return tally.verdicts(stopped=self._stop_early)
 
     def _for_pytest(self) -> ModuleType:
@@ -269,8 +269,17 @@ class _Tally:
         self._name = name
         self._ends_here = error is not None
 
+    def noted(self, name: str, problem: str | None) -> None:
+        """Something else went wrong, or nothing."""
+        if problem is not None:
+            self._found.append((name, problem))
+
     def end(self, report: Report) -> None:
         """A test has ended."""
+        self._judge(report)
+        self._swayed = self._link.swayed
+
+    def _judge(self, report: Report) -> None:
         problem = report.problem or self._fault()
         mine = self._plan.numbers(report.function)
         if problem is None and report.skipped is not None:

@@ -27,6 +27,7 @@ __all__ = ["serve_objects"]
 _MUTABLE = (list, dict, set, bytearray)
 _DEPTH = 50
 _Answer = list[Any]
+_TYPES = {name: each for name, each in vars(builtins).items() if isinstance(each, type)}
 _loops: list[asyncio.AbstractEventLoop] = []
 """The loop in which everything is awaited, once there is one."""
 
@@ -93,7 +94,7 @@ class _Objects:
 
     def _result(self, function: Callable[..., Any], arguments: list[Any], named: dict[str, Any]) -> _Answer:
         given = [self._taken(argument) for argument in arguments]
-        plain = [place for place, (kind, _) in enumerate(arguments) if kind == "v"]
+        plain = [place for place, argument in enumerate(arguments) if argument[0] == "v"]
         before = {place: encode(given[place]) for place in plain if isinstance(given[place], _MUTABLE)}
         result = function(*given, **{name: self._taken(argument) for name, argument in named.items()})
         answer = self._given(result)
@@ -123,7 +124,7 @@ class _Objects:
 
     def _made(self, number: int, name: str, source: str, state: list[Any], seen: dict[int, Any]) -> Any:
         """An object like one of the test's own: of the code's class of that name, or of a copy of the test's."""
-        kind = vars(self._module).get(name)
+        kind: Any = vars(self._module).get(name)
         if not isinstance(kind, type):
             place: dict[str, Any] = {"__name__": self._module.__name__}
             exec(source, place)
@@ -153,8 +154,8 @@ class _Objects:
         if depth and type(value) is dict:
             pairs = [[self._parts(key, depth - 1), self._parts(item, depth - 1)] for key, item in value.items()]
             return ["dict", pairs]
-        if isinstance(value, type) and getattr(builtins, value.__name__, None) is value:
-            return ["known", "builtins", value.__name__]
+        if name := next((name for name, each in _TYPES.items() if each is value), None):
+            return ["known", "builtins", name]
         self._known.append(value)
         return ["h", len(self._known) - 1, _facts(value)]
 

@@ -39,8 +39,8 @@ _CHANGING = frozenset({"call", "set", "setitem", "delitem", "next", "enter", "le
 """After these an object may give other answers than before."""
 _MOST_ITEMS = 100_000
 """What an object may hold whose members or length a test asks for."""
-_EXCLUDING = {"lt": ("gt", "ge", "eq"), "gt": ("lt", "le", "eq"), "le": ("gt",), "ge": ("lt",), "eq": ("lt", "gt")}
-"""What cannot be true of two objects together with each comparison."""
+_OPPOSITE = {"lt": "gt", "gt": "lt", "le": "gt", "ge": "lt"}
+"""What cannot be true of two objects as well."""
 _DEPTH = 50
 
 
@@ -73,7 +73,6 @@ class Link:
         self._familiar = familiar
         self._classes = classes or {}
         self._answers: dict[str, tuple[bool, Any]] = {}
-        self._compared: dict[tuple[str, int, int], bool] = {}
         self.changes = 0
         """How often something was done that may have changed an object."""
         self.used = 0
@@ -115,7 +114,6 @@ class Link:
     def _changed(self) -> None:
         self.changes += 1
         self._answers.clear()
-        self._compared.clear()
 
     def operate(self, name: str, *values: Any) -> Any:
         """Have an operation done with these. One that changes nothing has one answer until something is changed."""
@@ -134,23 +132,26 @@ class Link:
         return answer
 
     def compare(self, name: str, one: Remote, other: Remote) -> bool:
-        """Have two objects compared."""
+        """Have two objects compared. The code decides, but not for both of two things that exclude each other."""
         found = self.operate(name, one, other) is True
-        pair = number_of(one), number_of(other)
-        self._compared[name, *pair] = found
-        if found and any(self._compared.get((each, *pair)) for each in _EXCLUDING[name]):
-            self.contradict(f"two objects are {name!r}, and {' or '.join(_EXCLUDING[name])} as well")
-        if found and name == "eq" and self.agrees_to_anything("eq", one):
-            self.contradict("an object is equal to anything")
-        if name == "eq" and (self.operate("eq", other, one) is True) != found:
-            self.contradict("an object is equal to another one which is not equal to it")
+        if name == "eq":
+            if found and self.agrees_to_anything("eq", one):
+                self.contradict("an object is equal to anything")
+            if (self.operate("eq", other, one) is True) != found:
+                self.contradict("an object is equal to another one which is not equal to it")
+        elif found and self.agrees(_OPPOSITE[name], one, other):
+            self.contradict(f"two objects are both {name!r} and {_OPPOSITE[name]!r}")
         return found
 
     def agrees_to_anything(self, name: str, one: Remote) -> bool:
-        """Whether an object agrees to something that is never true of it: about a text that nobody has seen."""
+        """Whether an object agrees to what is never true of it: about a text that nobody has seen."""
+        return self.agrees(name, one, os.urandom(NONCE_BYTES).hex())
+
+    def agrees(self, name: str, one: Remote, other: Any) -> bool:
+        """Whether the code says so; whatever it raises instead is no consent."""
         try:
-            return self.operate(name, one, os.urandom(NONCE_BYTES).hex()) is True
-        except Exception:  # noqa: BLE001 - whatever the code raises about a stranger is no consent
+            return self.operate(name, one, other) is True
+        except Exception:  # noqa: BLE001 - the exception is the code's, and answers a question that no test asked
             return False
 
     def contradict(self, what: str) -> None:

@@ -69,7 +69,8 @@ def run_unittest(names: Mapping[str, Any], watcher: Watcher, *, stop_early: bool
     suite = unittest.TestSuite(loader.loadTestsFromTestCase(kind) for kind in kinds)
     if more := names.get("load_tests"):
         known = {test.id() for test in _flat(suite)}
-        suite.addTests(test for test in _flat(more(loader, suite, None)) if test.id() not in known)
+        made = list(_flat(more(loader, unittest.TestSuite(_flat(suite)), None)))
+        suite.addTests(test for test in made if test.id() not in known)
     tests = list(_flat(suite))
     for test in tests:
         _await_coroutine(test)
@@ -80,7 +81,6 @@ def run_unittest(names: Mapping[str, Any], watcher: Watcher, *, stop_early: bool
     for test in tests:
         if test.id() not in result.reported:
             problem, skipped = result.of_class(test)
-            watcher.begin()
             watcher.end(Report(str(test), _method(test), problem, skipped))
 
 

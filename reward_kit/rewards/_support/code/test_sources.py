@@ -65,9 +65,12 @@ def built_in_tested(tests: tuple[str, ...]) -> str | None:
 def _innermost(test: ast.expr) -> set[str]:
     """The built-ins that are called with nothing that is called itself; kinds of values are not what is tested."""
     calls = [node for node in ast.walk(test) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    plain = [call for call in calls if not any(isinstance(node, ast.Call) for each in call.args for node in ast.walk(each))]
-    names = {call.func.id for call in plain if isinstance(call.func, ast.Name)}
+    names = {call.func.id for call in calls if isinstance(call.func, ast.Name) and not _calls_within(call)}
     return {name for name in names if callable(getattr(builtins, name, None)) and name not in _KINDS}
+
+
+def _calls_within(call: ast.Call) -> bool:
+    return any(isinstance(node, ast.Call) for argument in call.args for node in ast.walk(argument))
 
 
 def _nodes(tests: tuple[str, ...]) -> Iterator[ast.AST]:
