@@ -62,9 +62,12 @@ def judge_program(tests: bytes, setup: bytes, settings: Mapping[str, Any]) -> in
     frames = Frames(CHANNEL)
     nonce = frames.nonce()
     try:
-        frames.send(nonce, b"L" + json.dumps(_verdicts(json.loads(tests), setup.decode(), settings)).encode())
+        answer = b"L" + json.dumps(_verdicts(json.loads(tests), setup.decode(), settings)).encode()
     except UnjudgeableError as error:
-        frames.send(nonce, b"U" + described(error).partition(b": ")[2])
+        answer = b"U" + str(error).encode(errors="replace")
+    except BaseException as error:  # noqa: BLE001 - whatever a test program makes of this process, it gets an answer
+        answer = b"U" + described(error)
+    frames.send(nonce, answer)
     return 0
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from reward_kit.sandbox.zygote_remote import Link, Remote, RemoteError, facts_of
+from reward_kit.sandbox.zygote_remote import Link, Remote, RemoteError, RemoteExit, facts_of
 
 __all__ = ["MODULES", "Names", "entry_name", "import_star", "known_names", "obtained", "offer_modules", "tested_object"]
 
@@ -81,7 +81,7 @@ def _exception(link: Link, name: str, ancestors: list[str]) -> type[BaseExceptio
         elif ancestor in link.exceptions:
             parent = link.exceptions[ancestor]
         elif native is None:
-            base = parent if issubclass(parent, Exception) else RemoteError
+            base = parent if issubclass(parent, Exception) else RemoteExit
             link.exceptions[ancestor] = parent = type(ancestor, (base,), {})
     return link.exceptions.get(name) or link.exceptions.get(ancestors[0], parent)
 

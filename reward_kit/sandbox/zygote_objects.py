@@ -114,6 +114,10 @@ class _Objects:
                 return tuple(self._taken(part, seen) for part in parts)
             case ["dict", pairs]:
                 return {self._taken(key, seen): self._taken(value, seen) for key, value in pairs}
+            case ["range", *bounds]:
+                return range(*bounds)
+            case ["iterator", parts]:
+                return iter([self._taken(part, seen) for part in parts])
             case ["known", module, name]:
                 return operator.attrgetter(name)(importlib.import_module(module))
             case ["again", number]:

@@ -19,17 +19,19 @@ from __future__ import annotations
 import asyncio
 import builtins
 import importlib
+import itertools
 import operator
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar
 
 from reward_kit.sandbox.zygote_frames import Frames
 from reward_kit.sandbox.zygote_plain import decode, encode
 from reward_kit.sandbox.zygote_wire import NONCE_BYTES
 
-__all__ = ["CodeGoneError", "Link", "Remote", "RemoteError", "UnjudgeableError"]
+__all__ = ["CodeGoneError", "Link", "Remote", "RemoteError", "RemoteExit", "UnjudgeableError"]
 
 
 _T = TypeVar("_T")
@@ -42,6 +44,11 @@ _MOST_ITEMS = 100_000
 _OPPOSITE = {"lt": "gt", "gt": "lt", "le": "gt", "ge": "lt"}
 """What cannot be true of two objects as well."""
 _DEPTH = 50
+_PREDICATES = frozenset(
+    {name for name in dir(str) if name.startswith("is")}
+    | {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "is_integer"}
+)
+"""Methods of plain values by which they say whether something is so."""
 
 
 class CodeGoneError(BaseException):
@@ -73,6 +80,8 @@ class Link:
         self._familiar = familiar
         self._classes = classes or {}
         self._answers: dict[str, tuple[bool, Any]] = {}
+        self._coroutines: dict[int, tuple[Any, int]] = {}
+        self._lock = threading.RLock()
         self.changes = 0
         """How often something was done that may have changed an object."""
         self.used = 0
@@ -169,6 +178,8 @@ class Link:
         """A value as it is sent."""
         if isinstance(value, Remote):
             return ["h", number_of(value)]
+        if id(value) in self._coroutines:
+            return ["h", self._coroutines[id(value)][1]]
         try:
             encode(value)
         except TypeError as error:
@@ -181,6 +192,12 @@ class Link:
             return [type(value).__name__, [self.sent(item, seen) for item in value]]
         if type(value) is dict:
             return ["dict", [[self.sent(key, seen), self.sent(item, seen)] for key, item in value.items()]]
+        if isinstance(value, range):
+            return ["range", value.start, value.stop, value.step]
+        if isinstance(value, (Iterator, KeysView, ValuesView, ItemsView)):
+            items = list(itertools.islice(value, _MOST_ITEMS + 1))
+            if len(items) <= _MOST_ITEMS:
+                return ["iterator", [self.sent(item, seen) for item in items]]
         if known := _known_name(value):
             return ["known", *known]
         if type(value).__name__ in self._classes and hasattr(value, "__dict__"):
@@ -200,9 +217,10 @@ class Link:
 
     def _exchanged(self, nonce: bytes, request: bytes) -> list[Any]:
         try:
-            if self.gone:
-                raise CodeGoneError(self.gone)
-            return self._answer_to(nonce, request)
+            with self._lock:  # a test may have threads
+                if self.gone:
+                    raise CodeGoneError(self.gone)
+                return self._answer_to(nonce, request)
         except CodeGoneError as error:
             self.gone = str(error)
             raise
@@ -219,7 +237,11 @@ class Link:
 
     def _remote(self, number: int, told: dict[str, Any]) -> Any:
         remote = Remote(self, number, {fact: told.get(fact) for fact in _TOLD_FACTS})
-        return _awaiting(remote) if told.get("awaitable") is True else remote
+        if told.get("awaitable") is not True:
+            return remote
+        coroutine = _awaiting(remote)
+        self._coroutines[id(coroutine)] = coroutine, number
+        return coroutine
 
     def _whole(self, part: Any, depth: int) -> Any:
         """A value that holds objects."""
@@ -342,6 +364,8 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in {"__name__", "__doc__"}:
             raise AttributeError(name)
+        if not _is_known_to(self):
+            _distrust(self, name)
         return link_of(self).operate("get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -505,6 +529,26 @@ def _comparable(one: Remote, other: Any) -> bool:
 
 def _compared(name: str, one: Remote, other: Remote) -> bool:
     return link_of(one).compare(name, one, other)
+
+
+def _is_known_to(remote: Remote) -> bool:
+    """Whether the test names this object, or its class."""
+    facts = facts_of(remote)
+    return bool(facts.get("constructed") or facts.get("name") or link_of(remote).familiar(remote))
+
+
+def _distrust(remote: Remote, name: str) -> None:
+    """An object that a function returned is not asked what only text, numbers and sets know (`startswith`).
+
+    Nor is one asked anything that has an attribute of any name: its answers would fit every test.
+    """
+    if name in _PREDICATES:
+        raise AttributeError(f"a {facts_of(remote).get('type')!r} is no text, number or set, and has no {name!r}")
+    try:
+        link_of(remote).operate("get", remote, f"no_{os.urandom(NONCE_BYTES).hex()}")
+    except Exception:  # noqa: BLE001 - whatever the code raises: it has no such attribute
+        return
+    link_of(remote).contradict("an object has an attribute of any name")
 
 
 def _items(remote: Remote) -> _Items:
