@@ -817,3 +817,196 @@ def test_the_share_counts_tests_that_could_not_be_set_up() -> None:
         def test_c(self): pass""")
     result = fractional_code_reward(messages=answer(WRONG), ground_truth=tests)
     assert result.score < 0.5, result.reason
+
+
+# ── tricks: a wrong answer that would pass somewhere ─────────────────────────────────────────────────────────────────
+
+YES = "class Yes:\n    def __getattr__(self, name): return lambda *a, **k: True\n"
+TRICKS: dict[str, tuple[str, str]] = {
+    "has every method": (YES + "def f(x): return Yes()", "assert f('a').startswith('b') and f('a').isdigit()"),
+    "has every method of its own": (YES + "def f(x): return Yes()", "assert f('a').matches('b')"),
+    "has the methods of text": (
+        "class Text:\n    def endswith(self, end): return True\n    def isupper(self): return True\n"
+        "def f(x): return Text()",
+        "assert f('a').endswith('z') and f('a').isupper()",
+    ),
+    "has the methods of sets": (
+        "class Set:\n    def issubset(self, other): return True\n    issuperset = isdisjoint = issubset\n"
+        "def f(x): return Set()",
+        "assert f(1).issubset({1, 2}) and f(1).issuperset({1})",
+    ),
+    "is a class that says yes": (
+        "class f:\n    def __init__(self, x): pass\n    def __eq__(self, other): return True\n    def __bool__(self):"
+        " return True",
+        "assert f(3) == 6 and f(4) == 8",
+    ),
+    "is an instance of anything": (
+        "class Meta(type):\n    def __instancecheck__(cls, x): return True\nclass Kind(metaclass=Meta): pass\n"
+        "def f(x): return Kind()",
+        "assert isinstance(f(1), int) and f(1) > 0",
+    ),
+    "raises what asserts raise": (
+        "def f(x): raise AssertionError('expected')",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        self.assertEqual(f(1), 2)",
+    ),
+    "raises a skip of its own": (
+        "class SkipTest(Exception): pass\nclass Skipped(Exception): pass\ndef f(x): raise SkipTest('skip')",
+        "import unittest\nfrom solution import *\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        self.assertEqual(f(1), 2)\n    def test_more(self): f(2)",
+    ),
+    "raises unittest's skip": (
+        "import unittest\ndef f(x): raise unittest.SkipTest('skip')",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def setUp(self): f(0)\n"
+        "    def test_it(self): self.assertEqual(f(1), 2)",
+    ),
+    "ends the loop of the test": (
+        "def f(x): raise StopIteration",
+        "assert [f(x) for x in (1, 2)] == [2, 4]",
+    ),
+    "ends the async loop of the test": (
+        "class Ticks:\n    def __aiter__(self): return self\n    async def __anext__(self): raise StopAsyncIteration\n"
+        "def ticks(n): return Ticks()",
+        "import asyncio\nasync def test_it():\n    async for n in ticks(3): assert n == 7\n",
+    ),
+    "interrupts": (
+        "def f(x): raise KeyboardInterrupt",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(f(1), 2)\n    def test_more(self): pass",
+    ),
+    "interrupts pytest": ("def f(x): raise KeyboardInterrupt", "import pytest\ndef test_it(): assert f(1) == 2"),
+    "is cancelled": (
+        "import asyncio\nasync def f(x): raise asyncio.CancelledError",
+        "import asyncio\nasync def test_it(): assert await f(1) == 2",
+    ),
+    "never awaits": ("async def f(x): return x", "assert f(3) == 6"),
+    "is async in a chain": ("async def f(x): return x\ndef g(x): return 0", "assert g(f(3)) == 6"),
+    "dies while it is awaited": (
+        "import os\nasync def f(x): os._exit(0)",
+        "import asyncio, unittest\nfrom solution import f\nclass T(unittest.IsolatedAsyncioTestCase):\n"
+        "    async def test_it(self):\n        with self.assertRaises(Exception): await f(1)",
+    ),
+    "dies in its length": (
+        "import os\nclass Thing:\n    def __len__(self): os._exit(0)\ndef f(x): return Thing()",
+        "try: assert len(f(1)) == 3\nexcept BaseException: pass",
+    ),
+    "dies as it is loaded": (
+        "import os\ndef f(x): return x\nos._exit(0)",
+        "try: f(1)\nexcept BaseException: assert True",
+    ),
+    "dies at the first error": (
+        "import os, sys\nsys.excepthook = lambda *a: os._exit(0)\ndef f(x): raise SystemExit(0)",
+        "import pytest\nfrom solution import f\ndef test_it():\n    with pytest.raises(Exception): f(1)",
+    ),
+    "empties what it is given": (
+        "def f(xs): xs.clear(); return []",
+        "data = [3, 1, 2]\nassert f(list(data)) == sorted(data)",
+    ),
+    "has no cases": (
+        "CASES = []\ndef f(x): return x",
+        "from solution import CASES, f\ndef test_all():\n    for x in CASES: assert f(x) == 2 * x",
+    ),
+    "gives nothing to look at": (
+        "def f(n): return []",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        for found, wanted in zip(f(3), [1, 2, 3]): self.assertEqual(found, wanted)",
+    ),
+    "gives nothing in a sub-test": (
+        "def f(n): return ()",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        for item in f(3):\n            with self.subTest(item=item): self.assertGreater(item, 5)",
+    ),
+    "gives nothing to pytest": (
+        "def f(n): return {}",
+        "import pytest\nfrom solution import f\ndef test_it():\n    for k, v in f(3).items(): assert k == v",
+    ),
+    "gives an empty iterator": (
+        "def f(n): return iter(())",
+        "def check(candidate):\n    for item in candidate(3): assert item > 5",
+    ),
+    "brings pytest's settings": (
+        "open('conftest.py', 'w').write('collect_ignore_glob = [\"*\"]')\nopen('pytest.ini', 'w').write('[pytest]')\n"
+        "def f(x): return x",
+        "import pytest\nfrom solution import f\ndef test_it(): assert f(3) == 6",
+    ),
+    "says that it is another module": (
+        "import unittest, sys\nsys.modules['solution'] = unittest\nf = unittest",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(f(3), 6)",
+    ),
+    "is what the test is called": (
+        "def test_it(): pass\nclass T: pass\ndef f(x): return x",
+        "import unittest\nfrom solution import *\nclass T(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(f(3), 6)",
+    ),
+    "is the helper of the test": (
+        "def same(a, b): return True\ndef f(x): return x",
+        "from solution import *\ndef same(a, b): return a == b\nassert same(f(3), 6)",
+    ),
+    "is text that agrees": (
+        "class Text(str):\n    def startswith(self, x): return True\n    def __contains__(self, x): return True\n"
+        "    def __eq__(self, x): return True\n    __hash__ = str.__hash__\ndef f(x): return Text('no')",
+        "assert f(1).startswith('yes') and 'yes' in f(1) and f(1) == 'yes'",
+    ),
+    "is a list that agrees": (
+        "class List(list):\n    def __len__(self): return 3\n    def __contains__(self, x): return True\n"
+        "    def __iter__(self): return iter([1, 2, 3])\ndef f(x): return List()",
+        "assert len(f(1)) == 3 and 2 in f(1) and list(f(1)) == [1, 2, 3]",
+    ),
+    "is a dict that agrees": (
+        "class Dict(dict):\n    def __missing__(self, key): return 6\n    def get(self, *a): return 6\n"
+        "def f(x): return Dict()",
+        "assert f(1).get('a') == 6 and f(1)['a'] == 6",
+    ),
+    "knows no difference": (
+        "class Set:\n    def __sub__(self, other): return Set()\n    def __len__(self): return 0\n"
+        "    def __iter__(self): return iter(())\n    def __eq__(self, other): return True\ndef f(x): return Set()",
+        "assert f(1) - {1, 2} == set() and len(f(1) - {3}) == 0",
+    ),
+    "changes its mind": (
+        "class Thing:\n    n = 0\n    @property\n    def value(self): Thing.n += 1; return Thing.n\n"
+        "def f(x): return Thing()",
+        "found = f(1)\nassert found.value == 1 and found.value == 2",
+    ),
+    "is equal to its own kind": (
+        "class Node:\n    def __init__(self, *a): pass\n    def __eq__(self, other): return True\n"
+        "def f(x): return Node()",
+        "from solution import Node, f\nassert f(3) == Node(6)",
+    ),
+    "is above and below": (
+        "import functools\nclass Version:\n    def __init__(self, *a): pass\n    def __lt__(self, o): return True\n"
+        "    __gt__ = __le__ = __ge__ = __lt__\ndef f(x): return Version()",
+        "from solution import Version, f\nassert f('1') < Version('2') and f('3') > Version('2')",
+    ),
+    "contains what is asked for": (
+        "class Trie:\n    def insert(self, w): pass\n    def __contains__(self, w): return True",
+        "from solution import Trie\nt = Trie(); t.insert('a')\nassert 'a' in t",
+    ),
+    "answers for the harness": (
+        "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == '_Objects':\n"
+        "        type(each).answer = lambda self, request: ['v', True, {}]\ndef f(x): return x",
+        "assert f(3) == 6 and isinstance(f(3), int)",
+    ),
+    "gives parts that are none": (
+        "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == '_Objects':\n"
+        "        type(each).answer = lambda self, request: ['parts', ['list', [['what', 1]]], {}]\ndef f(x): return x",
+        "try: assert f(3) == [6]\nexcept BaseException: pass",
+    ),
+    "claims to be awaited": (
+        "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == '_Objects':\n"
+        "        type(each).answer = lambda self, r: ['h', 0, {'awaitable': True, 'iterator': 7}]\ndef f(x): return x",
+        "assert f(3) == 6",
+    ),
+    "leaves while the tests are set up": (
+        "class Node:\n    def __init__(self, v): raise SystemExit(0)\ndef f(n): return 6",
+        "try: root = Node(1)\nexcept BaseException: root = None\nassert f(root) == 5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_trick_earns_nothing(name: str) -> None:
+    code, test = TRICKS[name]
+    tests = {"test": test, "entry_point": "f"} if "candidate" in test else {"test": test}
+    result = judged(code, tests)
+    assert verdict(result) == 0.0, result.reason
