@@ -9,7 +9,6 @@ in a copy of the process cannot touch the next one. Standard library only.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -46,6 +45,8 @@ def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
         function = eval(settings["function"], vars(solution))
         value = function(*decode(arguments.decode()))
         if isinstance(value, CoroutineType):
+            import asyncio  # not before: every fork of the zygote would pay for it
+
             value = asyncio.run(value)
         return encode(value, loose=settings["loose"])
 

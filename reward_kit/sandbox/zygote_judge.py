@@ -10,7 +10,6 @@ ever loaded here. Standard library only, and pytest where a test file asks for i
 from __future__ import annotations
 
 import ast
-import asyncio
 import builtins
 import contextlib
 import importlib
@@ -39,6 +38,7 @@ from reward_kit.sandbox.zygote_test_files import (
     Report,
     Watcher,
     prepare_pytest,
+    run_coroutine,
     run_pytest,
     run_unittest,
     without_main,
@@ -195,7 +195,7 @@ class _Scene:
             given = [tested_object(self._link, self._names, self._entry_point)]
         result = test(*given)
         if inspect.iscoroutine(result):
-            asyncio.run(result)
+            run_coroutine(result)
 
     def _attempt(self, test: Any) -> str | None:
         """What was wrong with one test."""

@@ -8,7 +8,6 @@ process and can do to it what it likes: all it can change is its own answers. St
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import importlib
 import operator
@@ -28,7 +27,7 @@ _MUTABLE = (list, dict, set, bytearray)
 _DEPTH = 50
 _Answer = list[Any]
 _TYPES = {name: each for name, each in vars(builtins).items() if isinstance(each, type)}
-_loops: list[asyncio.AbstractEventLoop] = []
+_loops: list[Any] = []
 """The loop in which everything is awaited, once there is one."""
 
 
@@ -37,6 +36,8 @@ def _awaited(it: Awaitable[Any]) -> Any:
 
     async def wait() -> Any:
         return await it
+
+    import asyncio  # not before: every fork of the zygote would pay for it
 
     if not _loops:
         _loops.append(asyncio.new_event_loop())

@@ -16,7 +16,6 @@ Standard library only.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import importlib
 import itertools
@@ -288,7 +287,6 @@ def _known_name(value: Any) -> tuple[str, str] | None:
 
 async def _awaiting(remote: Remote) -> Any:
     """A coroutine of the code, as a test awaits it."""
-    await asyncio.sleep(0)
     return link_of(remote).operate("await", remote)
 
 

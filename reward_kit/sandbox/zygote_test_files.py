@@ -7,12 +7,11 @@ Standard library only, and pytest where it is installed for the interpreter and 
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import sys
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -20,7 +19,16 @@ from typing import Any, NamedTuple
 
 from reward_kit.sandbox.zygote_remote import UnjudgeableError
 
-__all__ = ["EndOfProgram", "Report", "Watcher", "prepare_pytest", "run_pytest", "run_unittest", "without_main"]
+__all__ = [
+    "EndOfProgram",
+    "Report",
+    "Watcher",
+    "prepare_pytest",
+    "run_coroutine",
+    "run_pytest",
+    "run_unittest",
+    "without_main",
+]
 
 _SHOWN = 500
 _PYTEST = ("-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", ".", "--assert=plain")
@@ -46,6 +54,13 @@ class Watcher(NamedTuple):
 
 class EndOfProgram(BaseException):
     """The program has handed over to its framework, which would run the tests and leave."""
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Await a test."""
+    import asyncio  # not before: every fork of the zygote would pay for it
+
+    asyncio.run(coroutine)
 
 
 def without_main(module: Any) -> None:
@@ -99,8 +114,8 @@ def _method(test: Any) -> str:
 def _await_coroutine(test: unittest.TestCase) -> None:
     """Have an `async` test of a plain class run, which unittest would only make a coroutine of."""
     function = getattr(test, _method(test), None)
-    if not isinstance(test, unittest.IsolatedAsyncioTestCase) and inspect.iscoroutinefunction(function):
-        setattr(test, _method(test), lambda: asyncio.run(function()))
+    if inspect.iscoroutinefunction(function) and not isinstance(test, unittest.IsolatedAsyncioTestCase):
+        setattr(test, _method(test), lambda: run_coroutine(function()))
 
 
 class _Result(unittest.TestResult):
@@ -213,7 +228,7 @@ class _Plugin:
         if not inspect.iscoroutinefunction(pyfuncitem.obj) or "pytest_asyncio" in sys.modules:
             return None
         wanted = pyfuncitem._fixtureinfo.argnames
-        asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+        run_coroutine(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
         return True
 
     def pytest_runtest_logreport(self, report: Any) -> None:
