@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from types import CoroutineType
 from typing import Any
 
 from reward_kit.sandbox.zygote_frames import CHANNEL, Frames, described
@@ -42,7 +43,12 @@ def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
 
     def call(arguments: bytes) -> str:
         function = eval(settings["function"], vars(solution))
-        return encode(function(*decode(arguments.decode())), loose=settings["loose"])
+        value = function(*decode(arguments.decode()))
+        if isinstance(value, CoroutineType):
+            import asyncio  # not before: every fork of the zygote would pay for it
+
+            value = asyncio.run(value)
+        return encode(value, loose=settings["loose"])
 
     while request := frames.receive():
         if settings["isolated"]:

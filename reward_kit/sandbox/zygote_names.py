@@ -12,13 +12,13 @@ import builtins
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from reward_kit.sandbox.zygote_remote import Link, Remote, RemoteError, facts_of
+from reward_kit.sandbox.zygote_remote import Link, Remote, RemoteError, RemoteExit, facts_of
 
-__all__ = ["MODULES", "Names", "entry_name", "known_names", "obtained", "offer_modules", "tested_object"]
+__all__ = ["MODULES", "Names", "entry_name", "import_star", "known_names", "obtained", "offer_modules", "tested_object"]
 
 MODULES = {name: name for name in (*sys.stdlib_module_names, "numpy", "pytest")} | {"np": "numpy", "pd": "pandas"}
 """What tests call modules by."""
@@ -81,7 +81,7 @@ def _exception(link: Link, name: str, ancestors: list[str]) -> type[BaseExceptio
         elif ancestor in link.exceptions:
             parent = link.exceptions[ancestor]
         elif native is None:
-            base = parent if issubclass(parent, Exception) else RemoteError
+            base = parent if issubclass(parent, Exception) else RemoteExit
             link.exceptions[ancestor] = parent = type(ancestor, (base,), {})
     return link.exceptions.get(name) or link.exceptions.get(ancestors[0], parent)
 
@@ -109,13 +109,14 @@ class _Code(ModuleType):
     def __init__(self, name: str, link: Link, names: Names) -> None:
         super().__init__(name)
         vars(self)["_found"] = (link, names)
-        self.__all__ = [each for each in names if not each.startswith("_") and not _taken(each, names[each])]
+        self.__all__: list[str] = []  # `import_star` decides what a test gets
         self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         link, names = vars(self)["_found"]
         if name not in names:
             link.used += not name.startswith("__")
+            link.swayed += not name.startswith("__")
             raise AttributeError(f"the code defines no {name!r}")
         return obtained(link, name, names[name])
 
@@ -134,10 +135,25 @@ def _missing(names: list[str]) -> Iterator[str]:
     yield "solution"
     for name in names:
         parts = name.split(".")
-        if parts[0] == "pytest":
+        if parts[0].startswith("pytest"):
             continue
         if parts[0] == "solution" or importlib.util.find_spec(parts[0]) is None:
             yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+def import_star(module: str, place: dict[str, Any], wanted: Collection[str]) -> bool:
+    """What `from … import *` does where the module is the code; False where it is not.
+
+    A test gets what it uses (`wanted`) and has not got by itself: no name that it had changes its meaning.
+    """
+    code = importlib.import_module(module)
+    if not isinstance(code, _Code):
+        return False
+    _, names = vars(code)["_found"]
+    for name in wanted:
+        if name in names and not name.startswith("_") and name not in place and not _taken(name, names[name]):
+            place[name] = getattr(code, name)
+    return True
 
 
 def _taken(name: str, kind: list[Any]) -> bool:

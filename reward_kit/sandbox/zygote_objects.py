@@ -9,9 +9,10 @@ process and can do to it what it likes: all it can change is its own answers. St
 from __future__ import annotations
 
 import builtins
+import importlib
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -23,11 +24,30 @@ from reward_kit.sandbox.zygote_wire import SOLUTION, WORK
 __all__ = ["serve_objects"]
 
 _MUTABLE = (list, dict, set, bytearray)
+_DEPTH = 50
 _Answer = list[Any]
+_TYPES = {name: each for name, each in vars(builtins).items() if isinstance(each, type)}
+_loops: list[Any] = []
+"""The loop in which everything is awaited, once there is one."""
+
+
+def _awaited(it: Awaitable[Any]) -> Any:
+    """What comes of something that a test awaits."""
+
+    async def wait() -> Any:
+        return await it
+
+    import asyncio  # not before: every fork of the zygote would pay for it
+
+    if not _loops:
+        _loops.append(asyncio.new_event_loop())
+    return _loops[0].run_until_complete(wait())
+
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "iter": iter,
     "next": next,
+    "pull": next,
     "len": len,
     "bool": bool,
     "str": str,
@@ -45,6 +65,11 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "contains": operator.contains,
     "enter": lambda it: type(it).__enter__(it),
     "leave": lambda it: type(it).__exit__(it, None, None, None),
+    "await": _awaited,
+    "anext": lambda it: _awaited(type(it).__anext__(it)),
+    "aiter": lambda it: type(it).__aiter__(it),
+    "aenter": lambda it: _awaited(type(it).__aenter__(it)),
+    "aleave": lambda it: _awaited(type(it).__aexit__(it, None, None, None)),
     **{name: getattr(operator, name) for name in ("eq", "lt", "le", "gt", "ge")},
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")},
 }
@@ -70,38 +95,89 @@ class _Objects:
 
     def _result(self, function: Callable[..., Any], arguments: list[Any], named: dict[str, Any]) -> _Answer:
         given = [self._taken(argument) for argument in arguments]
-        plain = [place for place, (kind, _) in enumerate(arguments) if kind == "v"]
+        plain = [place for place, argument in enumerate(arguments) if argument[0] == "v"]
         before = {place: encode(given[place]) for place in plain if isinstance(given[place], _MUTABLE)}
         result = function(*given, **{name: self._taken(argument) for name, argument in named.items()})
         answer = self._given(result)
-        if answer[0] == "v":
-            answer.append(_changed(given, before))
-        return answer
+        if answer[0] == "h":
+            return answer
+        changed = _changed(given, before)
+        return [*answer, changed] if answer[0] == "v" else ["parts", answer, changed]
 
-    def _taken(self, argument: list[Any]) -> Any:
+    def _taken(self, argument: list[Any], seen: dict[int, Any] | None = None) -> Any:  # noqa: PLR0911 - one per kind
+        seen = {} if seen is None else seen
         match argument:
             case ["v", value]:
                 return value
             case ["list", parts]:
-                return [self._taken(part) for part in parts]
+                return [self._taken(part, seen) for part in parts]
             case ["tuple", parts]:
-                return tuple(self._taken(part) for part in parts)
+                return tuple(self._taken(part, seen) for part in parts)
             case ["dict", pairs]:
-                return {self._taken(key): self._taken(value) for key, value in pairs}
+                return {self._taken(key, seen): self._taken(value, seen) for key, value in pairs}
+            case ["range", *bounds]:
+                return range(*bounds)
+            case ["iterator", parts]:
+                return iter([self._taken(part, seen) for part in parts])
+            case ["known", module, name]:
+                return operator.attrgetter(name)(importlib.import_module(module))
+            case ["again", number]:
+                return seen[number]
+            case ["made", number, name, source, state]:
+                return self._made(number, name, source, state, seen)
         return self._known[argument[1]]
+
+    def _made(self, number: int, name: str, source: str, state: list[Any], seen: dict[int, Any]) -> Any:
+        """An object like one of the test's own: of the code's class of that name, or of a copy of the test's."""
+        kind: Any = vars(self._module).get(name)
+        if not isinstance(kind, type):
+            place: dict[str, Any] = {"__name__": self._module.__name__}
+            exec(source, place)
+            kind = vars(self._module)[name] = place[name]
+        seen[number] = made = kind.__new__(kind)
+        for attribute, value in state:
+            object.__setattr__(made, attribute, self._taken(value, seen))
+        return made
 
     def _given(self, value: Any) -> _Answer:
         try:
             encode(value)
         except TypeError:
-            self._known.append(value)
-            facts = {"class": isinstance(value, type), "type": type(value).__name__}
-            return ["h", len(self._known) - 1, facts]
+            return self._parts(value, _DEPTH)
         return ["v", value]
+
+    def _parts(self, value: Any, depth: int) -> _Answer:
+        """What is not plain: lists, tuples and dicts by what they hold, built-in types by name, all else by number."""
+        try:
+            encode(value)
+        except TypeError:
+            pass
+        else:
+            return ["v", value]
+        if depth and type(value) in (list, tuple):
+            return [type(value).__name__, [self._parts(item, depth - 1) for item in value]]
+        if depth and type(value) is dict:
+            pairs = [[self._parts(key, depth - 1), self._parts(item, depth - 1)] for key, item in value.items()]
+            return ["dict", pairs]
+        if name := next((name for name, each in _TYPES.items() if each is value), None):
+            return ["known", "builtins", name]
+        self._known.append(value)
+        return ["h", len(self._known) - 1, _facts(value)]
 
     def _names(self) -> dict[str, Any]:
         """What the module defines, in the words of the judge."""
         return {name: _kind(value) for name, value in list(vars(self._module).items()) if type(name) is str}
+
+
+def _facts(value: Any) -> dict[str, Any]:
+    """What the judge is told of an object."""
+    kind = type(value)
+    return {
+        "class": isinstance(value, type),
+        "type": kind.__name__,
+        "iterator": hasattr(kind, "__next__"),
+        "awaitable": hasattr(kind, "__await__"),
+    }
 
 
 def _changed(given: list[Any], before: dict[int, str]) -> dict[int, Any]:

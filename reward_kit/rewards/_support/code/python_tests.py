@@ -18,7 +18,7 @@ from reward_kit.rewards._support.code.asserts import Check, UndecidedError, take
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._support.code.compare import DEFAULT, Comparison, same_output, same_value
 from reward_kit.rewards._support.code.results import CaseResult, of_call, of_run, shown
-from reward_kit.rewards._support.code.test_sources import modules_in
+from reward_kit.rewards._support.code.test_sources import built_in_tested, modules_in
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.zygote import CallOutcome, JudgeOutcome, PythonZygote
 from reward_kit.sandbox.zygote_wire import lost
@@ -208,6 +208,8 @@ def _reachable(code: str, function: str) -> tuple[str, str]:
 
 
 async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, options: Options) -> list[CaseResult]:
+    if not tests.entry_point:
+        tests = replace(tests, entry_point=built_in_tested(tests.tests))
     if tests.entry_point:
         code, entry_point = _reachable(code, tests.entry_point)
         tests = replace(tests, entry_point=entry_point)

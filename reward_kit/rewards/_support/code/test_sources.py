@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from reward_kit.rewards._support.code.blocks import parses
 
-__all__ = ["modules_in", "names_tested"]
+__all__ = ["built_in_tested", "modules_in", "names_tested"]
 
 _GIVEN = frozenset(dir(builtins)) | {"candidate", "check", "pytest", "unittest", "np", "pd", "self"}
 """What tests call that is not the code's."""
+
+_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_KINDS = frozenset(name for name in dir(builtins) if isinstance(getattr(builtins, name), type))
 
 
 def modules_in(tests: Sequence[str]) -> list[str]:
@@ -43,6 +46,31 @@ def names_tested(tests: tuple[str, ...]) -> tuple[str, ...]:
             case ast.ImportFrom(names=aliases):
                 called |= {alias.name for alias in aliases}
     return tuple(sorted(called - bound - _GIVEN))
+
+
+@functools.lru_cache(maxsize=256)
+def built_in_tested(tests: tuple[str, ...]) -> str | None:
+    """The function that tests call by the name of a built-in (`sum`, `abs`), where they test nothing else.
+
+    Only what tests say decides: code that defines an `abs` of its own does not change what `abs(f(x) - 1)` means.
+    """
+    trees = [ast.parse(test) for test in tests if parses(test)]
+    if names_tested(tests) or any(isinstance(node, _DEFINING) for tree in trees for node in ast.walk(tree)):
+        return None
+    found = [_innermost(node.test) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    common = set.intersection(*found) if found else set()
+    return common.pop() if len(common) == 1 else None
+
+
+def _innermost(test: ast.expr) -> set[str]:
+    """The built-ins that are called with nothing that is called itself; kinds of values are not what is tested."""
+    calls = [node for node in ast.walk(test) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    names = {call.func.id for call in calls if isinstance(call.func, ast.Name) and not _calls_within(call)}
+    return {name for name in names if callable(getattr(builtins, name, None)) and name not in _KINDS}
+
+
+def _calls_within(call: ast.Call) -> bool:
+    return any(isinstance(node, ast.Call) for argument in call.args for node in ast.walk(argument))
 
 
 def _nodes(tests: tuple[str, ...]) -> Iterator[ast.AST]:

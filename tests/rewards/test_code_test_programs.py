@@ -1,0 +1,1012 @@
+"""Test programs of every shape: right code passes, wrong code does not, and what checks nothing judges nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+from reward_kit.models import EvaluateResult
+from reward_kit.rewards.code_execution import fractional_code_reward
+from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
+from tests.rewards.code_parts import answer, require_zygote
+
+
+@pytest.fixture(autouse=True)
+def a_zygote() -> None:
+    require_zygote()
+
+
+def judged(code: str, tests: Any, **options: Any) -> EvaluateResult:
+    tests = textwrap.dedent(tests) if isinstance(tests, str) else tests
+    result = deepcoder_code_reward(messages=answer(code), ground_truth=tests, timeout=3, max_memory_mb=256, **options)
+    if "the tests need pytest" in (result.reason or ""):
+        pytest.skip(str(result.reason))
+    return result
+
+
+def verdict(result: EvaluateResult) -> float | None:
+    return result.score if result.is_score_valid else None
+
+
+RIGHT = "def double(n): return 2 * n\nasync def later(n): return 2 * n"
+WRONG = "def double(n): return 2 if n == 1 else -1\nasync def later(n): return 2 if n == 1 else -1"
+"""Right in the test that comes first, so that all depends on the others."""
+
+FIRST = """
+    import unittest
+    from solution import *
+    class First(unittest.TestCase):
+        def test_first(self): self.assertEqual(double(1), 2)
+"""
+
+RUN = {
+    "a second class": FIRST
+    + """
+    class Second(unittest.TestCase):
+        def test_second(self): self.assertEqual(double(3), 6)""",
+    "set up for the class": FIRST
+    + """
+    class Second(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls): cls.six = 6; assert double(3) == 6
+        def test_second(self): self.assertEqual(double(1), 2)""",
+    "set up for the module": FIRST
+    + """
+    def setUpModule(): assert double(3) == 6""",
+    "clearing up": FIRST
+    + """
+        def tearDown(self): assert double(3) == 6""",
+    "clearing up after the class": FIRST
+    + """
+        @classmethod
+        def tearDownClass(cls): assert double(3) == 6""",
+    "clearing up after the module": FIRST
+    + """
+    def tearDownModule(): assert double(3) == 6""",
+    "a cleanup": FIRST
+    + """
+        def setUp(self): self.addCleanup(lambda: self.assertEqual(double(3), 6))""",
+    "sub-tests": FIRST
+    + """
+        def test_second(self):
+            for n in (1, 3):
+                with self.subTest(n=n): self.assertEqual(double(n), 2 * n)""",
+    "async in a plain class": FIRST
+    + """
+        async def test_second(self): self.assertEqual(double(3), 6)""",
+    "async in an async class": FIRST
+    + """
+    class Second(unittest.IsolatedAsyncioTestCase):
+        async def asyncSetUp(self): self.n = 3
+        async def test_second(self): self.assertEqual(await later(self.n), 6)""",
+    "inherited": FIRST
+    + """
+    class Base:
+        n = 1
+        def test_second(self): self.assertEqual(double(self.n), 2 * self.n)
+    class Second(Base, unittest.TestCase): n = 3""",
+    "runTest": FIRST
+    + """
+    class Second(unittest.TestCase):
+        def runTest(self): self.assertEqual(double(3), 6)""",
+    "load_tests": FIRST
+    + """
+    def second(): assert double(3) == 6
+    def load_tests(loader, tests, pattern):
+        tests.addTest(unittest.FunctionTestCase(second)); return tests""",
+    "load_tests that leaves some out": FIRST
+    + """
+        def test_second(self): self.assertEqual(double(3), 6)
+    def load_tests(loader, tests, pattern): return unittest.TestSuite([First("test_first")])""",
+    "unittest.main": FIRST
+    + """
+        def test_second(self): self.assertEqual(double(3), 6)
+    unittest.main()""",
+    "a guarded unittest.main": FIRST
+    + """
+        def test_second(self): self.assertEqual(double(3), 6)
+    if __name__ == "__main__":
+        unittest.main(verbosity=2)""",
+    "unittest.main that returns": FIRST
+    + """
+        def test_second(self): self.assertEqual(double(3), 6)
+    if __name__ == '__main__':
+        unittest.main(argv=[''], exit=False)""",
+    "main from unittest": """
+    from unittest import TestCase, main
+    from solution import double
+    class Tests(TestCase):
+        def test_it(self): self.assertEqual(double(3), 6)
+    main()""",
+    "a runner of its own": FIRST
+    + """
+        def test_second(self): self.assertEqual(double(3), 6)
+    unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(First))""",
+    "a guarded block": """
+    def first(): assert double(1) == 2
+    if __name__ == "__main__":
+        first()
+        assert double(3) == 6
+        print("all passed")""",
+    "functions that are called": """
+    def run_tests():
+        assert double(1) == 2
+        assert double(3) == 6
+    run_tests()""",
+    "a main function": """
+    def main():
+        for n in (1, 3): assert double(n) == 2 * n
+    if __name__ == "__main__": main()""",
+    "a helper called like a test": """
+    def test_case(n, expected):
+        assert double(n) == expected, n
+    test_case(1, 2)
+    test_case(3, 6)""",
+    "a table and a helper": """
+    CASES = [(1, 2), (3, 6)]
+    def test(given, expected): assert double(given) == expected
+    for case in CASES: test(*case)""",
+    "functions": """
+    def test_first(): assert double(1) == 2
+    def test_second(): assert double(3) == 6""",
+    "async functions": """
+    import asyncio
+    async def test_first(): assert await later(1) == 2
+    async def test_second(): assert await later(3) == 6""",
+    "asyncio.run": """
+    import asyncio
+    assert asyncio.run(later(1)) == 2
+    assert asyncio.run(later(3)) == 6""",
+    "gather": """
+    import asyncio
+    async def main(): assert await asyncio.gather(later(1), later(3)) == [2, 6]
+    asyncio.run(main())""",
+    "partial functions": """
+    import functools
+    def run_case(n, expected): assert double(n) == expected
+    test_first = functools.partial(run_case, 1, 2)
+    test_second = functools.partial(run_case, 3, 6)""",
+    "callable objects": """
+    class Case:
+        def __init__(self, n): self.n = n
+        def __call__(self): assert double(self.n) == 2 * self.n
+    test_first, test_second = Case(1), Case(3)""",
+    "tests made by a decorator": """
+    def quiet(function):
+        def wrapper(): return function()
+        return wrapper
+    def test_first(): assert double(1) == 2
+    @quiet
+    def test_second(): assert double(3) == 6""",
+    "a register of tests": """
+    ALL = []
+    def register(function): ALL.append(function); return function
+    @register
+    def first(): assert double(1) == 2
+    @register
+    def second(): assert double(3) == 6
+    for each in ALL: each()""",
+    "raising by hand": """
+    if double(1) != 2 or double(3) != 6: raise ValueError("wrong")""",
+    "leaving": """
+    import sys
+    for n in (1, 3):
+        if double(n) != 2 * n: sys.exit(1)""",
+    "a plain class": """
+    class TestFirst:
+        def test_first(self): assert double(1) == 2
+    class TestSecond(object):
+        def test_second(self): assert double(3) == 6""",
+    "a class of a base": """
+    class Base:
+        def test_second(self): assert double(self.n) == 6
+    class TestSecond(Base):
+        n = 3
+    class TestFirst:
+        def test_first(self): assert double(1) == 2""",
+    "a nested class": """
+    class TestOuter:
+        def test_first(self): assert double(1) == 2
+        class TestInner:
+            def test_second(self): assert double(3) == 6""",
+    "setup_module": """
+    SIX = []
+    def setup_module(): SIX.append(6)
+    def test_first(): assert double(1) == 2
+    def test_second(): assert [double(3)] == SIX""",
+    "setup_method": """
+    class TestAll:
+        def setup_method(self): self.n = 3
+        def test_second(self): assert double(self.n) == 6""",
+    "parametrized": """
+    import pytest
+    @pytest.mark.parametrize(("n", "expected"), [(1, 2), (3, 6)])
+    def test_double(n, expected): assert double(n) == expected""",
+    "fixtures": """
+    import pytest
+    @pytest.fixture(params=[1, 3])
+    def n(request): yield request.param
+    def test_double(n): assert double(n) == 2 * n""",
+    "fixtures that check": """
+    import pytest
+    @pytest.fixture
+    def six():
+        yield 6
+        assert double(3) == 6
+    def test_double(six): assert six == 6 and double(1) == 2""",
+    "marked as async": """
+    import pytest
+    from solution import later
+    @pytest.mark.asyncio
+    async def test_first(): assert await later(1) == 2
+    @pytest.mark.asyncio
+    async def test_second(): assert await later(3) == 6""",
+    "pytest.main": """
+    import pytest
+    from solution import double
+    def test_first(): assert double(1) == 2
+    def test_second(): assert double(3) == 6
+    if __name__ == "__main__": pytest.main([__file__])""",
+    "sys.exit of pytest.main": """
+    import pytest, sys
+    from solution import double
+    def test_all(): assert [double(1), double(3)] == [2, 6]
+    sys.exit(pytest.main(["-v", __file__]))""",
+    "unittest under pytest": """
+    import unittest, pytest
+    from solution import double
+    class Second(unittest.TestCase):
+        def test_second(self): self.assertEqual(double(3), 6)
+    def test_first(): assert double(1) == 2""",
+    "raises, and otherwise": """
+    try: double()
+    except TypeError: pass
+    else: assert False
+    assert double(3) == 6""",
+    "a test that the program skips": FIRST
+    + """
+        @unittest.skip("not yet")
+        def test_later(self): self.assertEqual(double(9), 0)
+        def test_second(self): self.assertEqual(double(3), 6)""",
+    "a test for another system": FIRST
+    + """
+        @unittest.skipIf(__import__("sys").platform != "win32", "for Windows")
+        def test_later(self): self.assertEqual(double(9), 0)
+        def test_second(self): self.assertEqual(double(3), 6)""",
+    "a test that is expected to fail": FIRST
+    + """
+        @unittest.expectedFailure
+        def test_later(self): self.assertEqual(double(9), 0)
+        def test_second(self): self.assertEqual(double(3), 6)""",
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_each_test_of_a_program_counts(name: str) -> None:
+    tests = {"test": textwrap.dedent(RUN[name])}
+    right, wrong = judged(RIGHT, tests), judged(WRONG, tests)
+    assert verdict(right) == 1.0, right.reason
+    assert verdict(wrong) == 0.0, wrong.reason
+
+
+NEVER_RUN = {
+    "a function that nobody calls": "assert double(1) == 2\ndef verify(): assert double(3) == 6",
+    "only that": "def verify():\n    assert double(3) == 6\nprint('ok')",
+    "a method that nobody calls": FIRST
+    + """
+        def should_double(self): self.assertEqual(double(3), 6)""",
+    "a class that nobody uses": """
+    assert double(1) == 2
+    class Checks:
+        def run(self): assert double(3) == 6""",
+    "a generator": FIRST
+    + """
+        def test_second(self):
+            yield
+            self.assertEqual(double(3), 6)""",
+    "a generator function": """
+    def test_first(): assert double(1) == 2
+    def test_second():
+        yield double(3)
+        assert double(3) == 6""",
+    "a class of no test case": FIRST
+    + """
+    class Base(Exception):
+        def test_second(self): assert double(3) == 6""",
+    "a class in a test case": FIRST
+    + """
+        class Inner(unittest.TestCase):
+            def test_second(self): self.assertEqual(double(3), 6)""",
+    "a class with a constructor": """
+    class TestFirst:
+        def test_first(self): assert double(1) == 2
+    class TestSecond:
+        def __init__(self): self.n = 3
+        def test_second(self): assert double(self.n) == 6""",
+    "a decorator that drops it": """
+    def drop(function): return None
+    def test_first(): assert double(1) == 2
+    @drop
+    def test_second(): assert double(3) == 6""",
+    "a decorator that does nothing": """
+    def lazy(function): return lambda: None
+    def test_first(): assert double(1) == 2
+    @lazy
+    def test_second(): assert double(3) == 6""",
+    "a skip by the test": FIRST
+    + """
+        def test_second(self):
+            self.skipTest("not here")
+            self.assertEqual(double(3), 6)""",
+    "a missing module": """
+    import pytest
+    numpy = pytest.importorskip("no_such_module_at_all")
+    def test_second(): assert double(3) == 6""",
+    "no cases": """
+    import pytest
+    @pytest.mark.parametrize("n", [])
+    def test_second(n): assert double(n) == 6""",
+    "an empty loop": "for n in []: assert double(n) == 2 * n",
+    "a call and no check": "print(double(3))",
+    "nothing": "x = 1\nimport math",
+    "only what is skipped": """
+    import unittest
+    class Tests(unittest.TestCase):
+        @unittest.skip("not yet")
+        def test_it(self): self.assertEqual(double(3), 6)""",
+    "only what is expected to fail": """
+    import unittest
+    class Tests(unittest.TestCase):
+        @unittest.expectedFailure
+        def test_it(self): self.assertEqual(double(3), 7)""",
+    "a check without a candidate": "def check(candidate): assert candidate(3) == 6",
+    "a fixture that is not there": """
+    import pytest
+    def test_second(numbers): assert double(3) == 6""",
+}
+
+
+@pytest.mark.parametrize("name", NEVER_RUN)
+def test_a_program_in_which_something_is_never_run_judges_nothing(name: str) -> None:
+    for code in (RIGHT, WRONG):
+        result = judged(code, {"test": textwrap.dedent(NEVER_RUN[name])})
+        assert verdict(result) is None and "Not judged" in str(result.reason), result.reason
+
+
+LEFT_TO_THE_CODE = {
+    "a condition of the module": """
+    import unittest, solution
+    class First(unittest.TestCase):
+        def test_first(self): self.assertEqual(solution.double(1), 2)
+    if getattr(solution, "READY", True):
+        class Second(unittest.TestCase):
+            def test_second(self): self.assertEqual(solution.double(3), 6)""",
+    "a skip by its word": """
+    import unittest, solution
+    class All(unittest.TestCase):
+        def test_first(self): self.assertEqual(solution.double(1), 2)
+        @unittest.skipUnless(getattr(solution, "READY", True), "not ready")
+        def test_second(self): self.assertEqual(solution.double(3), 6)""",
+    "a skip in the test": """
+    import unittest, solution
+    class All(unittest.TestCase):
+        def test_first(self): self.assertEqual(solution.double(1), 2)
+        def test_second(self):
+            if solution.double(3) != 6: self.skipTest("not ready")
+            self.assertEqual(solution.double(3), 6)""",
+    "a skip of the class": """
+    import unittest, solution
+    class First(unittest.TestCase):
+        def test_first(self): self.assertEqual(solution.double(1), 2)
+    class Second(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls):
+            if solution.double(3) != 6: raise unittest.SkipTest("not ready")
+        def test_second(self): self.assertEqual(solution.double(3), 6)""",
+    "a skip of pytest": """
+    import pytest, solution
+    def test_first(): assert solution.double(1) == 2
+    def test_second():
+        if solution.double(3) != 6: pytest.skip("not ready")
+        assert solution.double(3) == 6""",
+    "a failure of pytest that is allowed": """
+    import pytest, solution
+    def test_first(): assert solution.double(1) == 2
+    def test_second():
+        if solution.double(3) != 6: pytest.xfail("not ready")
+        assert solution.double(3) == 6""",
+    "its own cases": """
+    import pytest, solution
+    @pytest.mark.parametrize("n", getattr(solution, "CASES", [3]))
+    def test_second(n): assert solution.double(n) == 2 * n
+    def test_first(): assert solution.double(1) == 2""",
+    "a loop over its cases": """
+    import solution
+    for n in getattr(solution, "CASES", [3]): assert solution.double(n) == 2 * n""",
+    "a loop over its result": """
+    def test_all():
+        for given, expected in zip(pairs([1, 3]), [2, 6]): assert given == expected""",
+    "only where it raises": """
+    def test_error():
+        try: double("x")
+        except ValueError as error: assert str(error) == "no number"
+    def test_first(): assert double(1) == 2""",
+    "a decorator that asks it": """
+    import solution
+    def if_ready(function):
+        def wrapper():
+            if solution.double(3) == 6: function()
+        return wrapper
+    def test_first(): assert solution.double(1) == 2
+    @if_ready
+    def test_second(): assert solution.double(3) == 6""",
+    "a guard of the program": """
+    if ready():
+        assert double(3) == 6""",
+}
+READY = """
+READY = True
+def ready(): return True
+def pairs(ns): return [2 * n for n in ns]
+def double(n):
+    if n == "x": raise ValueError("no number")
+    return 2 * n
+"""
+UNREADY = """
+READY = False
+CASES = []
+def ready(): return False
+def pairs(ns): return []
+def double(n): return 2 if n == 1 else -1
+"""
+
+
+@pytest.mark.parametrize("name", LEFT_TO_THE_CODE)
+def test_code_cannot_have_tests_left_out(name: str) -> None:
+    right, hostile = judged(READY, LEFT_TO_THE_CODE[name]), judged(UNREADY, LEFT_TO_THE_CODE[name])
+    assert verdict(right) == 1.0, right.reason
+    assert verdict(hostile) == 0.0, hostile.reason
+
+
+# ── objects that lie ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+LIARS = {
+    "length": "def __len__(self): return 3\n    def __iter__(self): return iter(())",
+    "a new face each time": """
+    count = 0
+    def __len__(self): return 2
+    def __iter__(self):
+        type(self).count += 1
+        return iter([1, 2] if type(self).count % 2 else [3, 4])""",
+    "everything, for ever": """
+    def __iter__(self):
+        n = 0
+        while True: yield n; n += 1
+    def __contains__(self, item): return True
+    def __len__(self): return 3""",
+    "equal to all": """
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __len__(self): return 3
+    def __iter__(self): return iter([1, 2, 3])
+    def __lt__(self, other): return True
+    __gt__ = __le__ = __ge__ = __lt__""",
+    "an iterator": """
+    n = 0
+    def __iter__(self): return self
+    def __next__(self): raise StopIteration
+    def __len__(self): return 3
+    def __contains__(self, item): return True""",
+}
+ABOUT_OBJECTS = {
+    "length and items": """
+    found = make()
+    assert len(found) == 3
+    for item in found: assert item in (7, 8, 9)""",
+    "asked twice": """
+    found = make()
+    assert list(found) == [1, 2] and list(found) == [3, 4]""",
+    "members": """
+    import unittest
+    class Tests(unittest.TestCase):
+        def test_it(self):
+            self.assertIn(5, make()); self.assertIn(77, make()); self.assertEqual(len(make()), 3)""",
+    "equality": "assert make() == [7, 8, 9] and len(make()) == 3",
+    "their own kind": "assert make() == Thing() and make() == Other()",
+    "order": "from solution import Thing\nassert make() < Thing() and make() > Thing()",
+    "a set of them": "assert set(make()) == {7, 8, 9}",
+    "every one": "found = make()\nassert len(found) == 3 and all(item > 5 for item in found)",
+    "a member of a made one": "from solution import Thing\nassert 5 in Thing() and len(list(make())) == 7",
+    "made ones that are equal": "from solution import Thing, Other\nassert Thing() == Other() and len(make()) == 3",
+}
+
+
+@pytest.mark.parametrize("test", ABOUT_OBJECTS)
+@pytest.mark.parametrize("lie", LIARS)
+def test_an_object_that_contradicts_itself_fails(lie: str, test: str) -> None:
+    code = f"class Thing:\n    {LIARS[lie].strip()}\nclass Other(Thing): pass\ndef make(): return Thing()"
+    result = judged(code, ABOUT_OBJECTS[test])
+    assert verdict(result) == 0.0, result.reason
+
+
+HONEST = """
+import dataclasses
+class Bag:
+    def __init__(self, items=()): self.items = list(items)
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+    def __contains__(self, item): return item in self.items
+    def __eq__(self, other): return isinstance(other, Bag) and self.items == other.items
+    def __getitem__(self, place): return self.items[place]
+    def __lt__(self, other): return len(self) < len(other)
+    def __le__(self, other): return len(self) <= len(other)
+    def add(self, item): self.items.append(item); return self
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+class Countdown:
+    def __init__(self, n): self.n = n
+    def __iter__(self): return self
+    def __next__(self):
+        if not self.n: raise StopIteration
+        self.n -= 1; return self.n + 1
+def bag(*items): return Bag(items)
+def points(n): return [Point(i, i) for i in range(n)]
+def by_name(): return {"a": Point(1, 2)}
+def naturals():
+    n = 0
+    while True: yield n; n += 1
+def kind(x): return type(x)
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "b = bag(1, 2); assert len(b) == 2; b.add(3); assert len(b) == 3 and list(b) == [1, 2, 3] and 3 in b",
+        "from solution import Bag\nassert bag(1) == Bag([1]) and bag(1) != Bag([2]) and 1 in Bag([1])",
+        "from solution import Bag\nassert Bag([1]) < Bag([1, 2]) and Bag([1]) <= Bag([1]) and Bag() == Bag()",
+        "from solution import Point\nassert points(2) == [Point(0, 0), Point(1, 1)] and points(1)[0].x == 0",
+        "from solution import Point\nassert by_name() == {'a': Point(1, 2)} and by_name()['a'].y == 2",
+        "b = bag(1, 2)\nfor n in b:\n    if n < 3: b.add(n + 2) if len(b) < 4 else None\nassert list(b)[:2] == [1, 2]",
+        "from itertools import islice\nassert list(islice(naturals(), 3)) == [0, 1, 2] and next(naturals()) == 0",
+        "from solution import Countdown\nc = Countdown(3)\nassert next(c) == 3 and list(c) == [2, 1] and list(c) == []",
+        "assert kind(1) is int and kind('') == str and kind(bag()).__name__ == 'Bag'",
+        "b = bag(1, 2)\nassert [x for x in b] == [x for x in b] == [1, 2] and b[0] == 1 and bool(b)",
+    ],
+)
+def test_an_object_that_does_not_lie_passes(test: str) -> None:
+    result = judged(HONEST, {"test": test})
+    assert verdict(result) == 1.0, result.reason
+
+
+# ── dying, and names ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+RAISING = {
+    "unittest": """
+    import unittest
+    from solution import f
+    class Tests(unittest.TestCase):
+        def test_it(self):
+            with self.assertRaises(Exception): f(-1)""",
+    "unittest, of any kind": """
+    import unittest
+    from solution import f
+    class Tests(unittest.TestCase):
+        def test_it(self): self.assertRaises(BaseException, f, -1)""",
+    "pytest": """
+    import pytest
+    from solution import f
+    def test_it():
+        with pytest.raises(Exception): f(-1)""",
+    "by hand": """
+    try: f(-1)
+    except Exception: pass
+    else: assert False, "nothing was raised" """,
+    "by hand, of any kind": """
+    raised = False
+    try: f(-1)
+    except: raised = True
+    assert raised""",
+    "in a context": """
+    import contextlib
+    from solution import f
+    def test_it():
+        with contextlib.suppress(BaseException):
+            f(-1)
+            raise SystemExit
+        assert True""",
+}
+DYING = {
+    "exit": "import os\ndef f(n): os._exit(0)",
+    "a signal": "import os\ndef f(n): os.kill(os.getpid(), 9)",
+    "a closed channel": "import os\ndef f(n): os.closerange(3, 64); return 1",
+    "noise on the channel": "import os\ndef f(n):\n    os.write(3, b'x' * 4096); return 1",
+    "exec": "import os\ndef f(n): os.execv('/bin/true', ['true'])",
+    "memory": "def f(n):\n    x = []\n    while True: x.append(bytearray(1 << 24))",
+}
+
+
+@pytest.mark.parametrize("how", DYING)
+@pytest.mark.parametrize("test", RAISING)
+def test_dying_is_not_raising(test: str, how: str) -> None:
+    result = judged(DYING[how], RAISING[test])
+    if how == "memory" and verdict(result) == 1.0:
+        pytest.skip("the limit is one that Python itself notices, and raises MemoryError")
+    assert verdict(result) == 0.0, result.reason
+
+
+@pytest.mark.parametrize("test", RAISING)
+def test_raising_is(test: str) -> None:
+    result = judged("def f(n):\n    if n < 0: raise ValueError(n)\n    return n", RAISING[test])
+    assert verdict(result) == 1.0, result.reason
+
+
+def test_leaving_is_leaving() -> None:
+    leaving = "def f(n): raise SystemExit(3)"
+    assert verdict(judged(leaving, RAISING["unittest"])) == 0.0
+    wanted = RAISING["unittest"].replace("Exception", "SystemExit")
+    assert verdict(judged(leaving, wanted)) == 1.0
+    assert verdict(judged("def f(n): raise KeyboardInterrupt", wanted)) == 0.0
+
+
+STARS = [
+    "from math import isclose\nfrom solution import *\nassert isclose(f(1), 1)",
+    "from solution import *\nfrom math import isclose\nassert isclose(f(1), 1)",
+    "def near(a, b): return abs(a - b) < 1\nfrom solution import *\nassert near(f(1), 1)",
+    "EXPECTED = 1\nfrom solution import *\nassert f(1) == EXPECTED",
+    "from math import *\nfrom solution import *\nassert isclose(f(1), 1)",
+    "import unittest\nfrom unittest import TestCase\nfrom solution import *\nclass T(TestCase):\n"
+    "    def test_it(self): self.assertEqual(f(1), 1)",
+    "from copy import deepcopy as near\nfrom solution import *\nassert near([f(1)]) == [1]",
+    "import pytest\nfrom pytest import approx\nfrom solution import *\ndef test_it(): assert f(1) == approx(1)",
+    "from solution import *\nassert sorted([f(1), 5]) == [1, 5] and abs(f(1) - 1) < 1e-9",
+]
+SHADOWING = """
+class Yes:
+    def __init__(self, *a, **k): pass
+    def __eq__(self, other): return True
+    def __getattr__(self, name): return lambda *a, **k: True
+isclose = near = approx = deepcopy = sorted = lambda *a, **k: True
+abs = lambda x: 0
+EXPECTED = 5
+TestCase = unittest = pytest = Yes
+__all__ = ["isclose", "near", "approx", "sorted", "abs", "EXPECTED", "TestCase", "unittest", "pytest", "f"]
+def f(n): return 5
+"""
+
+
+@pytest.mark.parametrize("test", STARS)
+def test_a_star_changes_no_name_that_the_test_has(test: str) -> None:
+    assert verdict(judged(SHADOWING, {"test": test})) == 0.0
+    assert verdict(judged(SHADOWING.replace("return 5\n", "return n\n"), {"test": test})) == 1.0
+
+
+# ── the shapes of MBPP ───────────────────────────────────────────────────────────────────────────────────────────────
+
+NODE = "class Node:\n    def __init__(self, v): self.v = v; self.left = self.right = None\n"
+HEIGHT = NODE + "def height(t): return 0 if t is None else 1 + max(height(t.left), height(t.right))"
+PAIR = "class Pair:\n    def __init__(self, a, b): self.a = a; self.b = b\n"
+SPREAD = "def spread(pairs): return max(p.b - p.a for p in pairs)"
+
+MBPP: dict[str, tuple[str, str, Any]] = {
+    "sum": (
+        "def sum(a, b): return len([i for i in range(1, min(a, b) + 1) if a % i == b % i == 0])",
+        "def sum(a, b): return a + b",
+        {"test_list": ["assert sum(10, 15) == 2", "assert sum(100, 150) == 6", "assert sum(4, 6) == 2"]},
+    ),
+    "abs": (
+        "def abs(x): return x if x > 0 else -x + 1",
+        "def abs(x): return x",
+        ["assert abs(-3) == 4", "assert abs(2) == 2"],
+    ),
+    "max": (
+        "def max(xs, k): return sorted(xs)[-k:]",
+        "def max(xs, k): return xs[:k]",
+        {"test_list": ["assert max([3, 1, 2], 2) == [2, 3]", "assert len(max([1], 1)) == 1"], "test_setup_code": ""},
+    ),
+    "round in a program": (
+        "def round(x): return x // 10 * 10",
+        "def round(x): return x",
+        "assert round(19) == 10\nassert round(20) == 20",
+    ),
+    "a named built-in": (
+        "def pow(a, b): return 1 if b == 0 else a * pow(a, b - 1)",
+        "def pow(a, b): return a * b",
+        {"tests": "def check(candidate): assert candidate(2, 3) == 8", "entry_point": "pow"},
+    ),
+    "an imported built-in": (
+        "def sum(xs): return len(xs)",
+        "def sum(xs): return 0",
+        "from solution import sum\nassert sum([5, 5]) == 2",
+    ),
+    "a set-up line": (
+        "def total(d): return sum(d.values())",
+        "def total(d): return 3",
+        ["d = {'a': 1}\nassert total(d) == 1", "d = {'a': 1, 'b': 2}\nassert total(d) == 3"],
+    ),
+    "a set-up that uses a class of the code": (
+        HEIGHT,
+        NODE + "def height(t): return 1",
+        {
+            "test_setup_code": "root = Node(1)\nroot.left = Node(2)\nroot.left.right = Node(3)",
+            "test_list": ["assert height(root) == 3", "assert height(root.left) == 2"],
+        },
+    ),
+    "such a set-up in the tests": (
+        HEIGHT,
+        NODE + "def height(t): return 1",
+        "root = Node(1)\nroot.left = Node(2)\nassert height(root) == 2\nassert height(None) == 0",
+    ),
+    "a class in the set-up": (
+        SPREAD,
+        "def spread(pairs): return 0",
+        {"test_setup_code": PAIR, "test_list": ["assert spread([Pair(1, 5), Pair(2, 3)]) == 4"]},
+    ),
+    "a class in the set-up and in the code": (
+        PAIR + SPREAD,
+        PAIR + "def spread(pairs): return 0",
+        {"test_setup_code": PAIR, "test_list": ["assert spread([Pair(1, 5), Pair(2, 3)]) == 4"]},
+    ),
+    "a dataclass in the tests": (
+        "def area(r): return r.w * r.h",
+        "def area(r): return r.w",
+        "from dataclasses import dataclass\n@dataclass\nclass Box:\n    w: int\n    h: int\n"
+        "assert area(Box(2, 3)) == 6",
+    ),
+    "a chain of objects": (
+        "def total(n):\n    s = 0\n    while n: s += n.v; n = n.next\n    return s",
+        "def total(n): return n.v",
+        "class Link:\n    def __init__(self, v, next=None): self.v = v; self.next = next\n"
+        "assert total(Link(1, Link(2, Link(3)))) == 6",
+    ),
+    "a type as argument": (
+        "def is_type(x, kind): return isinstance(x, kind)",
+        "def is_type(x, kind): return True",
+        ["assert is_type(1, int) == True", "assert is_type('a', int) == False", "assert is_type((1,), tuple)"],
+    ),
+    "types in a list": (
+        "def only(xs, kinds): return [x for x in xs if type(x) in kinds]",
+        "def only(xs, kinds): return xs",
+        ["assert only([1, 'a', 2.0], [int, float]) == [1, 2.0]"],
+    ),
+    "a function of Python's": (
+        "def apply(f, xs): return [f(x) for x in xs]",
+        "def apply(f, xs): return xs",
+        "import math\nassert apply(len, ['a', 'bb']) == [1, 2]\nassert apply(math.sqrt, [4]) == [2.0]\n"
+        "assert apply(str.upper, ['a']) == ['A']",
+    ),
+    "a module that is needed": (
+        "import math\ndef area(r): return math.pi * r * r",
+        "def area(r): return 3 * r * r",
+        {"test_list": ["assert math.isclose(area(2), 4 * math.pi)"], "test_imports": ["import math"]},
+    ),
+    "an async function by values": (
+        "async def double(n): return 2 * n",
+        "async def double(n): return n",
+        [{"input": "3", "expected_output": "6"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MBPP)
+def test_shapes_of_mbpp(name: str) -> None:
+    right, wrong, tests = MBPP[name]
+    options = {"target_function": "double"} if "values" in name else {}
+    found = judged(right, tests, **options)
+    assert verdict(found) == 1.0, found.reason
+    assert verdict(judged(wrong, tests, **options)) == 0.0
+
+
+def test_a_built_in_of_the_tests_is_not_the_codes() -> None:
+    code = "def abs(x): return 0\ndef sum(x): return 6\ndef f(n): return 5"
+    for test in ("assert abs(f(1) - 1) < 1e-6", "assert sum([f(1), f(2)]) == 6", "assert max(abs(f(1)), 0) == 0"):
+        assert verdict(judged(code, [test])) == 0.0
+
+
+def test_the_share_counts_tests_that_could_not_be_set_up() -> None:
+    tests = textwrap.dedent(FIRST) + textwrap.dedent("""
+    class Second(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls): cls.six = double(3); assert cls.six == 6
+        def test_a(self): pass
+        def test_b(self): pass
+        def test_c(self): pass""")
+    result = fractional_code_reward(messages=answer(WRONG), ground_truth=tests)
+    assert result.score < 0.5, result.reason
+
+
+# ── tricks: a wrong answer that would pass somewhere ─────────────────────────────────────────────────────────────────
+
+YES = "class Yes:\n    def __getattr__(self, name): return lambda *a, **k: True\n"
+TRICKS: dict[str, tuple[str, str]] = {
+    "has every method": (YES + "def f(x): return Yes()", "assert f('a').startswith('b') and f('a').isdigit()"),
+    "has every method of its own": (YES + "def f(x): return Yes()", "assert f('a').matches('b')"),
+    "has the methods of text": (
+        "class Text:\n    def endswith(self, end): return True\n    def isupper(self): return True\n"
+        "def f(x): return Text()",
+        "assert f('a').endswith('z') and f('a').isupper()",
+    ),
+    "has the methods of sets": (
+        "class Set:\n    def issubset(self, other): return True\n    issuperset = isdisjoint = issubset\n"
+        "def f(x): return Set()",
+        "assert f(1).issubset({1, 2}) and f(1).issuperset({1})",
+    ),
+    "is a class that says yes": (
+        "class f:\n    def __init__(self, x): pass\n    def __eq__(self, other): return True\n    def __bool__(self):"
+        " return True",
+        "assert f(3) == 6 and f(4) == 8",
+    ),
+    "is an instance of anything": (
+        "class Meta(type):\n    def __instancecheck__(cls, x): return True\nclass Kind(metaclass=Meta): pass\n"
+        "def f(x): return Kind()",
+        "assert isinstance(f(1), int) and f(1) > 0",
+    ),
+    "raises what asserts raise": (
+        "def f(x): raise AssertionError('expected')",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        self.assertEqual(f(1), 2)",
+    ),
+    "raises a skip of its own": (
+        "class SkipTest(Exception): pass\nclass Skipped(Exception): pass\ndef f(x): raise SkipTest('skip')",
+        "import unittest\nfrom solution import *\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        self.assertEqual(f(1), 2)\n    def test_more(self): f(2)",
+    ),
+    "raises unittest's skip": (
+        "import unittest\ndef f(x): raise unittest.SkipTest('skip')",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def setUp(self): f(0)\n"
+        "    def test_it(self): self.assertEqual(f(1), 2)",
+    ),
+    "ends the loop of the test": (
+        "def f(x): raise StopIteration",
+        "assert [f(x) for x in (1, 2)] == [2, 4]",
+    ),
+    "ends the async loop of the test": (
+        "class Ticks:\n    def __aiter__(self): return self\n    async def __anext__(self): raise StopAsyncIteration\n"
+        "def ticks(n): return Ticks()",
+        "import asyncio\nasync def test_it():\n    async for n in ticks(3): assert n == 7\n",
+    ),
+    "interrupts": (
+        "def f(x): raise KeyboardInterrupt",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(f(1), 2)\n    def test_more(self): pass",
+    ),
+    "interrupts pytest": ("def f(x): raise KeyboardInterrupt", "import pytest\ndef test_it(): assert f(1) == 2"),
+    "is cancelled": (
+        "import asyncio\nasync def f(x): raise asyncio.CancelledError",
+        "import asyncio\nasync def test_it(): assert await f(1) == 2",
+    ),
+    "never awaits": ("async def f(x): return x", "assert f(3) == 6"),
+    "is async in a chain": ("async def f(x): return x\ndef g(x): return 0", "assert g(f(3)) == 6"),
+    "dies while it is awaited": (
+        "import os\nasync def f(x): os._exit(0)",
+        "import asyncio, unittest\nfrom solution import f\nclass T(unittest.IsolatedAsyncioTestCase):\n"
+        "    async def test_it(self):\n        with self.assertRaises(Exception): await f(1)",
+    ),
+    "dies in its length": (
+        "import os\nclass Thing:\n    def __len__(self): os._exit(0)\ndef f(x): return Thing()",
+        "try: assert len(f(1)) == 3\nexcept BaseException: pass",
+    ),
+    "dies as it is loaded": (
+        "import os\ndef f(x): return x\nos._exit(0)",
+        "try: f(1)\nexcept BaseException: assert True",
+    ),
+    "dies at the first error": (
+        "import os, sys\nsys.excepthook = lambda *a: os._exit(0)\ndef f(x): raise SystemExit(0)",
+        "import pytest\nfrom solution import f\ndef test_it():\n    with pytest.raises(Exception): f(1)",
+    ),
+    "empties what it is given": (
+        "def f(xs): xs.clear(); return []",
+        "data = [3, 1, 2]\nassert f(list(data)) == sorted(data)",
+    ),
+    "has no cases": (
+        "CASES = []\ndef f(x): return x",
+        "from solution import CASES, f\ndef test_all():\n    for x in CASES: assert f(x) == 2 * x",
+    ),
+    "gives nothing to look at": (
+        "def f(n): return []",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        for found, wanted in zip(f(3), [1, 2, 3]): self.assertEqual(found, wanted)",
+    ),
+    "gives nothing in a sub-test": (
+        "def f(n): return ()",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        for item in f(3):\n            with self.subTest(item=item): self.assertGreater(item, 5)",
+    ),
+    "gives nothing to pytest": (
+        "def f(n): return {}",
+        "import pytest\nfrom solution import f\ndef test_it():\n    for k, v in f(3).items(): assert k == v",
+    ),
+    "gives an empty iterator": (
+        "def f(n): return iter(())",
+        "def check(candidate):\n    for item in candidate(3): assert item > 5",
+    ),
+    "brings pytest's settings": (
+        "open('conftest.py', 'w').write('collect_ignore_glob = [\"*\"]')\nopen('pytest.ini', 'w').write('[pytest]')\n"
+        "def f(x): return x",
+        "import pytest\nfrom solution import f\ndef test_it(): assert f(3) == 6",
+    ),
+    "says that it is another module": (
+        "import unittest, sys\nsys.modules['solution'] = unittest\nf = unittest",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(f(3), 6)",
+    ),
+    "is what the test is called": (
+        "def test_it(): pass\nclass T: pass\ndef f(x): return x",
+        "import unittest\nfrom solution import *\nclass T(unittest.TestCase):\n"
+        "    def test_it(self): self.assertEqual(f(3), 6)",
+    ),
+    "is the helper of the test": (
+        "def same(a, b): return True\ndef f(x): return x",
+        "from solution import *\ndef same(a, b): return a == b\nassert same(f(3), 6)",
+    ),
+    "is text that agrees": (
+        "class Text(str):\n    def startswith(self, x): return True\n    def __contains__(self, x): return True\n"
+        "    def __eq__(self, x): return True\n    __hash__ = str.__hash__\ndef f(x): return Text('no')",
+        "assert f(1).startswith('yes') and 'yes' in f(1) and f(1) == 'yes'",
+    ),
+    "is a list that agrees": (
+        "class List(list):\n    def __len__(self): return 3\n    def __contains__(self, x): return True\n"
+        "    def __iter__(self): return iter([1, 2, 3])\ndef f(x): return List()",
+        "assert len(f(1)) == 3 and 2 in f(1) and list(f(1)) == [1, 2, 3]",
+    ),
+    "is a dict that agrees": (
+        "class Dict(dict):\n    def __missing__(self, key): return 6\n    def get(self, *a): return 6\n"
+        "def f(x): return Dict()",
+        "assert f(1).get('a') == 6 and f(1)['a'] == 6",
+    ),
+    "knows no difference": (
+        "class Set:\n    def __sub__(self, other): return Set()\n    def __len__(self): return 0\n"
+        "    def __iter__(self): return iter(())\n    def __eq__(self, other): return True\ndef f(x): return Set()",
+        "assert f(1) - {1, 2} == set() and len(f(1) - {3}) == 0",
+    ),
+    "changes its mind": (
+        "class Thing:\n    n = 0\n    @property\n    def value(self): Thing.n += 1; return Thing.n\n"
+        "def f(x): return Thing()",
+        "found = f(1)\nassert found.value == 1 and found.value == 2",
+    ),
+    "is equal to its own kind": (
+        "class Node:\n    def __init__(self, *a): pass\n    def __eq__(self, other): return True\n"
+        "def f(x): return Node()",
+        "from solution import Node, f\nassert f(3) == Node(6)",
+    ),
+    "is above and below": (
+        "import functools\nclass Version:\n    def __init__(self, *a): pass\n    def __lt__(self, o): return True\n"
+        "    __gt__ = __le__ = __ge__ = __lt__\ndef f(x): return Version()",
+        "from solution import Version, f\nassert f('1') < Version('2') and f('3') > Version('2')",
+    ),
+    "contains what is asked for": (
+        "class Trie:\n    def insert(self, w): pass\n    def __contains__(self, w): return True",
+        "from solution import Trie\nt = Trie(); t.insert('a')\nassert 'a' in t",
+    ),
+    "answers for the harness": (
+        "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == '_Objects':\n"
+        "        type(each).answer = lambda self, request: ['v', True, {}]\ndef f(x): return x",
+        "assert f(3) == 6 and isinstance(f(3), int)",
+    ),
+    "gives parts that are none": (
+        "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == '_Objects':\n"
+        "        type(each).answer = lambda self, request: ['parts', ['list', [['what', 1]]], {}]\ndef f(x): return x",
+        "try: assert f(3) == [6]\nexcept BaseException: pass",
+    ),
+    "claims to be awaited": (
+        "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == '_Objects':\n"
+        "        type(each).answer = lambda self, r: ['h', 0, {'awaitable': True, 'iterator': 7}]\ndef f(x): return x",
+        "assert f(3) == 6",
+    ),
+    "leaves while the tests are set up": (
+        "class Node:\n    def __init__(self, v): raise SystemExit(0)\ndef f(n): return 6",
+        "try: root = Node(1)\nexcept BaseException: root = None\nassert f(root) == 5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_trick_earns_nothing(name: str) -> None:
+    code, test = TRICKS[name]
+    tests = {"test": test, "entry_point": "f"} if "candidate" in test else {"test": test}
+    result = judged(code, tests)
+    assert verdict(result) == 0.0, result.reason
