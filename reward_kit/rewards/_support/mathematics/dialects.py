@@ -130,6 +130,14 @@ _RULES: Final = (
     _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
+    # 1 in 4, 3 out of every 10
+    _Rule(
+        (" in ", " out of "),
+        re.compile(r"^(\d{1,9})\s+(?:in|out\s+of)\s+(?:every\s+)?(\d{1,9})$"),
+        r"\\frac{\1}{\2}",
+    ),
+    # 33 1/3 %
+    _Rule(("%",), re.compile(r"^(\d{1,9}) (\d{1,9})/(\d{1,9})\s?\\?%$"), r"(\1 \2/\3)%"),
     # ≈ 5
     _Rule(("\\approx", "\\simeq"), re.compile(r"^\s*\\(?:approx|simeq)(?![A-Za-z])"), ""),
     _Rule(("\\newline",), re.compile(r"\\newline(?![A-Za-z])"), " "),

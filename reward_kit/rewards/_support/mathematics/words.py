@@ -6,10 +6,12 @@ import re
 from typing import Final
 
 from reward_kit.rewards._support.answers import last_match
+from reward_kit.rewards._support.mathematics.dimensions import same_nouns
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
+from reward_kit.rewards._support.mathematics.vocabulary import DECORATION, singular
 
-__all__ = ["choice", "choices", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
+__all__ = ["choice", "choices", "conclusion", "is_prose", "same_sentence", "same_words", "stated_number", "wordy", "written"]
 
 _CHOICE: Final = re.compile(
     r"(?:(?:(?!not\b|no\b|never\b)[A-Za-z]{1,12}[\s,]{1,2}){0,6}(?:answer|option|choice)\s*(?:is|:)?\s*|故?选|答案[是为:：]?\s*)?"
@@ -118,6 +120,17 @@ def stated_number(text: str) -> str | None:
     if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
         return None
     return str(found[0])
+
+
+def same_sentence(gold: str, answer: str) -> bool:
+    """Whether two sentences around a number say the same of it: one may say more, but not something else."""
+    return same_nouns(_nouns(gold), _nouns(answer))
+
+
+def _nouns(text: str) -> frozenset[str]:
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")
+    nouns = (singular(word) for word in re.findall(r"[A-Za-z]+", bare))
+    return frozenset(noun for noun in nouns if noun not in DECORATION and noun not in _ARTICLES)
 
 
 def conclusion(text: str) -> str | None:
