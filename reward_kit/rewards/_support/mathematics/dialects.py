@@ -130,6 +130,11 @@ _RULES: Final = (
     _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
+    # x is greater than 3
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s+or\s+equal\s+to\s"), r"\1 \\ge "),
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s+or\s+equal\s+to\s"), r"\1 \\le "),
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s"), r"\1 > "),
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s"), r"\1 < "),
     # 1 in 4, 3 out of every 10
     _Rule(
         (" in ", " out of "),

@@ -317,7 +317,9 @@ def _multiplied(left: Size, right: Size, exponent: int) -> Size:
         dimensions[name] = dimensions.get(name, 0) + power * exponent
     alone = left == _ONE and exponent == 1
     kept = tuple(sorted((name, power) for name, power in dimensions.items() if power))
-    return Size(kept, left.factor * right.factor**exponent, left.pi + right.pi * exponent, right.zero if alone else Fraction(0))
+    return Size(
+        kept, left.factor * right.factor**exponent, left.pi + right.pi * exponent, right.zero if alone else Fraction(0)
+    )
 
 
 def known_unit(text: str) -> bool:

@@ -21,6 +21,7 @@ from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, c
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
 from reward_kit.rewards._support.mathematics.nodes import Relation
+from reward_kit.rewards._support.mathematics.parameters import integers_in
 from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number, with_point
 from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
@@ -167,11 +168,12 @@ def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | Non
 
 def _compared(right: Reading, given: Reading, tolerance: Tolerance) -> bool | None:
     allow_steps()
+    integers = integers_in(right.condition) | integers_in(given.condition)
     try:
-        verdict = Comparison(tolerance).same(right.node, given.node)
+        verdict = Comparison(tolerance, integers).same(right.node, given.node)
     except (Undecided, Exhausted, RecursionError):
         return None
-    if verdict and right.condition and given.condition and right.condition != given.condition:
+    if verdict and right.condition and given.condition and right.condition != given.condition and not integers:
         return None
     return verdict
 

@@ -143,6 +143,9 @@ _UNDEFINED: Final = re.compile(
     r"|no\s+limit\s+exists|non-?existent)[.}]*\s*",
     re.IGNORECASE,
 )
+_REALS_WITHOUT: Final = re.compile(
+    r"(?:(?<=^)|(?<=[\s$]))(?:R|ℝ|\\mathbb\s?\{?R\}?)\s?\\\s?(?:\\?\{)([^{}\\]{1,60})\\?\}"
+)
 _GOES_ON: Final = re.compile(r"\.\d{1,20}\.\.\.$")
 """A decimal that goes on is not the number it begins with."""
 _TAIL: Final = " \n.,;:"
@@ -162,6 +165,8 @@ def _plain(text: str) -> str:
     for phrase, meant in _PHRASES:
         if phrase.fullmatch(text.strip(" ${}").removeprefix(r"\text{").strip()):
             return meant
+    if "R" in text and "\\" in text:
+        text = _REALS_WITHOUT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
     if _UNDEFINED.fullmatch(text.strip(" ${}").removeprefix(r"\text{").strip()):
         return "does not exist"
     if "<" in text:

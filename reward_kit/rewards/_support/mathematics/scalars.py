@@ -27,6 +27,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
     Symbol,
 )
+from reward_kit.rewards._support.mathematics.parameters import same_family
 
 __all__ = ["ScalarComparison", "all_same"]
 
@@ -37,8 +38,12 @@ _IMAGINARIES: Final = (_IMAGINARY, Symbol("I"), Symbol("j"))
 class ScalarComparison(ABC):
     """Comparisons of values under one tolerance."""
 
-    def __init__(self, tolerance: Tolerance = EXACT) -> None:
+    def __init__(self, tolerance: Tolerance = EXACT, integers: frozenset[str] = frozenset()) -> None:
         self._tolerance = tolerance
+        self._integers = integers
+        """Variables that an answer declares to be any whole number."""
+        self._others: frozenset[str] = frozenset()
+        """Variables that an answer declares to be something else."""
 
     @abstractmethod
     def same(self, gold: Node, answer: Node) -> bool | None:
@@ -71,7 +76,13 @@ class ScalarComparison(ABC):
             if right is not gold or given is not answer:
                 return self.same(right, given)
         verdict = same_expression(gold, answer, self._tolerance)
-        return verdict if verdict is not False else self._as_groups(gold, answer) or self._renamed(gold, answer)
+        if verdict is not False:
+            return verdict
+        return (
+            self._as_groups(gold, answer)
+            or self._renamed(gold, answer)
+            or same_family(gold, answer, self._integers, self._others)
+        )
 
     def _marked_once(self, gold: Node, answer: Node, kind: type[Percent] | type[Degrees]) -> bool | None:
         """50%, 50 and 0.5 are the same answer, and so are 30°, 30 and π/6."""
@@ -88,8 +99,10 @@ class ScalarComparison(ABC):
             return False  # $5 is not 5 %
         if not same_nouns(ours.words, theirs.words):
             return False
-        if bool(ours.words) != bool(theirs.words) and bool(ours.sizes) != bool(theirs.sizes) and (
-            ours.words if theirs.sizes else theirs.words
+        if (
+            bool(ours.words) != bool(theirs.words)
+            and bool(ours.sizes) != bool(theirs.sizes)
+            and (ours.words if theirs.sizes else theirs.words)
         ):
             return False  # 5 m is not 5 apples
         if ours.sizes and theirs.sizes:
