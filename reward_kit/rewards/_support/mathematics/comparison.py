@@ -33,7 +33,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.parameters import same_parameters, unconditional
+from reward_kit.rewards._support.mathematics.parameters import Family, same_parameters, unconditional
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces, unknown_calls
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
@@ -53,13 +53,7 @@ class Comparison(ScalarComparison):
         if gold == answer:
             return True
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
-            families = unconditional(gold), unconditional(answer)
-            for family in families:
-                if family.whole:
-                    self._integers |= frozenset(family.parameters)
-                else:
-                    self._others |= frozenset(family.parameters)
-            gold, answer = same_parameters(*families)
+            gold, answer = self._declared(unconditional(gold), unconditional(answer))
         gold, answer = expanded(gold), expanded(answer)
         if isinstance(gold, Relation | Sequence) and isinstance(answer, Relation | Sequence):
             named, others = _named_values(gold), _named_values(answer)
@@ -74,6 +68,15 @@ class Comparison(ScalarComparison):
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
             return self._sequences(gold, answer)
         return self.scalars(gold, answer)
+
+    def _declared(self, gold: Family, answer: Family) -> tuple[Node, Node]:
+        """Both answers without what they declare of their variables, which is noted."""
+        for family in (gold, answer):
+            if family.whole:
+                self._integers |= frozenset(family.parameters)
+            else:
+                self._others |= frozenset(family.parameters)
+        return same_parameters(gold, answer)
 
     # ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────
 

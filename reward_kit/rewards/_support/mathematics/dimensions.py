@@ -1,7 +1,7 @@
 """Units: what they measure and how much of it, and the words beside them.
 
-A table of exact fractions, not a unit library: `pint` takes a third of a second to import, computes in floats, and reads
-"5 apples" as an error. Each unit has *sizes*, since a name may mean several things: a pound is a mass or money, an
+A table of exact fractions, not a unit library: `pint` is slow to import, computes in floats, and reads "5 apples" as an
+error. Each unit has *sizes*, since a name may mean several things: a pound is a mass or money, an
 ounce a mass or a volume. Two amounts agree if one size of each does.
 
     "km / h"      → one size, length¹ time⁻¹, factor 5/18
@@ -302,9 +302,11 @@ def _one(word: str) -> str:
     return _IRREGULAR.get(lower) or singular(lower)
 
 
-_IRREGULAR: Final = {"feet": "foot", "inches": "inch", "hertz": "hertz", "celsius": "celsius", "lbs": "lb", "centuries": "century",
-                     "millennia": "millennium", "pennies": "penny", "siemens": "siemens", "hrs": "hr", "yrs": "yr",
-                     "gauss": "gauss", "fps": "fps", "rps": "rps", "pence": "pence", "mins": "min", "secs": "sec"}  # fmt: skip
+_IRREGULAR: Final = {
+    "feet": "foot", "inches": "inch", "hertz": "hertz", "celsius": "celsius", "lbs": "lb", "centuries": "century",
+    "millennia": "millennium", "pennies": "penny", "siemens": "siemens", "hrs": "hr", "yrs": "yr", "gauss": "gauss",
+    "fps": "fps", "rps": "rps", "pence": "pence", "mins": "min", "secs": "sec",
+}  # fmt: skip
 
 
 def _times(left: tuple[Size, ...], right: tuple[Size, ...], exponent: int) -> tuple[Size, ...]:

@@ -1,9 +1,10 @@
 """The process that asks math-verify; run as a script, it knows nothing of this package.
 
-It loads math-verify once, then forks for each question: a question has a number of steps, some memory and no future, and
-whatever it does to its own process is gone with it. A step is a run of the garbage collector, which comes after so many
-new objects: that is the same on every machine, busy or not, and costs nothing to count. Processor time only bounds what
-makes no objects, such as one long multiplication. The process ends when nobody asks for a while, and with its parent.
+It loads math-verify once, then forks for each question: a question has a number of steps, some memory and no future,
+and whatever it does to its own process is gone with it. A step is a run of the garbage collector, which comes after so
+many new objects: that is the same on every machine, busy or not, and costs nothing to count. Processor time only bounds
+what makes no objects, such as one long multiplication. The process ends when nobody asks for a while, and with its
+parent.
 
     {"gold": …, "answer": …} ──▶ 1 equal   0 not   - cannot tell
 """

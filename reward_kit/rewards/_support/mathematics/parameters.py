@@ -21,7 +21,8 @@ _INTEGERS: Final = frozenset({"ℤ", "Z"})
 _COUNTERS: Final = frozenset({"k", "n", "m", "l", "j"})
 """Letters that stand for any whole number where an answer has a period."""
 _SAID: Final = re.compile(
-    r"(?:where|for|with|if|when)?(?:all|any|some|every)?(?P<name>[a-zA-Z])(?:is|are|can be|in|∈)?(?:an|any)?(?:integers?|Z)\.?"
+    r"(?:where|for|with|if|when)?(?:all|any|some|every)?(?P<name>[a-zA-Z])(?:is|are|in|∈)?(?:an|any)?"
+    r"(?:integers?|Z)\.?"
 )
 
 

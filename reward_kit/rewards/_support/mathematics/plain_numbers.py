@@ -18,10 +18,11 @@ _FOREIGN: Final = re.compile(
     r"|(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})|(\d{1,3}(?: \d{3})+))\$?\s*",
     re.ASCII,
 )
-"""Numbers that show whose separators they have: 0,5 and 3,05 and 3,1416 and 1000,99, 1.234,5 and 1.234.567. Not 3,5 and not 1,234:
-those are a list and a thousand."""
+"""Numbers that show whose separators they have: 0,5 and 3,05 and 3,1416 and 1000,99 and 1.234,5 and 1.234.567.
+Not 3,5 and not 1,234: those are a list and a thousand."""
 _COMMA: Final = re.compile(
-    r"([^.,;()\[\]]{0,40}?(?<!\d)(?:0|\d{1,12}(?!,\d{3}(?!\d)))),(\d{1,9}(?![\d.])\s*(?!and\b|or\b)[^,;()\[\]\d\s][^,;()\[\]]{0,40})"
+    r"([^.,;()\[\]]{0,40}?(?<!\d)(?:0|\d{1,12}(?!,\d{3}(?!\d)))),"
+    r"(\d{1,9}(?![\d.])\s*(?!and\b|or\b)[^,;()\[\]\d\s][^,;()\[\]]{0,40})"
 )
 _LONGEST: Final = 64
 

@@ -119,6 +119,7 @@ _MONEY: Final = re.compile(
 )
 _CODES: Final = {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "pounds": "GBP", "euro": "EUR"}
 _COUNTRIES: Final = {"A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "HK": "HKD"}
+_DOLLAR_BEHIND: Final = re.compile(r"^(\s*-?\d[\d.,]*)\s?\\?\$\s*$")
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _PRICE: Final = re.compile(r"(?<!\\)\$(?=\s?-?[\d.])")
 _MICRO: Final = re.compile(r"(?<=[\d\s])[µμ](?=[mgsLlFACVWJNT](?![a-z]))")
@@ -160,6 +161,7 @@ def plain(text: str) -> str:
 
 def _plain(text: str) -> str:
     if "$" in text or not text.isascii():
+        text = _DOLLAR_BEHIND.sub(r"\1 \\text{USD}", text)
         text = _MICRO.sub("u", _MONEY.sub(_priced, text) if _has_price(text) else text)
     text = _without_damage(text)
     for phrase, meant in _PHRASES:

@@ -64,17 +64,24 @@ class ScalarComparison(ABC):
             return _infinity_sign(gold) == _infinity_sign(answer)
         if isinstance(gold, InBase) or isinstance(answer, InBase):
             return self._in_bases(gold, answer)
-        if {type(gold), type(answer)} == {Percent, Degrees}:
-            return False
-        for kind in (Percent, Degrees):
-            if isinstance(gold, kind) != isinstance(answer, kind):
-                return self._marked_once(gold, answer, kind)
-            if isinstance(gold, kind) and isinstance(answer, kind):
-                return self.scalars(gold.value, answer.value)
+        if isinstance(gold, Percent | Degrees) or isinstance(answer, Percent | Degrees):
+            return self._marked(gold, answer)
         if isinstance(gold, Ratio) != isinstance(answer, Ratio):
             right, given = _told(gold), _told(answer)
             if right is not gold or given is not answer:
                 return self.same(right, given)
+        return self._expressions(gold, answer)
+
+    def _marked(self, gold: Node, answer: Node) -> bool | None:
+        """Percentages and angles; 5 % is not 5°."""
+        kind = Percent if isinstance(gold, Percent) or isinstance(answer, Percent) else Degrees
+        if isinstance(gold, kind) and isinstance(answer, kind):
+            return self.scalars(gold.value, answer.value)
+        if isinstance(gold, Degrees) != isinstance(answer, Degrees) and kind is Percent:
+            return False
+        return self._marked_once(gold, answer, kind)
+
+    def _expressions(self, gold: Node, answer: Node) -> bool | None:
         verdict = same_expression(gold, answer, self._tolerance)
         if verdict is not False:
             return verdict

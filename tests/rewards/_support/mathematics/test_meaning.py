@@ -6,7 +6,10 @@ Each pair is judged both ways round: the verdict must not depend on which one is
 from __future__ import annotations
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from reward_kit.rewards._support.mathematics.dimensions import _TABLE, GENERIC, read_unit
 from reward_kit.rewards._support.mathematics.equivalence import equivalent
 
 Pairs = list[tuple[str, str]]
@@ -150,6 +153,28 @@ EQUAL: dict[str, Pairs] = {
         (r"\sum_{k=1}^{10} k", "55"), (r"\sum_{k=1}^{n} k", "n(n+1)/2"), (r"\sum_{n=1}^{\infty} \frac{1}{2^n}", "1"),
         (r"\prod_{k=1}^{5} k", "120"), (r"\sum_{n=1}^{\infty} \frac{1}{n^2}", r"\frac{\pi^2}{6}"),
     ],
+    "of every kind": [
+        ("5 kilometers", "5000 m"), ("100 km/h", "100 kilometres per hour"), ("2 kg", "2000 grams"), ("3 dozen", "36"),
+        ("4 quarts", "1 gallon"), ("0 °C", "32 °F"), ("45 degrees", r"\pi/4"),
+        ("45°", r"\frac{\pi}{4} \text{ radians}"), ("1 kWh", "3600000 J"), ("$12.50", "12.5 dollars"),
+        ("£20", "20 GBP"), ("1 in 6", r"\frac{1}{6}"), ("1 out of 6", "1/6"),
+        ("blue, red, green", "red, green and blue"), ("Does not exist", "DNE"),
+        (r"(-\infty,-3]\cup[3,\infty)", r"x^2 \ge 9"),
+        (r"\mathbb{R}\setminus\{-1,1\}", "all real numbers except -1 and 1"),
+        (r"x \in \mathbb{R}, x \neq 2", r"(-\infty,2)\cup(2,\infty)"),
+        (r"\pi k - \frac{\pi}{4}, k\in\mathbb{Z}", r"\frac{3\pi}{4}+\pi n, n\in\mathbb{Z}"),
+        (r"2k-1, k\in\mathbb{Z}", r"2k+1, k\in\mathbb{Z}"), ("(x,y)=(3,4)", "x=3,y=4"), ("(y,x)=(4,3)", "x=3, y=4"),
+        ("7 boxes", "7 boxes."), ("15 cm²", "15 square centimeters"), ("15 cm²", "0.0015 m²"), ("9 m/s²", "9 m/s^2"),
+        ("1.5 × 10^3 m", "1.5 km"), ("|x|>3", "x<-3 or x>3"), (r"x<-3 \text{ or } x>3", r"(-\infty,-3)\cup(3,\infty)"),
+        ("5 liters", "5000 ml"), ("2 weeks", "14 days"), ("18 months", "1.5 years"),
+        ("x = π/3 + 2πk", "x = 2πn + π/3"), ("an increase", "increase"), ("the x-axis", "x-axis"),
+        ("1 N", "1 kg*m/s^2"), ("3 m/s", "10.8 km/h"), ("1,5 kg", "1.5 kg"), ("1.000.000", "1000000"),
+        ("2 tablespoons", "6 teaspoons"), ("$3 million", "$3,000,000"), ("75 cents", "$0.75"),
+        ("12 persons", "12 people"), ("2 hours 15 minutes", "135 min"), ("y=2x+3", "y-2x-3=0"), ("no limit", "DNE"),
+        ("undefined", "Undefined"), (r"\{1,3,5\}", "1, 3, 5"), ("x=±2", "x=2 or x=-2"), ("4 in³", "4 cubic inches"),
+        ("10 lb", "10 pounds"), ("98.6 °F", "37 °C"), ("50 °", "50 degrees"), ("12 a.m.", "midnight"),
+        ("n = 2k, k ∈ Z", "n = 2m, m ∈ Z"),
+    ],
 }  # fmt: skip
 
 DIFFERENT: dict[str, Pairs] = {
@@ -270,6 +295,25 @@ DIFFERENT: dict[str, Pairs] = {
         (r"\sum_{n=1}^{\infty} \frac{1}{2^n}", "2"), (r"\sum_{n=1}^{\infty} \frac{1}{n^2}", "2"), (r"|x|", "x"),
         (r"\frac{x}{|x|}", "1"), ("(x+1)^2", "x^2+1"), (r"\sum_{k=1}^{n} k", "n(n-1)/2"), ("x^2 + C", "x^3 + C"),
     ],
+    "of every kind": [
+        ("5 kilometers", "5 miles"), ("100 km/h", "100 mph"), ("2 kg", "2 g"), ("$12", "€12"),
+        ("12 dollars", "12 cents"), ("a triangle", "a square"), ("x rises", "x falls"), ("B wins", "A wins"),
+        ("5 m up", "5 m down"), ("4 aces", "4 kings"), ("6 pens", "6 pencils"), ("10 N", "10 Pa"), ("10 °C", "10 K"),
+        ("3 rad", "3 degrees"), ("7 cm", "7 cm^2"), ("1 kWh", "1 kW"), ("y=|x-2|", "y=x-2"),
+        (r"y = \lfloor 2x \rfloor", "y=2x"), (r"y=\max(x,1)", "y=x"), ("|x|=y", "x=y"),
+        ("x>1 or x<-1", "x>1 and x<-1"), ("x>1 and x<3", "x>1 or x<3"), (r"\{(0,1)\}", r"\{0,1\}"),
+        (r"\{0,\{1\}\}", r"\{0,1\}"), ("{1,{2}}", "{1,2}"), ("{(1,2)}", "{1,2}"), ("(x,y)=(3,4)", "(y,x)=(3,4)"),
+        ("2,345", "2.345"), ("4,5", "4.5"), (r"\mathbb{R}\setminus\{0\}", r"\mathbb{R}\setminus\{2\}"),
+        (r"k\pi", r"2k\pi"), (r"2k+1, k\in\mathbb{Z}", r"2k, k\in\mathbb{Z}"), ("DNE", "1"),
+        ("does not exist", "exists"), ("1 in 4", "1 in 5"), ("1 in 4", "4/1"), ("red, blue", "red, yellow"),
+        ("x^2>4", "x>2"), ("x^2>4", "(-2,2)"), ("|x|>2", "x>2"), ("5 hours", "5 minutes"), ("$5", "5 percent"),
+        ("5 oz", "5 lb"), ("20 mph", "20 ft/s"), ("3 sisters", "3 brothers"), ("2 right", "2 left"),
+        ("8 a.m.", "8 p.m."), ("A and B", "A or C"), ("an acute angle", "an obtuse angle"),
+        ("f increases", "f decreases"), ("10 m/s east", "10 m/s west"), ("a minute", "a second"), ("(1,2]", "[1,2)"),
+        ("3 hours", "3 km"), ("convex", "concave"), ("5 points", "5 lines"), ("4 blue", "4 red"),
+        ("m increases", "m decreases"), ("|x+5|<7", "x<2"), ("|x-50|=y", "50-x=y"), ("|x-50|", "50-x"), ("5 €", "5 $"),
+        ("5€", "5£"), ("100 yen", "100 yuan"),
+    ],
 }  # fmt: skip
 
 
@@ -289,3 +333,52 @@ def test_two_ways_to_say_the_same_are_equal(gold: str, answer: str) -> None:
 def test_answers_that_mean_something_else_are_not_equal(gold: str, answer: str) -> None:
     assert equivalent(gold, answer) is not True
     assert equivalent(answer, gold) is not True
+
+
+TEXTS = sorted({text for table in (EQUAL, DIFFERENT) for pairs in table.values() for pair in pairs for text in pair})
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_answer_means_what_it_means(text: str) -> None:
+    assert equivalent(text, f" {text} ") is True
+
+
+NUMBERS = st.sampled_from(["5", "12", "0.5", "-3", "36", "90", "1000"])
+UNITS = st.sampled_from(
+    [
+        "",
+        " m",
+        " cm",
+        " km/h",
+        " m/s",
+        " kg",
+        " degrees",
+        "%",
+        " dollars",
+        " cents",
+        " apples",
+        " pears",
+        " m^2",
+        " hours",
+    ]
+)
+
+
+@given(NUMBERS, UNITS, NUMBERS, UNITS)
+def test_the_verdict_on_amounts_does_not_depend_on_which_is_the_gold(one: str, unit: str, two: str, other: str) -> None:
+    assert equivalent(one + unit, two + other) == equivalent(two + other, one + unit)
+
+
+@given(NUMBERS, st.sampled_from(sorted(_TABLE)), st.sampled_from(sorted(_TABLE)))
+def test_units_of_another_kind_are_another_answer(number: str, unit: str, other: str) -> None:
+    kinds = [{size.dimensions for size in read_unit(name).sizes} for name in (unit, other)]
+    assume(not kinds[0] & kinds[1] and GENERIC not in (unit, other))
+    left, right = (rf"{number}\ \text{{{name.replace('_', ' ')}}}" for name in (unit, other))
+    assert equivalent(left, right) is not True
+
+
+@given(st.sampled_from(sorted(_TABLE)), st.integers(1, 500))
+def test_a_unit_is_itself_and_two_of_it_are_not(unit: str, count: int) -> None:
+    name = unit.replace("_", " ")
+    assert equivalent(rf"{count}\ \text{{{name}}}", rf"{count}.0\ \text{{{name}}}") is True
+    assert equivalent(rf"{count}\ \text{{{name}}}", rf"{2 * count}\ \text{{{name}}}") is not True
