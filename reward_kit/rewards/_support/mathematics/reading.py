@@ -120,7 +120,6 @@ _MONEY: Final = re.compile(
 _CODES: Final = {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "pounds": "GBP", "euro": "EUR"}
 _COUNTRIES: Final = {"A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "HK": "HKD"}
 _DOLLAR_BEHIND: Final = re.compile(r"^(\s*-?\d[\d.,]*)\s?\\?\$\s*$")
-_DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _PRICE: Final = re.compile(r"(?<!\\)\$(?=\s?-?[\d.])")
 _MICRO: Final = re.compile(r"(?<=[\d\s])[µμ](?=[mgsLlFACVWJNT](?![a-z]))")
 _HALF_OF_DAY: Final = re.compile(r"\b([aApP])\.\s?[mM]\b\.?")
@@ -150,6 +149,7 @@ _REALS_WITHOUT: Final = re.compile(
 _GOES_ON: Final = re.compile(r"\.\d{1,20}\.\.\.$")
 """A decimal that goes on is not the number it begins with."""
 _TAIL: Final = " \n.,;:"
+_LONGEST_PHRASE: Final = 80
 _WORTH_KEEPING: Final = 300
 """Longer texts are not kept: they seldom come again."""
 
@@ -160,17 +160,16 @@ def plain(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    if "$" in text or not text.isascii():
-        text = _DOLLAR_BEHIND.sub(r"\1 \\text{USD}", text)
-        text = _MICRO.sub("u", _MONEY.sub(_priced, text) if _has_price(text) else text)
+    ascii_only = text.isascii()
+    if "$" in text or not ascii_only:
+        text = _with_currency(text)
+    if not ascii_only:
+        text = _MICRO.sub("u", text)
     text = _without_damage(text)
-    for phrase, meant in _PHRASES:
-        if phrase.fullmatch(text.strip(" ${}").removeprefix(r"\text{").strip()):
-            return meant
+    if (meant := _meant_phrase(text)) is not None:
+        return meant
     if "R" in text and "\\" in text:
         text = _REALS_WITHOUT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
-    if _UNDEFINED.fullmatch(text.strip(" ${}").removeprefix(r"\text{").strip()):
-        return "does not exist"
     if "<" in text:
         text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
     if "." in text:
@@ -188,11 +187,25 @@ def _plain(text: str) -> str:
 _kept = lru_cache(2048)(_plain)
 
 
-def _has_price(text: str) -> bool:
-    """Whether a currency sign stands before a number; a `$` around a formula is none."""
+def _meant_phrase(text: str) -> str | None:
+    """What a phrase of a few words stands for: all real numbers, no solution, no value."""
+    bare = text.strip(" ${}\n").removeprefix(r"\text{").strip()
+    if not bare[:1].isalpha() or len(bare) > _LONGEST_PHRASE:
+        return None
+    for phrase, meant in _PHRASES:
+        if phrase.fullmatch(bare):
+            return meant
+    return "does not exist" if _UNDEFINED.fullmatch(bare) else None
+
+
+def _with_currency(text: str) -> str:
+    """`text` with each price as an amount and the code of its currency; a `$` around a formula is none."""
+    if text.count("$") == 1:
+        text = _DOLLAR_BEHIND.sub(r"\1 \\text{USD}", text)
     if any(sign in text for sign in "€£¥₹") or "\\$" in text:
-        return True
-    return len(_PRICE.findall(text)) == len(_DOLLAR.findall(text)) > 0
+        return _MONEY.sub(_priced, text)
+    prices = len(_PRICE.findall(text))
+    return _MONEY.sub(_priced, text) if prices and prices == text.count("$") else text
 
 
 def _priced(match: re.Match[str]) -> str:
