@@ -1,6 +1,6 @@
 """Units: what they measure and how much of it, and the words beside them.
 
-A table of exact fractions, not a unit library: `pint` is slow to import, computes in floats, and reads "5 apples" as an
+A table of exact fractions, not a unit library: `pint` takes half a second to load, computes in floats, and reads "5 apples" as an
 error. Each unit has *sizes*, since a name may mean several things: a pound is a mass or money, an
 ounce a mass or a volume. Two amounts agree if one size of each does.
 
@@ -12,6 +12,7 @@ ounce a mass or a volume. Two amounts agree if one size of each does.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -214,10 +215,9 @@ def _table() -> dict[str, tuple[Size, ...]]:
 
 
 _TABLE: Final = _table()
+_SPELLINGS: Final = Counter(name.lower() for name in _TABLE)
 _LOWER: Final = {
-    name.lower(): sizes
-    for name, sizes in _TABLE.items()
-    if len(name) > 1 and sum(other.lower() == name.lower() for other in _TABLE) == 1
+    name.lower(): sizes for name, sizes in _TABLE.items() if len(name) > 1 and _SPELLINGS[name.lower()] == 1
 }
 _POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _AFTERWARDS: Final = {"squared": 2, "cubed": 3}
