@@ -130,6 +130,8 @@ _RULES: Final = (
     _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
+    # 30 sec is a time, not a secant
+    _Rule(("sec",), re.compile(r"(?<=\d)[\s\u27e6]+sec\.?(?=[\s\u27e7]*(?:$|[,;)]))"), " \u27e6seconds"),
     # x is greater than 3
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s+or\s+equal\s+to\s"), r"\1 \\ge "),
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s+or\s+equal\s+to\s"), r"\1 \\le "),

@@ -1,7 +1,7 @@
 """Units: what they measure and how much of it, and the words beside them.
 
-A table of exact fractions, not a unit library: `pint` takes half a second to load, computes in floats, and reads "5 apples" as an
-error. Each unit has *sizes*, since a name may mean several things: a pound is a mass or money, an
+A table of exact fractions, not a unit library: `pint` takes half a second to load, computes in floats, and reads
+"5 apples" as an error. Each unit has *sizes*, since a name may mean several things: a pound is a mass or money, an
 ounce a mass or a volume. Two amounts agree if one size of each does.
 
     "km / h"      → one size, length¹ time⁻¹, factor 5/18
