@@ -33,7 +33,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.parameters import same_parameters, unconditional
+from reward_kit.rewards._support.mathematics.parameters import Family, same_parameters, unconditional
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces, unknown_calls
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
@@ -53,8 +53,12 @@ class Comparison(ScalarComparison):
         if gold == answer:
             return True
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
-            gold, answer = same_parameters(unconditional(gold), unconditional(answer))
+            gold, answer = self._declared(unconditional(gold), unconditional(answer))
         gold, answer = expanded(gold), expanded(answer)
+        if isinstance(gold, Relation | Sequence) and isinstance(answer, Relation | Sequence):
+            named, others = _named_values(gold), _named_values(answer)
+            if named is not None and others is not None and named.keys() == others.keys():
+                return self.in_order(tuple(named.values()), tuple(others[name] for name in named))
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._with_relations(gold, answer)
         if is_set(gold) or is_set(answer):
@@ -64,6 +68,15 @@ class Comparison(ScalarComparison):
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
             return self._sequences(gold, answer)
         return self.scalars(gold, answer)
+
+    def _declared(self, gold: Family, answer: Family) -> tuple[Node, Node]:
+        """Both answers without what they declare of their variables, which is noted."""
+        for family in (gold, answer):
+            if family.whole:
+                self._integers |= frozenset(family.parameters)
+            else:
+                self._others |= frozenset(family.parameters)
+        return same_parameters(gold, answer)
 
     # ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,6 +168,8 @@ class Comparison(ScalarComparison):
             answer = _split_groups(answer)
         ours = gold if isinstance(gold, Sequence) else Sequence((gold,))
         theirs = answer if isinstance(answer, Sequence) else Sequence((answer,))
+        if ours.opening == theirs.opening == "{" and _holds_one(ours) != _holds_one(theirs):
+            return False  # {(1, 2)} and {1, 2}
         if len(ours.items) == 1 and isinstance(ours.items[0], Sequence):
             return self.same(ours.items[0], answer)
         if len(theirs.items) == 1 and isinstance(theirs.items[0], Sequence):
@@ -219,7 +234,7 @@ class Comparison(ScalarComparison):
         """Whether each item is one of the others, each of which counts `once` or any number of times."""
         known, left = True, list(by)
         for item in items:
-            verdicts = [self.same(item, other) for other in left]
+            verdicts = [self._members(item, other) for other in left]
             if True in verdicts:
                 if once:
                     del left[verdicts.index(True)]
@@ -228,6 +243,13 @@ class Comparison(ScalarComparison):
             else:
                 known = False
         return True if known else None
+
+    def _members(self, gold: Node, answer: Node) -> bool | None:
+        """Whether two members of lists are the same: {2} is not 2 there, and (1, 2) not {1, 2}."""
+        shapes = [item.opening if isinstance(item, Sequence) else None for item in (gold, answer)]
+        if "{" in shapes and shapes[0] != shapes[1]:
+            return False
+        return self.same(gold, answer)
 
     # ── matrices ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -244,6 +266,26 @@ class Comparison(ScalarComparison):
             return False
         cells = tuple(cell for row in left for cell in row)
         return self.in_order(cells, tuple(cell for row in right for cell in row))
+
+
+def _holds_one(node: Sequence) -> bool:
+    """Whether a set has one member, which is a set or a tuple."""
+    return len(node.items) == 1 and isinstance(node.items[0], Sequence)
+
+
+def _named_values(node: Node) -> dict[str, Node] | None:
+    """The values that `(x, y) = (1, 2)` or `x = 1, y = 2` give to variables; `None` for anything else."""
+    if isinstance(node, Relation):
+        label, value = bare(node), node.operands[-1]
+        if not isinstance(label, Sequence) or not isinstance(value, Sequence) or len(node.operands) != 2:
+            return None
+        if len(label.items) != len(value.items) or value.opening not in ("(", "["):
+            return None
+        return {repr(name): item for name, item in zip(label.items, value.items, strict=True)}
+    names = _labels(node) if isinstance(node, Sequence) and not node.opening else None
+    if names is None or not isinstance(node, Sequence):
+        return None
+    return {name: unlabelled(item) for name, item in zip(names, node.items, strict=True) if isinstance(item, Relation)}
 
 
 def _about_others(gold: Relation, answer: Relation) -> bool:

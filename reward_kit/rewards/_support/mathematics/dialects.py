@@ -130,6 +130,21 @@ _RULES: Final = (
     _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
     _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
+    # 30 sec is a time, not a secant
+    _Rule(("sec",), re.compile(r"(?<=\d)[\s\u27e6]+sec\.?(?=[\s\u27e7]*(?:$|[,;)]))"), " \u27e6seconds"),
+    # x is greater than 3
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s+or\s+equal\s+to\s"), r"\1 \\ge "),
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s+or\s+equal\s+to\s"), r"\1 \\le "),
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s"), r"\1 > "),
+    _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s"), r"\1 < "),
+    # 1 in 4, 3 out of every 10
+    _Rule(
+        (" in ", " out of "),
+        re.compile(r"^(\d{1,9})\s+(?:in|out\s+of)\s+(?:every\s+)?(\d{1,9})$"),
+        r"\\frac{\1}{\2}",
+    ),
+    # 33 1/3 %
+    _Rule(("%",), re.compile(r"^(\d{1,9}) (\d{1,9})/(\d{1,9})\s?\\?%$"), r"(\1 \2/\3)%"),
     # ≈ 5
     _Rule(("\\approx", "\\simeq"), re.compile(r"^\s*\\(?:approx|simeq)(?![A-Za-z])"), ""),
     _Rule(("\\newline",), re.compile(r"\\newline(?![A-Za-z])"), " "),

@@ -21,7 +21,8 @@ from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, c
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
 from reward_kit.rewards._support.mathematics.nodes import Relation
-from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, in_cents, plain_number, with_point
+from reward_kit.rewards._support.mathematics.parameters import integers_in
+from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number, with_point
 from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
 from reward_kit.rewards._support.mathematics.times import read_time, same_time
@@ -31,6 +32,7 @@ from reward_kit.rewards._support.mathematics.words import (
     choices,
     conclusion,
     is_prose,
+    same_sentence,
     same_words,
     stated_number,
     wordy,
@@ -131,12 +133,10 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
 
 
 def _told_elsewhere(gold: str, answer: str) -> tuple[str, str] | None:
-    """The pair with a decimal comma read as a point, or with dollars in cents; `None` where there is neither."""
+    """The pair with a decimal comma read as a point; `None` where there is none."""
     points = with_point(gold), with_point(answer)
     if (points[0] is None) != (points[1] is None):
         return points[0] or gold, points[1] or answer
-    if "cent" in gold + answer or "¢" in gold + answer:
-        return in_cents(gold), in_cents(answer)
     return None
 
 
@@ -152,7 +152,9 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
             right = _read(told)
         if right is not None and given is not None:
             return _compared(right, given, tolerance)
-    return None if right is None else _from_words(right, answer, tolerance)
+        verdict = None if right is None else _from_words(right, answer, tolerance)
+        return verdict if not verdict or same_sentence(gold, answer) else None
+    return _from_words(right, answer, tolerance)
 
 
 def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | None:
@@ -166,11 +168,12 @@ def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | Non
 
 def _compared(right: Reading, given: Reading, tolerance: Tolerance) -> bool | None:
     allow_steps()
+    integers = integers_in(right.condition) | integers_in(given.condition)
     try:
-        verdict = Comparison(tolerance).same(right.node, given.node)
+        verdict = Comparison(tolerance, integers).same(right.node, given.node)
     except (Undecided, Exhausted, RecursionError):
         return None
-    if verdict and right.condition and given.condition and right.condition != given.condition:
+    if verdict and right.condition and given.condition and right.condition != given.condition and not integers:
         return None
     return verdict
 

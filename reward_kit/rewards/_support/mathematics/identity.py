@@ -7,6 +7,7 @@ Different at one point means different. Equal means equal at several points, of 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from reward_kit.rewards._support.mathematics.big import Undecided, Value, as_big, close, is_real
@@ -29,8 +30,10 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Node,
     Number,
     Percent,
+    Power,
     Quotient,
 )
+from reward_kit.rewards._support.mathematics.polynomials import degree
 
 __all__ = ["EXACT", "Tolerance", "constant", "same_direction", "same_expression", "same_number", "same_solutions"]
 
@@ -38,6 +41,7 @@ _ENOUGH: Final = 3
 _ENOUGH_STEPS: Final = 12
 _STEPS: Final = frozenset({"floor", "ceil", "sgn", "gcd", "lcm", "max", "min"})
 """Functions that do not change from one point to the next, and then do."""
+_KINKS: Final = frozenset({"abs", "sgn", "max", "min", "floor", "ceil"})
 _COUNTING: Final = frozenset("nmklijNMK")
 """Letters that stand for whole numbers."""
 _MANY_DIGITS: Final = 7
@@ -95,6 +99,8 @@ def _same(gold: Node, answer: Node, tolerance: Tolerance, *, common_log: bool) -
             return None
     if any(isinstance(part, Call) and part.name in _STEPS for part in (*parts(gold), *parts(answer))):
         return _same_steps(gold, answer, names)
+    if _kinked(gold) or _kinked(answer):
+        return _same_everywhere(gold, answer, common_log=common_log)
     imaginary = any(part == Constant("i") for part in (*parts(gold), *parts(answer)))
     return _same_at_points(gold, answer, imaginary=imaginary, common_log=common_log)
 
@@ -122,6 +128,46 @@ def _same_at_points(gold: Node, answer: Node, *, imaginary: bool, common_log: bo
     if complex_differed and agreed < 2:
         return False
     return True if agreed + complex_agreed >= 2 else None
+
+
+def _kinked(node: Node) -> bool:
+    """Whether a formula may be another one beyond some point: |x - 5|, the root of a square, the larger of two."""
+    return any(
+        isinstance(part, Call)
+        and (part.name in _KINKS or (part.name == "root" and any(_is_square(inner) for inner in parts(part))))
+        and symbols(part)
+        for part in parts(node)
+    )
+
+
+def _is_square(node: Node) -> bool:
+    return isinstance(node, Power) and bool(symbols(node.base))
+
+
+def _points(*nodes: Node, common_log: bool = False) -> list[Point]:
+    """Points of both signs; for formulas with kinks also beyond all numbers in them, on either side."""
+    found = [Point(index, common_log=common_log) for index in range(POINTS)]
+    if any(_kinked(node) for node in nodes):
+        numbers = (part.value for node in nodes for part in parts(node) if isinstance(part, Number))
+        far = 2 * max((abs(number) for number in numbers), default=Fraction(1)) + Fraction(7, 3)
+        names = sorted({name for node in nodes for name in symbols(node)})
+        for sign in (1, -1):
+            values: dict[str, Value] = {name: sign * (far + Fraction(index, 3)) for index, name in enumerate(names)}
+            found.append(Point(POINTS - 1, common_log=common_log, values=values))
+    return found
+
+
+def _same_everywhere(gold: Node, answer: Node, *, common_log: bool) -> bool | None:
+    """Whether two formulas with kinks agree at every point where both are real."""
+    agreed = 0
+    for point in _points(gold, answer, common_log=common_log):
+        found = _values(gold, answer, point)
+        if found is None or not (found.real or found.both_complex):
+            continue  # ln x has no real value where ln |x| has one
+        if not found.equal:
+            return False
+        agreed += 1
+    return True if agreed >= _ENOUGH else None
 
 
 def _same_steps(gold: Node, answer: Node, names: frozenset[str]) -> bool | None:
@@ -237,8 +283,8 @@ def _constant_ratio(gold: Node, answer: Node) -> Value | bool | None:
     """What `gold` is a multiple of `answer` by; `False` if by nothing constant, `None` if unknown."""
     found: Value | None = None
     agreed = 0
-    for index in range(POINTS):
-        point = Point(index)
+    wanted = POINTS if _kinked(gold) or _kinked(answer) else _ENOUGH
+    for point in _points(gold, answer):
         try:
             right, given = evaluate(gold, point), evaluate(answer, point)
             if not right or not given:
@@ -252,32 +298,36 @@ def _constant_ratio(gold: Node, answer: Node) -> Value | bool | None:
             continue
         found = ratio
         agreed += 1
-        if agreed >= _ENOUGH:
+        if agreed >= wanted and wanted == _ENOUGH:
             return found
-    return None
+    return found if agreed >= _ENOUGH else None
 
 
 def _solves_each_other(gold: Node, answer: Node) -> bool | None:
     """Whether each side's solution for a variable that it is linear in solves the other one."""
-    agreed = 0
+    kinked = _kinked(gold) or _kinked(answer)
     for name in sorted(symbols(gold)):
-        for index in (0, 1, 3):
+        if degree(gold, name) is None or degree(answer, name) is None:
+            continue
+        points = _points(gold, answer)
+        for point in points if kinked else (points[0], points[1], points[3]):
             try:
-                right, given = _solution(gold, name, index), _solution(answer, name, index)
+                right, given = _solution(gold, name, point), _solution(answer, name, point)
             except Undecided:
                 break
             if not close(right, given):
                 return False
-            agreed += 1
-        if agreed >= _ENOUGH:
+        else:
             return True
     return None
 
 
-def _solution(node: Node, name: str, index: int) -> Value:
-    """The value of `name` at which `node` is zero, if it is linear in it."""
-    at_zero, at_one, at_two = (evaluate(node, Point(index, values={name: Fraction(value)})) for value in (1, 2, 3))
-    slope = at_one - at_zero
-    if not slope or not close(at_two - at_one, slope):
+def _solution(node: Node, name: str, point: Point) -> Value:
+    """The value of `name` at which `node`, a polynomial in it, is zero, if it is linear in it."""
+    count = max(degree(node, name) or 0, 1) + 2
+    others = {other: value for other, value in point.values.items() if other != name}
+    values = [evaluate(node, Point(point.index, values={**others, name: Fraction(at)})) for at in range(1, count + 1)]
+    slope = values[1] - values[0]
+    if not slope or any(not close(after - before, slope) for before, after in pairwise(values[1:])):
         raise Undecided("not linear")
-    return Fraction(1) - at_zero / slope
+    return Fraction(1) - values[0] / slope

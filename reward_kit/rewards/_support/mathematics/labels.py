@@ -76,6 +76,8 @@ def renamed(node: Any, changes: dict[str, str]) -> Any:
 def renaming(label: Node, other: Node) -> dict[str, str] | None:
     """How to rename the variables under `other` so that both labels name the same thing; `None` if they do not."""
     ours, theirs = _label_parts(label), _label_parts(other)
+    if label != other and any(isinstance(name, Call) and name.name in KNOWN_FUNCTIONS for name in (label, other)):
+        return None  # |y| is not y
     if isinstance(label, Call) and isinstance(other, Call) and label != other and not ours.arguments + theirs.arguments:
         return None if label.name == other.name else {}  # T(2) is not T(3)
     if ours.arguments and theirs.arguments:

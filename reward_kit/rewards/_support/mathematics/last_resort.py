@@ -1,7 +1,7 @@
 """Ask math-verify, in a process of its own that can be killed, about what this package cannot decide.
 
 One such process a process, started by the first question. Without the extra `math` nobody is asked, and the answer is
-`None`. A question costs a fork and at most one second of processor time.
+`None`. A question costs a fork and about half a second at most, counted in steps and not in time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reward_kit.rewards._support.mathematics import last_resort_process
 __all__ = ["ask", "close", "worth_asking"]
 
 _WAIT_SECONDS: Final = 60.0
-"""Wall-clock time after which the process is thought to be lost; it bounds itself by processor time."""
+"""Wall-clock time after which the process is thought to be lost; it bounds itself by steps."""
 _LONGEST: Final = 1_000
 _DEEPEST: Final = 30
 _PROGRAM: Final = last_resort_process.__file__
@@ -68,7 +68,9 @@ def ask(gold: str, answer: str) -> bool | None:
     """What math-verify says; `None` where it cannot tell, or is not installed."""
     if sys.platform != "linux" or importlib.util.find_spec("math_verify") is None:
         return None
-    question = json.dumps({"gold": gold, "answer": answer}).encode() + b"\n"
+    # Math-verify does other work for the same pair the other way round; the verdict must not depend on that.
+    first, second = sorted((gold, answer), key=lambda text: (not _BEYOND.search(text), text))
+    question = json.dumps({"gold": first, "answer": second}).encode() + b"\n"
     with _lock:
         for _ in range(2):  # a process that had fallen silent is replaced once
             process = _running()
@@ -121,6 +123,7 @@ def _started() -> subprocess.Popen[bytes] | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of sets is part of what sympy does
         )
     except OSError:
         return None

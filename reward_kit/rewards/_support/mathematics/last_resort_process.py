@@ -1,14 +1,17 @@
 """The process that asks math-verify; run as a script, it knows nothing of this package.
 
-It loads math-verify once, then forks for each question: a question has one second of processor time, some memory and no
-future, and whatever it does to its own process is gone with it. Processor time, not wall-clock time: the verdict is the
-same on a busy machine. It ends when nobody asks for a while, and when its parent is gone.
+It loads math-verify once, then forks for each question: a question has a number of steps, some memory and no future,
+and whatever it does to its own process is gone with it. A step is a run of the garbage collector, which comes after so
+many new objects: that is the same on every machine, busy or not, and costs nothing to count. Processor time only bounds
+what makes no objects, such as one long multiplication. The process ends when nobody asks for a while, and with its
+parent.
 
     {"gold": …, "answer": …} ──▶ 1 equal   0 not   - cannot tell
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -17,7 +20,10 @@ import signal
 import sys
 from typing import Any
 
-CPU_SECONDS = 1.0
+STEPS = 900
+"""About half a second of sympy on an idle core."""
+OBJECTS_PER_STEP = 100
+CPU_SECONDS = 3.0
 MEMORY_BYTES = 256 << 20
 IDLE_SECONDS = 120.0
 EQUAL, DIFFERENT, UNKNOWN = 1, 0, 2
@@ -28,6 +34,7 @@ def main() -> None:
     """Answer questions until standard input ends or falls silent."""
     import math_verify
 
+    _warm(math_verify)
     os.write(1, b"ready\n")
     pending = b""
     while True:
@@ -44,6 +51,13 @@ def main() -> None:
         pending += more
 
 
+def _warm(math_verify: Any) -> None:
+    """Load here what each question would load again, and leave it out of what is counted and collected."""
+    _judge(math_verify, r"\sum_{k=1}^{3} k^2", r"\frac{1}{2} + x")
+    gc.collect()
+    gc.freeze()
+
+
 def _forked(math_verify: Any, question: dict[str, str]) -> int:
     """The exit code of a child that judges; a child that was killed cannot tell."""
     child = os.fork()
@@ -58,9 +72,25 @@ def _forked(math_verify: Any, question: dict[str, str]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
+def _count_steps() -> None:
+    """End this process after so many steps: it cannot tell."""
+    steps = 0
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        nonlocal steps
+        steps += phase == "start"
+        if steps > STEPS:
+            os._exit(UNKNOWN)
+
+    gc.set_threshold(OBJECTS_PER_STEP, 50, 50)
+    gc.collect()
+    gc.callbacks.append(count)
+
+
 def _limit() -> None:
     os.close(0)
     os.close(1)
+    _count_steps()
     # The default action of this signal ends the process, even in the middle of one long multiplication.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)

@@ -6,8 +6,10 @@ from abc import ABC
 from fractions import Fraction
 from typing import Final
 
+from reward_kit.rewards._support.mathematics.dimensions import Size, known_unit, read_unit
 from reward_kit.rewards._support.mathematics.expressions import ExpressionParser
 from reward_kit.rewards._support.mathematics.nodes import (
+    Degrees,
     Measure,
     Node,
     Number,
@@ -15,10 +17,11 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Product,
     Relation,
     Sum,
+    Symbol,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
 from reward_kit.rewards._support.mathematics.tokens import END, Token, Unreadable
-from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS, size_of
+from reward_kit.rewards._support.mathematics.vocabulary import UNIT_LETTERS
 
 __all__ = ["MeasureParser"]
 
@@ -35,6 +38,7 @@ _MAX_UNIT_TOKENS: Final = 9
 _LONGEST_GLUED: Final = 12
 """Letters of a unit that is written without a space before it."""
 _PERCENT_WORDS: Final = frozenset({"percent", "pct", "percentage", "per cent", "percents"})
+_DEGREE_WORDS: Final = frozenset({"degree", "degrees", "deg"})
 _BETWEEN_UNITS: Final = frozenset({"/", "*", "cdot", "times"})
 _EXPONENTS: Final = frozenset({"2", "3"})
 
@@ -50,9 +54,11 @@ class MeasureParser(ExpressionParser, ABC):
             return None
         stop = self._unit_end(end)
         following = self._tokens[stop] if stop < len(self._tokens) else END
+        unit = self._joined_text(end, stop)
+        if following.kind == "number":
+            return self._in_two_units(type(self)(self._tokens[start:end]).sum(), unit, stop)
         if following is not END and following.kind != "conjunction" and following.text not in (",", ";"):
             return None
-        unit = self._joined_text(end, stop)
         try:
             product: Node | None = self.sum()
         except Unreadable:
@@ -65,6 +71,16 @@ class MeasureParser(ExpressionParser, ABC):
         if unit == "k":  # 70k
             return Measure(Product((value, Number(Fraction(1000)))), "", product)
         return Measure(value, unit, product)
+
+    def _in_two_units(self, value: Node, unit: str, stop: int) -> Node | None:
+        """`2 m 50 cm`; `None` where the second unit is no smaller one of the same kind."""
+        start, self._at = self._at, stop
+        larger = Measure(value, unit)
+        both = self._with_smaller(larger)
+        if both is not larger:
+            return both
+        self._at = start
+        return None
 
     def _value_end(self, at: int) -> int:
         r"""Where a number ends that begins here: `-5`, `3 \times 10^{8}`; `at` itself where none does."""
@@ -114,7 +130,8 @@ class MeasureParser(ExpressionParser, ABC):
 
     def _names_unit(self, at: int) -> bool:
         if self._kind(at) == "word":
-            return self._text(at).lower() not in _NOT_UNITS
+            name = self._text(at).lower()
+            return name not in _NOT_UNITS or (name == "to" and self._text(at + 1) == "the")  # 3 m to the left
         return self._kind(at) == "symbol" and (self._text(at) in UNIT_LETTERS or self._text(at) == "k")
 
     def _fraction_end(self, at: int) -> int:
@@ -175,13 +192,13 @@ class MeasureParser(ExpressionParser, ABC):
 
     def _with_smaller(self, larger: Node) -> Node:
         """`2 hours 30 minutes`, `5 feet and 6 inches`: what follows counts in a smaller unit of the same kind."""
-        while isinstance(larger, Measure) and (size := size_of(larger.unit)) is not None:
+        while isinstance(larger, Measure) and (size := _only_size(larger.unit)) is not None:
             begin = self._at + (self._peek().text in ("and", ","))
             stop = self._unit_end(begin + 1)
-            smaller = size_of(self._joined_text(begin + 1, stop)) if self._kind(begin) == "number" else None
-            if smaller is None or smaller[0] != size[0] or smaller[1] >= size[1]:
+            smaller = _only_size(self._joined_text(begin + 1, stop)) if self._kind(begin) == "number" else None
+            if smaller is None or smaller.dimensions != size.dimensions or smaller.factor >= size.factor:
                 break
-            ratio = Number(size[1] / smaller[1])
+            ratio = Number(size.factor / smaller.factor)
             total = Sum((Product((larger.value, ratio)), number(self._text(begin))))
             larger = Measure(total, self._joined_text(begin + 1, stop))
             self._at = stop
@@ -189,6 +206,11 @@ class MeasureParser(ExpressionParser, ABC):
 
     def _joined_text(self, begin: int, end: int) -> str:
         return " ".join(token.text for token in self._tokens[begin:end] if token.text not in ("{", "}"))
+
+
+def _only_size(unit: str) -> Size | None:
+    """The first size of a unit that is known; `None` for any other."""
+    return read_unit(unit).sizes[0] if unit and known_unit(unit) else None
 
 
 def _measured(node: Node, words: list[str]) -> Node:
@@ -201,4 +223,8 @@ def _measured(node: Node, words: list[str]) -> Node:
     unit = " ".join(word for word in words if word not in _IDLE)
     if unit.lower() in _PERCENT_WORDS:
         return Percent(node)
+    if unit.lower() in _DEGREE_WORDS:
+        return Degrees(node)
+    if isinstance(node, Symbol) and unit and not known_unit(unit):
+        raise Unreadable("a letter with words behind it")  # a line, x increases
     return Measure(node, unit) if unit else node

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from reward_kit.rewards._support.mathematics.evaluation import symbols
 from reward_kit.rewards._support.mathematics.matrices import determinant
 from reward_kit.rewards._support.mathematics.measures import MeasureParser
 from reward_kit.rewards._support.mathematics.nodes import (
@@ -37,6 +38,7 @@ CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle"
 """Brackets, and what closes them."""
 _SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
 _SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
+_EITHER: Final = frozenset({"or", "oder", "ou"})
 _SYSTEMS: Final = frozenset({"cases", "aligned", "align", "array*", "gathered", "dcases"})
 _MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
 
@@ -56,8 +58,9 @@ class AnswerParser(MeasureParser):
             raise Unreadable(f"{self._peek().text!r} is left over")
         if len(rows) > 1 and any(count > 1 for count in rows):
             return Sequence(tuple(Sequence(part) for part in _split(items, rows)))
-        either = any(token.text == "or" for token in self._tokens if token.kind == "conjunction")
-        return items[0] if len(items) == 1 else Sequence(tuple(items), "", "or" if either else "")
+        joined = {token.text for token in self._tokens if token.kind == "conjunction"}
+        closing = "or" if joined & _EITHER else "and" if joined else ""
+        return items[0] if len(items) == 1 else Sequence(tuple(items), "", closing)
 
     def _items(self) -> tuple[list[Node], list[int]]:
         """Items up to the end of this bracket, and how many there are between semicolons."""
@@ -163,13 +166,13 @@ class AnswerParser(MeasureParser):
         if self._accept(closing):
             node = Sequence((), _SHAPE.get(opening, opening), _SHAPE.get(closing, closing))
         else:
-            node = self._contents(opening, closing)
+            node = self._contents(start, opening, closing, before)
         self._inside, self._bars = before, bars
         self._depth -= 1
         self._seen[start] = node, self._at
         return node
 
-    def _contents(self, opening: str, closing: str) -> Node:
+    def _contents(self, start: int, opening: str, closing: str, outside: str) -> Node:
         items, rows = self._items()
         if opening != "{" or len(items) > 1:
             items = _ungrouped(items)
@@ -182,7 +185,17 @@ class AnswerParser(MeasureParser):
         found = self._next()
         if found.text != closing and (opening not in "([" or found.text not in (")", "]")):
             raise Unreadable(f"{opening!r} is closed by {found.text!r}")
+        alone = len(items) == 1 and not isinstance(items[0], Matrix | Relation) and not symbols(items[0])
+        if alone and self._is_set(start, opening, found.text, outside):
+            return Sequence((items[0],), "{", "}")
         return _bracketed(items, rows, _SHAPE.get(opening, opening), _SHAPE.get(found.text, found.text))
+
+    def _is_set(self, start: int, opening: str, closing: str, outside: str) -> bool:
+        r"""Whether braces around one item make a set: `\\{2\\}`, and the inner ones of `{1, {2}}`."""
+        if opening == "\\{":
+            return closing == "\\}"
+        before = self._tokens[start - 1].text if start else ""
+        return opening == "{" and outside in ("{", "\\{") and (before == "," or self._is(","))
 
     def environment(self) -> Node:
         r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`."""

@@ -92,10 +92,19 @@ def merged(found: list[Piece]) -> list[Piece]:
             gap = order(last.high, piece.low)
             touching = gap == 0 and (last.closing == "]" or piece.opening == "[")
             if gap > 0 or touching:
-                if order(last.high, piece.high) < 0:
-                    merged[-1] = Interval(last.low, piece.high, last.opening, piece.closing)
+                merged[-1] = _both(last, piece)
             else:
                 merged.append(piece)
     except NotReal:
         return found
     return merged
+
+
+def _both(first: Piece, second: Piece) -> Piece:
+    """One piece of two that touch, the first of which begins no later."""
+    opening = "[" if second.opening == "[" and not order(first.low, second.low) else first.opening
+    longer = order(first.high, second.high)
+    if longer < 0:
+        return Interval(first.low, second.high, opening, second.closing)
+    closing = "]" if second.closing == "]" and not longer else first.closing
+    return Interval(first.low, first.high, opening, closing)

@@ -8,17 +8,22 @@ from typing import Final
 
 from reward_kit.rewards._support.mathematics.nodes import Number
 
-__all__ = ["foreign_number", "in_cents", "plain_number", "with_point"]
+__all__ = ["foreign_number", "plain_number", "with_point"]
 
 _PLAIN: Final = re.compile(
     r"\s*\$?\s*([+-]?)\s*\$?(?:(\d{1,3}(?:,\d{3})+|\d+)(\.\d*)?|(\.\d+))\s*\$?\s*\.?\s*", re.ASCII
 )
 _FOREIGN: Final = re.compile(
-    r"\s*\$?([+-]?)(?:(\d+),(\d+)|(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})|(\d{1,3}(?: \d{3})+))\$?\s*",
+    r"\s*\$?([+-]?)(?:(0|\d+(?=,(?:0\d|\d{4,})\$?\s*\Z)|\d{4,}(?=,\d\d\$?\s*\Z)),(\d+)"
+    r"|(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})|(\d{1,3}(?: \d{3})+))\$?\s*",
     re.ASCII,
 )
-_COMMA: Final = re.compile(r"([^.,;()\[\]]{0,40}?\d),(\d{1,9}(?![\d.])[^,;()\[\]]{1,40})")
-_DOLLARS: Final = re.compile(r"\s*\\?\$\s?(\d[\d,]{0,20}(?:\.\d{1,2})?)\$?\s*")
+"""Numbers that show whose separators they have: 0,5 and 3,05 and 3,1416 and 1000,99 and 1.234,5 and 1.234.567.
+Not 3,5 and not 1,234: those are a list and a thousand."""
+_COMMA: Final = re.compile(
+    r"([^.,;()\[\]]{0,40}?(?<!\d)(?:0|\d{1,12}(?!,\d{3}(?!\d)))),"
+    r"(\d{1,9}(?![\d.])\s*(?!and\b|or\b)[^,;()\[\]\d\s][^,;()\[\]]{0,40})"
+)
 _LONGEST: Final = 64
 
 
@@ -61,11 +66,3 @@ def with_point(text: str) -> str | None:
     """`3,5 cm` as `3.5 cm`: a number with a comma and something behind it; `None` if `text` is anything else."""
     match = _COMMA.fullmatch(text) if len(text) <= _LONGEST else None
     return f"{match[1]}.{match[2]}" if match is not None else None
-
-
-def in_cents(text: str) -> str:
-    """`$0.75` as `75 cents`, and `75¢` too; any other text as it is."""
-    match = _DOLLARS.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is not None:
-        return f"{Fraction(match[1].replace(',', '')) * 100} cents"
-    return text.replace("¢", " cents")

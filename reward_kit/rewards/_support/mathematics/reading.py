@@ -42,7 +42,7 @@ _UNICODE: Final = str.maketrans(
         **dict.fromkeys("“”„″", '"'),
         **dict.fromkeys("‘’′", "'"),
         **dict.fromkeys("º˚", "°"),
-        **dict.fromkeys("£€¥₹", ""),
+        "£": " \\text{GBP} ", "€": " \\text{EUR} ", "¥": " \\text{JPY} ", "₹": " \\text{INR} ", "¢": " \\text{cent} ",
         **dict.fromkeys("⟨〈", "\\langle "),
         **dict.fromkeys("⟩〉", "\\rangle "),
         "π": "\\pi ", "𝜋": "\\pi ", "√": "\\sqrt ", "∛": "\\cbrt ", "∞": "\\infty ", "∪": "\\cup ", "∩": "\\cap ",
@@ -108,7 +108,20 @@ _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MODULE_E: Final = re.compile(r"\b(?:math|Math|np|numpy)\.[eE]\b")
 _MODULE: Final = re.compile(r"\b(?:math|Math|np|numpy|sympy|sp|cmath)\.(?=[A-Za-z])")
 _REPEATING: Final = re.compile(r"(?<![\d.])(\d{0,30})\.(\d{0,30})\\(?:overline|bar|dot)\s?\{?(\d{1,30})\}?")
-_TEMPERATURE: Final = re.compile(r"°\s?[CF](?![A-Za-z])")
+_TEMPERATURE: Final = re.compile(
+    rf"°\s?(?:[{TEXT_OPEN}{{]\s?)?([CF]|celsius|fahrenheit)(?:\s?[{TEXT_CLOSE}}}])?(?![A-Za-z])", re.IGNORECASE
+)
+_SCALES: Final = {"c": "celsius", "f": "fahrenheit"}
+_MONEY: Final = re.compile(
+    r"(?P<minus>-\s?)?(?:(?P<country>US|AU?|CA?|HK)?\\?\$|(?P<sign>[€£¥₹])|\\(?P<command>pounds|euro)\b)\s?"
+    r"(?P<number>-?(?:\d{1,3}(?:,(?:\\!)?\d{3})+|\d+)?(?:[.,]\d+)?(?<=\d))(?P<scale>\s?(?:thousand|million|billion|trillion|k\b))?"
+    r"(?=\s*(?:$|[,;)$]|\.\s*$|\\text|/\s?[A-Za-z]|[A-Za-z]))"
+)
+_CODES: Final = {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "pounds": "GBP", "euro": "EUR"}
+_COUNTRIES: Final = {"A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "HK": "HKD"}
+_DOLLAR_BEHIND: Final = re.compile(r"^(\s*-?\d[\d.,]*)\s?\\?\$\s*$")
+_PRICE: Final = re.compile(r"(?<!\\)\$(?=\s?-?[\d.])")
+_MICRO: Final = re.compile(r"(?<=[\d\s])[µμ](?=[mgsLlFACVWJNT](?![a-z]))")
 _HALF_OF_DAY: Final = re.compile(r"\b([aApP])\.\s?[mM]\b\.?")
 _PHRASES: Final = (
     (
@@ -124,9 +137,19 @@ _PHRASES: Final = (
         "\\emptyset",
     ),
 )
+_UNDEFINED: Final = re.compile(
+    r"\s*(?:the\s+|this\s+)?(?:limit|value|answer|sum|series|integral|it)?\s*(?:is\s+)?"
+    r"(?:DNE|d\.n\.e\.|(?:does\s+not|doesn't|doesn’t|do\s+not)\s+exist|undefined|not\s+defined|no\s+(?:such\s+)?limit"
+    r"|no\s+limit\s+exists|non-?existent)[.}]*\s*",
+    re.IGNORECASE,
+)
+_REALS_WITHOUT: Final = re.compile(
+    r"(?:(?<=^)|(?<=[\s$]))(?:R|ℝ|\\mathbb\s?\{?R\}?)\s?\\\s?(?:\\?\{)([^{}\\]{1,60})\\?\}"
+)
 _GOES_ON: Final = re.compile(r"\.\d{1,20}\.\.\.$")
 """A decimal that goes on is not the number it begins with."""
 _TAIL: Final = " \n.,;:"
+_LONGEST_PHRASE: Final = 80
 _WORTH_KEEPING: Final = 300
 """Longer texts are not kept: they seldom come again."""
 
@@ -137,10 +160,16 @@ def plain(text: str) -> str:
 
 
 def _plain(text: str) -> str:
+    ascii_only = text.isascii()
+    if "$" in text or not ascii_only:
+        text = _with_currency(text)
+    if not ascii_only:
+        text = _MICRO.sub("u", text)
     text = _without_damage(text)
-    for phrase, meant in _PHRASES:
-        if phrase.fullmatch(text.strip(" ${}").removeprefix(r"\text{").strip()):
-            return meant
+    if (meant := _meant_phrase(text)) is not None:
+        return meant
+    if "R" in text and "\\" in text:
+        text = _REALS_WITHOUT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
     if "<" in text:
         text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
     if "." in text:
@@ -148,12 +177,47 @@ def _plain(text: str) -> str:
     if "{" in text:
         text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
     text = _without_typography(text) if "\\" in text else text.replace("$", " ").replace("~", " ")
-    text = _TEMPERATURE.sub("°", _ORDINAL.sub(" ", text)).strip().strip("*`").lstrip(" :")
+    if "°" in text:
+        text = _TEMPERATURE.sub(_temperature, text)
+    text = _ORDINAL.sub(" ", text).strip().strip("*`").lstrip(" :")
     text = in_one_dialect(text)
     return text if _GOES_ON.search(text) else text.rstrip(_TAIL)
 
 
 _kept = lru_cache(2048)(_plain)
+
+
+def _meant_phrase(text: str) -> str | None:
+    """What a phrase of a few words stands for: all real numbers, no solution, no value."""
+    bare = text.strip(" ${}\n").removeprefix(r"\text{").strip()
+    if not bare[:1].isalpha() or len(bare) > _LONGEST_PHRASE:
+        return None
+    for phrase, meant in _PHRASES:
+        if phrase.fullmatch(bare):
+            return meant
+    return "does not exist" if _UNDEFINED.fullmatch(bare) else None
+
+
+def _with_currency(text: str) -> str:
+    """`text` with each price as an amount and the code of its currency; a `$` around a formula is none."""
+    if text.count("$") == 1:
+        text = _DOLLAR_BEHIND.sub(r"\1 \\text{USD}", text)
+    if any(sign in text for sign in "€£¥₹") or "\\$" in text:
+        return _MONEY.sub(_priced, text)
+    prices = len(_PRICE.findall(text))
+    return _MONEY.sub(_priced, text) if prices and prices == text.count("$") else text
+
+
+def _priced(match: re.Match[str]) -> str:
+    """`$2.5 million` as `2.5 million USD`."""
+    code = _CODES.get(match["sign"] or match["command"] or "") or _COUNTRIES.get(match["country"] or "", "USD")
+    minus = "-" if match["minus"] else ""
+    return f"{minus}{match['number']}{match['scale'] or ''} \\text{{{code}}} "
+
+
+def _temperature(match: re.Match[str]) -> str:
+    scale = match[1].lower()
+    return f" {TEXT_OPEN}{_SCALES.get(scale, scale)}{TEXT_CLOSE} "
 
 
 def _without_damage(text: str) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cmp_to_key
+from itertools import pairwise
 from typing import Final
 
-from reward_kit.rewards._support.mathematics.big import Undecided
-from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, parts, symbols
+from reward_kit.rewards._support.mathematics.big import as_big
+from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
 from reward_kit.rewards._support.mathematics.identity import constant
 from reward_kit.rewards._support.mathematics.labels import KNOWN_FUNCTIONS
 from reward_kit.rewards._support.mathematics.nodes import (
@@ -40,6 +42,7 @@ from reward_kit.rewards._support.mathematics.pieces import (
     shared,
     without,
 )
+from reward_kit.rewards._support.mathematics.polynomials import coefficients, degree, roots, value_at
 
 __all__ = ["NotReal", "is_set", "pieces", "same_pieces", "unknown_calls"]
 
@@ -99,7 +102,7 @@ def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | No
     """Whether two sets have the same pieces, in any order."""
     if max(len(gold), len(answer)) > _MAX_PIECES:
         return None
-    if len(gold) != len(answer):
+    if len(gold) + len(answer) > 2:
         gold, answer = merged(gold), merged(answer)
     if len(gold) != len(answer):
         return False
@@ -136,6 +139,14 @@ def _of_sequence(node: Sequence) -> list[Piece]:
         raise NotReal
     if node.opening == "{":
         return [_point(item) for item in node.items]
+    if node.closing in ("or", "and") and all(_is_inequality(item) for item in node.items):
+        found = [pieces(item) for item in node.items]
+        if node.closing == "or":
+            return merged([piece for part in found for piece in part])
+        kept = found[0]
+        for part in found[1:]:
+            kept = shared(kept, part)
+        return kept
     holes = [item for item in node.items if isinstance(item, Relation) and item.operators == ("≠",)]
     rest = [item for item in node.items if item not in holes]
     if holes and rest and node.closing != "or":  # 0 < x < 2 and x ≠ 1
@@ -144,6 +155,10 @@ def _of_sequence(node: Sequence) -> list[Piece]:
             kept = shared(kept, pieces(hole))
         return kept
     return _joined([pieces(item) for item in node.items])
+
+
+def _is_inequality(node: Node) -> bool:
+    return isinstance(node, Relation) and all(operator in "<≤>≥≠" for operator in node.operators)
 
 
 def _described(node: Node) -> list[Piece]:
@@ -184,6 +199,9 @@ def _solved(node: Relation) -> list[Piece]:
     if node.operators == ("∈",):
         return [ALL] if node.operands[1] in {Symbol(name) for name in _NUMBER_SETS} else pieces(node.operands[1])
     unknown = [index for index, operand in enumerate(node.operands) if symbols(operand) or _is_call(operand)]
+    if len(unknown) == len(node.operands) == 2 and len(symbols(node)) == 1:
+        difference = Sum((node.operands[0], Negative(node.operands[1])))  # x² > x
+        return _solved(Relation((difference, Number(Fraction(0))), node.operators))
     if not unknown or (
         len(unknown) != 1 and not all(isinstance(node.operands[index], Symbol | Call) for index in unknown)
     ):
@@ -226,12 +244,15 @@ def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
         subject = subject.value
     if isinstance(subject, Symbol) or subject in unknown_calls(subject):
         return [piece]
-    if isinstance(subject, Call) and subject.name == "abs" and isinstance(subject.arguments[0], Symbol):
-        return _mirrored(piece)
+    if isinstance(subject, Call) and subject.name == "abs":
+        inner = subject.arguments[0]
+        return [found for part in _mirrored(piece) for found in _unwrapped(inner, part)]
     names = symbols(subject)
     if len(names) != 1:
         raise NotReal
     (name,) = names
+    if (degree(subject, name) or 0) > 1:
+        return _between(subject, name, piece)
     slope, offset = _linear(subject, name)
     low, high = (_shifted(end, slope, offset) for end in (piece.low, piece.high))
     if slope > 0:
@@ -250,15 +271,46 @@ def _mirrored(piece: Piece) -> list[Piece]:
 
 
 def _linear(subject: Node, name: str) -> tuple[Fraction, Fraction]:
-    try:
-        zero, one, two = (evaluate(subject, Point(values={name: Fraction(at)})) for at in (0, 1, 2))
-    except Undecided as error:
-        raise NotReal from error
-    if not isinstance(zero, Fraction) or not isinstance(one, Fraction) or not isinstance(two, Fraction):
+    found = coefficients(subject, name)
+    if found is None or len(found) != 2:
         raise NotReal
-    if one == zero or two - one != one - zero:
+    return found[1], found[0]
+
+
+def _between(subject: Node, name: str, piece: Piece) -> list[Piece]:
+    """Where a polynomial in `name` lies in `piece`."""
+    kept = [ALL]
+    if piece.low != MINUS_INFINITY:
+        kept = shared(kept, _positive(Sum((subject, Negative(piece.low))), name, closed=piece.opening == "["))
+    if piece.high != INFINITY:
+        kept = shared(kept, _positive(Sum((piece.high, Negative(subject))), name, closed=piece.closing == "]"))
+    return kept
+
+
+def _positive(node: Node, name: str, *, closed: bool) -> list[Piece]:
+    """Where a polynomial is positive, or not negative: between its roots its sign does not change."""
+    polynomial = coefficients(node, name)
+    ends = roots(polynomial) if polynomial is not None else None
+    if polynomial is None or ends is None:
         raise NotReal
-    return one - zero, zero
+    ends = sorted(ends, key=cmp_to_key(order))
+    ends = [end for index, end in enumerate(ends) if not index or order(ends[index - 1], end)]
+    bounds = [MINUS_INFINITY, *ends, INFINITY]
+    found = [
+        Interval(low, high, "(", ")") for low, high in pairwise(bounds) if value_at(polynomial, _inside(low, high)) > 0
+    ]
+    return merged([*found, *(Interval(end, end, "[", "]") for end in ends)]) if closed else found
+
+
+def _inside(low: Node, high: Node) -> Fraction:
+    """A number between two."""
+    ends = [constant(end) if end not in (MINUS_INFINITY, INFINITY) else None for end in (low, high)]
+    known = [Fraction(as_big(end).re) for end in ends if end is not None]
+    if len(known) == 2:
+        return (known[0] + known[1]) / 2
+    if not known:
+        return Fraction(0)
+    return known[0] + 1 if ends[1] is None else known[0] - 1
 
 
 def _shifted(end: Node, slope: Fraction, offset: Fraction) -> Node:

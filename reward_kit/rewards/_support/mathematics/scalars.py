@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, Final
+from itertools import product
+from typing import Any, Final, NamedTuple
 
+from reward_kit.rewards._support.mathematics.dimensions import GENERIC, Size, read_unit, same_nouns
 from reward_kit.rewards._support.mathematics.evaluation import parts, symbols
 from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, same_expression
 from reward_kit.rewards._support.mathematics.labels import renamed
@@ -19,11 +21,13 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Node,
     Number,
     Percent,
+    Power,
     Product,
     Ratio,
+    Sum,
     Symbol,
 )
-from reward_kit.rewards._support.mathematics.vocabulary import size_of
+from reward_kit.rewards._support.mathematics.parameters import same_family
 
 __all__ = ["ScalarComparison", "all_same"]
 
@@ -34,8 +38,12 @@ _IMAGINARIES: Final = (_IMAGINARY, Symbol("I"), Symbol("j"))
 class ScalarComparison(ABC):
     """Comparisons of values under one tolerance."""
 
-    def __init__(self, tolerance: Tolerance = EXACT) -> None:
+    def __init__(self, tolerance: Tolerance = EXACT, integers: frozenset[str] = frozenset()) -> None:
         self._tolerance = tolerance
+        self._integers = integers
+        """Variables that an answer declares to be any whole number."""
+        self._others: frozenset[str] = frozenset()
+        """Variables that an answer declares to be something else."""
 
     @abstractmethod
     def same(self, gold: Node, answer: Node) -> bool | None:
@@ -56,17 +64,32 @@ class ScalarComparison(ABC):
             return _infinity_sign(gold) == _infinity_sign(answer)
         if isinstance(gold, InBase) or isinstance(answer, InBase):
             return self._in_bases(gold, answer)
-        for kind in (Percent, Degrees):
-            if isinstance(gold, kind) != isinstance(answer, kind):
-                return self._marked_once(gold, answer, kind)
-            if isinstance(gold, kind) and isinstance(answer, kind):
-                return self.scalars(gold.value, answer.value)
+        if isinstance(gold, Percent | Degrees) or isinstance(answer, Percent | Degrees):
+            return self._marked(gold, answer)
         if isinstance(gold, Ratio) != isinstance(answer, Ratio):
             right, given = _told(gold), _told(answer)
             if right is not gold or given is not answer:
                 return self.same(right, given)
+        return self._expressions(gold, answer)
+
+    def _marked(self, gold: Node, answer: Node) -> bool | None:
+        """Percentages and angles; 5 % is not 5°."""
+        kind = Percent if isinstance(gold, Percent) or isinstance(answer, Percent) else Degrees
+        if isinstance(gold, kind) and isinstance(answer, kind):
+            return self.scalars(gold.value, answer.value)
+        if isinstance(gold, Degrees) != isinstance(answer, Degrees) and kind is Percent:
+            return False
+        return self._marked_once(gold, answer, kind)
+
+    def _expressions(self, gold: Node, answer: Node) -> bool | None:
         verdict = same_expression(gold, answer, self._tolerance)
-        return verdict if verdict is not False else self._as_groups(gold, answer) or self._renamed(gold, answer)
+        if verdict is not False:
+            return verdict
+        return (
+            self._as_groups(gold, answer)
+            or self._renamed(gold, answer)
+            or same_family(gold, answer, self._integers, self._others)
+        )
 
     def _marked_once(self, gold: Node, answer: Node, kind: type[Percent] | type[Degrees]) -> bool | None:
         """50%, 50 and 0.5 are the same answer, and so are 30°, 30 and π/6."""
@@ -75,21 +98,43 @@ class ScalarComparison(ABC):
         return self.scalars(plain_gold, plain_answer) or same_expression(gold, answer, self._tolerance)
 
     def _measures(self, gold: Node, answer: Node) -> bool | None:
-        """Units that can be converted are; otherwise the number decides."""
+        """Units that can be converted are, and other units or words are other answers; what is missing does no harm."""
+        if isinstance(gold, Measure) and isinstance(answer, Measure) and gold.unit == answer.unit:
+            return self.same(gold.value, answer.value)
+        ours, theirs = _amount(gold), _amount(answer)
+        if ours.percent != theirs.percent and (ours.sizes or theirs.sizes):
+            return False  # $5 is not 5 %
+        if not same_nouns(ours.words, theirs.words):
+            return False
+        if (
+            bool(ours.words) != bool(theirs.words)
+            and bool(ours.sizes) != bool(theirs.sizes)
+            and (ours.words if theirs.sizes else theirs.words)
+        ):
+            return False  # 5 m is not 5 apples
+        if ours.sizes and theirs.sizes:
+            return self._sizes(ours, theirs)
         if isinstance(gold, Measure) and isinstance(answer, Measure):
-            if isinstance(gold.value, Ratio) and gold.unit.lower() != answer.unit.lower():
-                return False  # 3:30 am is not 3:30 pm
-            size, other_size = size_of(gold.unit), size_of(answer.unit)
-            if size and other_size and size != other_size and size[0] == other_size[0]:
-                factors = (Number(size[1]), Number(other_size[1]))
-                return self.scalars(Product((gold.value, factors[0])), Product((answer.value, factors[1])))
-            if size and other_size and size[0] != other_size[0] and min(len(gold.unit), len(answer.unit)) > 1:
-                return False  # 5 kg is not 5 km; but a single letter may be anything
             return self.same(gold.value, answer.value)
         measure, other = (gold, answer) if isinstance(gold, Measure) else (answer, gold)
         assert isinstance(measure, Measure)
         value = measure.product if measure.product is not None and symbols(other) else measure.value
         return self.same(*((value, other) if measure is gold else (other, value)))
+
+    def _sizes(self, ours: _Amount, theirs: _Amount) -> bool | None:
+        """Whether two amounts are the same for one meaning of each unit."""
+        verdict: bool | None = False
+        for size, other in product(ours.sizes, theirs.sizes):
+            if size.dimensions == other.dimensions:
+                found = self.scalars(_converted(ours.value, size), _converted(theirs.value, other))
+            elif _generic(size) != _generic(other) and _as_length(size) == _as_length(other):
+                found = self.same(ours.value, theirs.value)  # 8 square units are 8 cm²
+            else:
+                continue
+            if found:
+                return True
+            verdict = None if found is None else verdict
+        return verdict
 
     def _ratios(self, gold: Ratio, answer: Ratio) -> bool | None:
         if len(gold.parts) != len(answer.parts):
@@ -135,6 +180,40 @@ class ScalarComparison(ABC):
         if len(lower) != len(ours) or len(changes) != len(theirs):
             return False
         return same_expression(gold, renamed(answer, changes), self._tolerance) is True
+
+
+class _Amount(NamedTuple):
+    """A value and what is said to be measured or counted."""
+
+    value: Node
+    sizes: tuple[Size, ...]
+    words: frozenset[str]
+    percent: bool
+
+
+def _amount(node: Node) -> _Amount:
+    if isinstance(node, Degrees):
+        return _Amount(node.value, read_unit("degree").sizes, frozenset(), percent=False)
+    if not isinstance(node, Measure):
+        return _Amount(node, (), frozenset(), percent=isinstance(node, Percent))
+    inner, unit = _amount(node.value), read_unit(node.unit)
+    return _Amount(inner.value, unit.sizes or inner.sizes, unit.words, inner.percent)
+
+
+def _converted(value: Node, size: Size) -> Node:
+    if size.zero:
+        value = Sum((value, Number(-size.zero)))
+    if size.pi:
+        value = Product((value, Power(Constant("pi"), Number(Fraction(size.pi)))))
+    return value if size.factor == 1 else Product((value, Number(size.factor)))
+
+
+def _generic(size: Size) -> bool:
+    return any(name == GENERIC for name, _ in size.dimensions)
+
+
+def _as_length(size: Size) -> list[tuple[str, int]]:
+    return [("length" if name == GENERIC else name, power) for name, power in size.dimensions]
 
 
 def _told(node: Node) -> Node:

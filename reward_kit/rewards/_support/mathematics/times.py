@@ -26,8 +26,13 @@ class Time(NamedTuple):
     """"a" before noon, "p" after it, empty where nothing says which."""
 
 
+_NAMED: Final = {"noon": Time(12, 0, 0, "p"), "midday": Time(12, 0, 0, "p"), "midnight": Time(12, 0, 0, "a")}
+
+
 def read_time(text: str) -> Time | None:
     """The time that `text` is; `None` if it is anything else, a bare number too."""
+    if len(text) <= _LONGEST and (named := _NAMED.get(text.strip(" .").lower())) is not None:
+        return named
     if len(text) > _LONGEST or not text.lstrip(" ${")[:1].isdigit():
         return None
     bare = _TEXT.sub(r" \1 ", text.replace("\\ ", " ").replace("~", " ").replace("\\,", " ")).strip(" $.{}")
@@ -41,9 +46,9 @@ def read_time(text: str) -> Time | None:
 
 
 def same_time(gold: Time, answer: Time) -> bool | None:
-    """Whether two times are the same; `None` where neither says which half of the day it is in."""
+    """Whether two times are the same; `None` where neither says which half of the day it is in, and they differ."""
     if not gold.half and not answer.half:
-        return None
+        return True if gold == answer else None
     if gold[1:3] != answer[1:3]:
         return False
     if gold.half and answer.half:

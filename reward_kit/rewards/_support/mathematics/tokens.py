@@ -18,6 +18,7 @@ from reward_kit.rewards._support.mathematics.vocabulary import (
     GREEK,
     RELATIONS,
     SHORT_WORDS,
+    UNIT_SYMBOLS,
 )
 
 __all__ = ["END", "MAX_TOKENS", "Kind", "Letters", "Token", "Unreadable", "tokenise"]
@@ -163,7 +164,13 @@ def _letters(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None
     elif not in_text and (glued := _FUNCTION_PREFIX.fullmatch(run)):
         _letters(glued[1], spaced, in_text, tokens)
         _letters(glued[2], False, in_text, tokens)
-    elif in_text or len(run) > _LONGEST_PRODUCT or run in SHORT_WORDS or run.lower() in SHORT_WORDS:
+    elif (
+        (tokens and spaced and tokens[-1].kind == "number" and run in UNIT_SYMBOLS)
+        or in_text
+        or len(run) > _LONGEST_PRODUCT
+        or run in SHORT_WORDS
+        or run.lower() in SHORT_WORDS
+    ):
         tokens.append(Token("word", run, spaced))
     else:
         _side_by_side(run, spaced, tokens)

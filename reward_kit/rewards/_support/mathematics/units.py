@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
+from reward_kit.rewards._support.mathematics.dimensions import read_unit
 from reward_kit.rewards._support.mathematics.nodes import Degrees, Measure, Node, Percent, Relation
 from reward_kit.rewards._support.mathematics.reader import read_answer
 from reward_kit.rewards._support.mathematics.tokens import Unreadable
-from reward_kit.rewards._support.mathematics.vocabulary import singular
 
 __all__ = ["unit_of"]
 
-_CURRENCY: Final = re.compile(r"([$€£¥])\s?-?\d(?![^$]*\$)")
-_NAMES: Final = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
-
 
 def unit_of(text: str) -> str:
-    """The unit in `text`, in the singular; empty where it names none."""
-    if money := _CURRENCY.search(text):
-        return _NAMES[money[1]]
+    """The kind of unit in `text`, the same text for units that convert into each other; empty where it names none."""
     try:
         return _unit(read_answer(text).node)
     except Unreadable:
@@ -32,5 +24,11 @@ def _unit(node: Node) -> str:
     if isinstance(node, Percent):
         return "percent"
     if isinstance(node, Degrees):
-        return "degree"
-    return singular(node.unit) if isinstance(node, Measure) else ""
+        return _kind("degree")
+    return _kind(node.unit) if isinstance(node, Measure) else ""
+
+
+def _kind(text: str) -> str:
+    unit = read_unit(text)
+    measured = [f"{name}^{power}" for size in unit.sizes[:1] for name, power in size.dimensions]
+    return " ".join(measured or sorted(unit.words))

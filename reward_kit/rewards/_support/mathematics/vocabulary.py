@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Final
 
 __all__ = [
     "CONJUNCTIONS",
     "CONSTANTS",
+    "DECORATION",
     "FUNCTION_NAMES",
     "GREEK",
     "RELATIONS",
     "SHORT_WORDS",
     "UNIT_LETTERS",
-    "UNIT_SIZES",
+    "UNIT_SYMBOLS",
     "singular",
-    "size_of",
 ]
 
 _SAME: Final = (
@@ -63,29 +62,37 @@ SHORT_WORDS: Final = frozenset(
 UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u Omega".split())
 """Letters that may be a unit directly after a number."""
 
-_LENGTHS = {"mm": "1/1000", "cm": "1/100", "dm": "1/10", "m": "1", "km": "1000", "inch": "127/5000", "in": "127/5000",
-            "ft": "381/1250", "foot": "381/1250", "feet": "381/1250", "yard": "1143/1250",
-            "yd": "1143/1250", "mile": "201168/125", "mi": "201168/125", "meter": "1", "metre": "1",
-            "centimeter": "1/100", "centimetre": "1/100", "millimeter": "1/1000", "millimetre": "1/1000",
-            "kilometer": "1000", "kilometre": "1000"}  # fmt: skip
-_TIMES = {"s": "1", "sec": "1", "second": "1", "min": "60", "minute": "60", "h": "3600", "hr": "3600", "hour": "3600",
-          "day": "86400", "week": "604800", "ms": "1/1000"}  # fmt: skip
-_MASSES = {"mg": "1/1000", "g": "1", "gram": "1", "kg": "1000", "kilogram": "1000", "milligram": "1/1000"}
-_VOLUMES = {"ml": "1/1000", "milliliter": "1/1000", "millilitre": "1/1000", "l": "1", "liter": "1", "litre": "1"}
-_MONEY = {"cent": "1/100", "dollar": "1", "usd": "1"}
-_KINDS = {"length": _LENGTHS, "time": _TIMES, "mass": _MASSES, "volume": _VOLUMES, "money": _MONEY}
-UNIT_SIZES: Final[dict[str, tuple[str, Fraction]]] = {
-    unit: (kind, Fraction(size)) for kind, sizes in _KINDS.items() for unit, size in sizes.items()
-}
-"""Units that can be converted into each other: what they measure, and how much of it."""
+UNIT_SYMBOLS: Final = frozenset(
+    "um ug us uF uA uV uC uL cL dL cl dl kL dm dg cg ng ns nC nm nA pF mJ MJ GJ TJ mT mN MN MV mC mF mWh MWh GWh "
+    "hPa mbar keV TeV mmol kcal kbit Mbit Gbit GHz THz ha wk wks kn hp psi sec nmi tsp tbsp floz fl MeV rps mol "
+    "ton yen won pie hat toy cow pig hen key bus ant bee fox owl row job kid die pea nut jar tin "
+    "lot gem win tie run hit inn oak cub".split()
+)
+"""Symbols of units that are a unit behind a number and a space, and variables side by side elsewhere."""
+
+DECORATION: Final = frozenset(
+    "only exactly precisely just total totally altogether in of the a an them there is are be and old each all both "
+    "every respectively different distinct unique possible such various whole full overall away approx approximately "
+    "roughly about to for on at with by so it its this that these those your his her their our my from long wide tall "
+    "high deep answer value number amount result".split()
+)
+"""Words beside an amount that do not change what it is."""
+_PLURALS: Final = {
+    "people": "person", "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose",
+    "teeth": "tooth", "dice": "die", "feet": "foot", "inches": "inch", "halves": "half", "losses": "loss",
+    "vertices": "vertex", "matrices": "matrix", "indices": "index", "loaves": "loaf", "knives": "knife",
+    "wolves": "wolf", "leaves": "leaf", "shelves": "shelf", "lives": "life", "wives": "wife", "oxen": "ox",
+    "centuries": "century",
+}  # fmt: skip
 
 
-def size_of(unit: str) -> tuple[str, Fraction] | None:
-    """What a unit measures and how much of it, where that is known."""
-    return UNIT_SIZES.get(singular(unit), UNIT_SIZES.get(unit))
-
-
-def singular(unit: str) -> str:
-    """A unit in lower case without the endings of a plural and of an abbreviation."""
-    words = [word.strip(".").removesuffix("s") if len(word) > 1 else word for word in unit.lower().split()]
-    return " ".join({"inche": "inch", "feet": "foot", "ft": "foot"}.get(word, word) for word in words)
+def singular(word: str) -> str:
+    """A noun in lower case and in the singular, as far as its ending tells."""
+    lower = word.lower().strip(".")
+    if lower in _PLURALS:
+        return _PLURALS[lower]
+    if lower.endswith("ies") and len(lower) > 4:
+        return lower[:-3] + "y"
+    if lower.endswith(("ches", "shes", "xes", "sses", "zes")):
+        return lower[:-2]
+    return lower.removesuffix("s") if len(lower) > 2 and not lower.endswith(("ss", "us", "is")) else lower

@@ -6,10 +6,22 @@ import re
 from typing import Final
 
 from reward_kit.rewards._support.answers import last_match
+from reward_kit.rewards._support.mathematics.dimensions import same_nouns
 from reward_kit.rewards._support.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Unreadable, tokenise
+from reward_kit.rewards._support.mathematics.vocabulary import DECORATION, singular
 
-__all__ = ["choice", "choices", "conclusion", "is_prose", "same_words", "stated_number", "wordy", "written"]
+__all__ = [
+    "choice",
+    "choices",
+    "conclusion",
+    "is_prose",
+    "same_sentence",
+    "same_words",
+    "stated_number",
+    "wordy",
+    "written",
+]
 
 _CHOICE: Final = re.compile(
     r"(?:(?:(?!not\b|no\b|never\b)[A-Za-z]{1,12}[\s,]{1,2}){0,6}(?:answer|option|choice)\s*(?:is|:)?\s*|故?选|答案[是为:：]?\s*)?"
@@ -29,6 +41,7 @@ _FIRST: Final = re.compile(
 _CHOICE_LETTERS: Final = frozenset("ABCDEFGH")
 _CHOICES: Final = re.compile(r"[A-H]{2,6}|\(?[A-H][).]?(?:(?:\s?[,;&]\s?|\s+)(?:and\s+)?\(?[A-H][).]?){1,7}")
 _NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
+_BETWEEN: Final = re.compile(r"\s*[,;&]\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 _ARTICLES: Final = frozenset({"the", "a", "an", "is", "are", "it", "its", "so", "to", "of"})
 _NUMBER: Final = re.compile(
@@ -81,7 +94,16 @@ def same_words(gold: str, answer: str) -> bool:
     right, given = _bag(gold), _bag(answer)
     if len(right) == 1 and right[0] in _VERDICTS and (first := _FIRST.match(plain(answer))) is not None:
         return first[1].casefold() == right[0]  # "Yes, it converges." says yes
-    return bool(right) and right == given
+    if bool(right) and right == given:
+        return True
+    several, others = _listed(gold), _listed(answer)
+    return len(several) > 1 and several == others
+
+
+def _listed(text: str) -> list[list[str]]:
+    """The items of a list in words, sorted: "red, blue" and "blue and red" have the same."""
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")
+    return sorted(found for part in _BETWEEN.split(bare) if (found := _bag(part)))
 
 
 def _bag(text: str) -> list[str]:
@@ -118,6 +140,17 @@ def stated_number(text: str) -> str | None:
     if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
         return None
     return str(found[0])
+
+
+def same_sentence(gold: str, answer: str) -> bool:
+    """Whether two sentences around a number say the same of it: one may say more, but not something else."""
+    return same_nouns(_nouns(gold), _nouns(answer))
+
+
+def _nouns(text: str) -> frozenset[str]:
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")
+    nouns = (singular(word) for word in re.findall(r"[A-Za-z]+", bare))
+    return frozenset(noun for noun in nouns if noun not in DECORATION and noun not in _ARTICLES)
 
 
 def conclusion(text: str) -> str | None:
