@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from reward_kit.cli_commands.output import echo
+
 __all__ = ["cache"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -54,15 +56,13 @@ def info(cache_dir: Path) -> None:
     from reward_kit.generation.cache_upkeep import info as inspect_cache
 
     found = inspect_cache(cache_dir)
-    click.echo(f"{cache_dir}: {found.entries:,} answers, {found.bytes:,} bytes")
+    echo(f"{cache_dir}: {found.entries:,} answers, {found.bytes:,} bytes")
     if found.oldest is not None and found.newest is not None:
-        click.echo(f"  from {_day(found.oldest)} to {_day(found.newest)}")
+        echo(f"  from {_day(found.oldest)} to {_day(found.newest)}")
     for model, count in found.models.items():
-        click.echo(f"  {count:>10,}  {model or 'unnamed model'}")
+        echo(f"  {count:>10,}  {model or 'unnamed model'}")
     if found.unreadable:
-        click.echo(
-            f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them"
-        )
+        echo(f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them")
 
 
 @cache.command()
@@ -81,7 +81,7 @@ def prune(cache_dir: Path, older_than: timedelta | None, max_size: int | None, e
 
     report = prune_cache(cache_dir, older_than=older_than, max_bytes=max_size, everything=everything)
     freed = report.bytes_before - report.bytes_after
-    click.echo(f"{cache_dir}: kept {report.kept:,} answers, removed {report.removed:,}, freed {freed:,} bytes")
+    echo(f"{cache_dir}: kept {report.kept:,} answers, removed {report.removed:,}, freed {freed:,} bytes")
 
 
 def _day(moment: datetime) -> str:

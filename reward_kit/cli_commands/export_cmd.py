@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reward_kit.cli_commands.output import print_json
+from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["export"]
 
@@ -86,7 +86,7 @@ def _show(counts: Counter[str], output: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(counts)
         return
-    click.echo(f"{counts['rows']:,} rows → {output}", err=True)
+    echo(f"{counts['rows']:,} rows → {output}", err=True)
     for what, count in counts.items():
         if what != "rows" and count:
-            click.echo(f"  {count:>9,} {what}", err=True)
+            echo(f"  {count:>9,} {what}", err=True)

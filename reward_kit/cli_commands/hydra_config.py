@@ -7,6 +7,7 @@ The packaged groups (`dataset: gsm8k` …) are on the search path of every confi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from reward_kit.errors import ConfigError
+from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
 
 __all__ = ["ConfigFile", "Job", "compose_jobs", "find_config"]
 
@@ -93,12 +95,38 @@ def _combinations(parsed: Sequence[Override], *, sweep: bool) -> Iterator[tuple[
     swept = [override for override in parsed if override.is_sweep_override()]
     if swept and not sweep:
         raise ConfigError(
-            f"{swept[0].input_line!r} is a sweep. Add --multirun to run each value, or quote it: key='[a,b]'."
+            f"{mask(swept[0].input_line or '')!r} is a sweep. "
+            "Add --multirun to run each value, or quote it: key='[a,b]'."
         )
     fixed = [_settable(override, override.input_line or "") for override in parsed if not override.is_sweep_override()]
-    choices = [[(o, f"{o.get_key_element()}={value}") for value in o.sweep_string_iterator()] for o in swept]
+    choices = [
+        [_Choice(o, f"{o.get_key_element()}={value}", number) for number, value in enumerate(o.sweep_string_iterator())]
+        for o in swept
+    ]
+    if math.prod(map(len, choices)) > _MOST_JOBS:
+        raise ConfigError(
+            f"The sweep has {math.prod(map(len, choices)):,} jobs. Sweep over fewer: {_MOST_JOBS:,} at most."
+        )
     for chosen in itertools.product(*choices):
-        yield ",".join(line for _, line in chosen), [*fixed, *(_settable(o, line) for o, line in chosen)]
+        yield ",".join(one.label for one in chosen), [*fixed, *(_settable(one.override, one.line) for one in chosen)]
+
+
+_MOST_JOBS = 10_000
+
+
+class _Choice(NamedTuple):
+    """One value of a swept key."""
+
+    override: Override
+    line: str
+    number: int
+
+    @property
+    def label(self) -> str:
+        """The value as a directory is named after it; one that may be a credential is only numbered."""
+        key = self.override.get_key_element()
+        secret = is_secret_name(self.override.key_or_group) or looks_secret(self.line) or blot(self.line) != self.line
+        return f"{key}={self.number + 1}" if secret else self.line
 
 
 def _settable(override: Override, line: str) -> str:
@@ -120,4 +148,4 @@ def _compose(config: ConfigFile, overrides: list[str]) -> dict[str, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return mask(" ".join(str(error).split()))

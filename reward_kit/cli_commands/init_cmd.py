@@ -8,6 +8,8 @@ from string import Template
 
 import click
 
+from reward_kit.cli_commands.output import echo
+
 __all__ = ["init"]
 
 STARTER = ("reward.py", "dataset.jsonl", "run.yaml", "README.md")
@@ -39,4 +41,4 @@ def init(folder: Path, force: bool) -> None:
             (folder / name).write_text(filled, encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"Cannot write {error.filename!r} ({error.strerror}). Choose another folder.") from error
-    click.echo(f"Wrote {', '.join(STARTER)} to {folder}. Try it:\n  cd {folder} && reward-kit run run.yaml")
+    echo(f"Wrote {', '.join(STARTER)} to {folder}. Try it:\n  cd {folder} && reward-kit run run.yaml")

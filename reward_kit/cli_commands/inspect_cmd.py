@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
+from reward_kit.cli_commands.output import echo
+
 if TYPE_CHECKING:
     from reward_kit.analysis import Comparison, Experiment, Report
 
@@ -94,7 +96,7 @@ def inspect(
     _show(found, form, color=not no_color)
     if picture is not None:
         plot(found if isinstance(found, Report) else [analyse(one, **told, examples=0) for one in loaded], picture)
-        click.echo(f"Drawn: {picture}", err=True)
+        echo(f"Drawn: {picture}", err=True)
 
 
 def _votes(told: str) -> int | None:
@@ -110,7 +112,7 @@ def _show(found: Report | Comparison, form: Format, *, color: bool) -> None:
 
     if form != "text":
         write = {"json": as_json, "markdown": as_markdown, "csv": as_csv}[form]
-        click.echo(write(found).rstrip("\n"))
+        echo(write(found).rstrip("\n"))
         return
     from reward_kit.cli_commands.inspect_display import InspectDisplay
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from reward_kit.cli_commands.output import print_json
+from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["merge"]
 
@@ -36,4 +36,4 @@ def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool
         print_json(summary)
         return
     judged, records = summary.get("judged", 0), summary.get("records", 0)
-    click.echo(f"{len(runs)} runs → {output_dir}: {judged:,} of {records:,} judged", err=True)
+    echo(f"{len(runs)} runs → {output_dir}: {judged:,} of {records:,} judged", err=True)

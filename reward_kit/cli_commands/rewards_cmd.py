@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.output import echo, echo_json
 from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ def list_(as_json: bool) -> None:
 
     found = entries()
     if as_json:
-        click.echo(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
+        echo_json(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
         return
     width = max(len(entry.name) for entry in found)
     for entry in found:
         missing = "".join(f" [needs {need}]" for need in unmet_needs(entry))
-        click.echo(f"{entry.name:<{width}}  {_shortened(entry.summary)}{missing}")
+        echo(f"{entry.name:<{width}}  {_shortened(entry.summary)}{missing}")
 
 
 def _shortened(text: str) -> str:
@@ -64,9 +65,9 @@ def show(name: str, as_json: bool) -> None:
     """
     entry = _described(name)
     if as_json:
-        click.echo(json.dumps(entry._asdict(), indent=2, ensure_ascii=False))
+        echo_json(json.dumps(entry._asdict(), indent=2, ensure_ascii=False))
     else:
-        click.echo("\n\n".join(part for part in _parts(entry) if part))
+        echo("\n\n".join(part for part in _parts(entry) if part))
 
 
 def _described(name: str) -> Entry:
@@ -141,7 +142,10 @@ def try_(
     with prints_on_stderr(when=as_json):
         trials = try_reward(name, conversations(texts, prompt, file), read_text(ground_truth), read_params(params))
     for trial in trials:
-        click.echo(json.dumps(trial.as_json(), ensure_ascii=False) if as_json else _told(trial))
+        if as_json:
+            echo_json(json.dumps(trial.as_json(), ensure_ascii=False))
+        else:
+            echo(_told(trial))
     sys.exit(0 if all(trial.is_verdict for trial in trials) else 1)
 
 

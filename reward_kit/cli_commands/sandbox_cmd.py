@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.output import echo
+
 if TYPE_CHECKING:
     from reward_kit.sandbox.sos_host import HostOptions
 
@@ -80,7 +82,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
     given = os.environ.get(TOKEN_VARIABLE)
     token = None if no_token else given or secrets.token_urlsafe(24)
     if no_token and not _is_loopback(host):
-        click.echo(f"Warning: whoever can reach {host}:{port} can run commands here (--no-token).", err=True)
+        echo(f"Warning: whoever can reach {host}:{port} can run commands here (--no-token).", err=True)
     defaults = HostOptions()
     options = replace(
         defaults,
@@ -107,11 +109,11 @@ async def _serve(name: str, host: str, port: int, token: str | None, options: Ho
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with serving(chosen, token=token, options=options, host=host, port=port) as url:
-        click.echo(f"{chosen.name} sandboxes at {url}, {options.max_sandboxes} at a time")
+        echo(f"{chosen.name} sandboxes at {url}, {options.max_sandboxes} at a time")
         if token is not None and show_token:
-            click.echo(f"token: {token}")
+            echo(f"token: {token}")
         await stopped.wait()
-        click.echo("closing every sandbox", err=True)
+        echo("closing every sandbox", err=True)
 
 
 def _is_loopback(host: str) -> bool:

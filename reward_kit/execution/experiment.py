@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from reward_kit.config_models import (
     ApiParamsConfig,
@@ -31,6 +31,7 @@ from reward_kit.config_models import (
     Price,
     RewardConfig,
     SandboxConfig,
+    StrictPart,
     validated,
 )
 from reward_kit.datasets.ground_truths import KINDS
@@ -48,10 +49,8 @@ _OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".yaml", ".yml")
 """How the name of a Parquet file does not end."""
 
 
-class Experiment(BaseModel):
+class Experiment(StrictPart):
     """What is asked of whom, how often, who verifies, and where the table goes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
 
     dataset: str | None = None
     """A Hugging Face dataset, a file, a folder with a file a split, or a path with {split} in it."""
@@ -118,13 +117,6 @@ class Experiment(BaseModel):
         if twice := [name for name in named if named.count(name) > 1]:
             raise ValueError(f"split {twice[0]!r} is named twice")
         return tuple(named)
-
-    @field_validator("max_queries", "num_candidates", mode="before")
-    @classmethod
-    def _not_a_bool(cls, value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("a whole number is expected")
-        return value
 
     # -- what follows from it
 
