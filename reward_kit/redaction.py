@@ -193,10 +193,8 @@ _KEY_SHAPES = re.compile(
 )
 _LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*:)?//(?P<login>[^/?#\s'\"<>]*)@", re.ASCII)
 _BEARER = re.compile(r"\b(Bearer|Basic|Token)(\s+)(?!\*\*\*)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_ASSIGNED = re.compile(
-    r"(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?P<quote>['\"]?)(?P<equals>\s{0,3}[=:]\s{0,3})"
-    r"(?P<value>'[^'\n]*'|\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()]+)"
-)
+_ASSIGNED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})['\"]?\s{0,3}(?P<equals>[=:])\s{0,3}")
+_VALUE = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()]+")
 _RANDOM = re.compile(r"[A-Za-z0-9+/=]{24,}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _CHANGES_IN_TEN = 3
@@ -270,6 +268,7 @@ def _signs(name: str) -> bool:
 
 _SHORTEST = 4
 _SHORTEST_IN_DATA = 8
+_SHORTEST_WORD_IN_DATA = 12
 _PLACEHOLDERS = frozenset(
     [
         "empty",
@@ -352,7 +351,7 @@ def forget_all() -> None:
 
 
 def _is_unlikely_by_chance(value: str) -> bool:
-    return len(value) >= _SHORTEST_IN_DATA and (not value.isalpha() or len(value) >= 2 * _SHORTEST_IN_DATA)
+    return len(value) >= (_SHORTEST_WORD_IN_DATA if value.isalpha() else _SHORTEST_IN_DATA)
 
 
 def _spellings(value: str) -> set[str]:
@@ -409,9 +408,8 @@ def remember_arguments(arguments: Iterable[str]) -> None:
         if equals and is_secret_name(flag.rpartition(".")[2] or flag):
             for part in _override_values(value):
                 remember(part)
-        for match in _ASSIGNED.finditer(value if equals else argument):
-            if is_secret_name(match["name"]):
-                remember(match["value"].strip("'\""))
+        for assigned in _assignments(value if equals else argument):
+            remember(assigned.value)
         _remember_in_text(argument, used=True)
 
 
@@ -463,17 +461,35 @@ def mask(text: str) -> str:
     text = _KEY_SHAPES.sub(MASK, text)
     text = _LOGIN.sub(lambda match: f"{match['scheme'] or ''}//{MASK}@" if match["login"] else match[0], text)
     text = _BEARER.sub(rf"\1\2{MASK}", text)
-    return _ASSIGNED.sub(_masked_assignment, text)
+    found = [one for one in _assignments(text) if not (one.may_be_prose or _is_harmless(one.value))]
+    return _without(text, found, MASK)
 
 
-def _masked_assignment(match: re.Match[str]) -> str:
-    value = match["value"].strip("'\"")
-    harmless = not value or value.startswith(("${", "…", MASK)) or value.lower() in _PLACEHOLDERS or value.isdigit()
-    # "unexpected token: end", "write KEY=VALUE"
-    harmless = harmless or (value.isalpha() and (value.islower() or match["name"].lower() == "key"))
-    if harmless or not is_secret_name(match["name"]) or len(value) < _SHORTEST:
-        return match[0]
-    return f"{match['name']}{match['quote']}{match['equals']}{MASK}"
+class _Assigned(NamedTuple):
+    """A value in a text that stands behind the name of a credential, as in `token=x` or `"token": "x"`."""
+
+    start: int
+    end: int
+    value: str
+    may_be_prose: bool
+
+
+def _assignments(text: str) -> Iterator[_Assigned]:
+    for match in _ASSIGNED.finditer(text):
+        if is_secret_name(match["name"]) and (value := _VALUE.match(text, match.end())):
+            bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
+            yield _Assigned(value.start(), value.end(), value[0].strip("'\""), bare and value[0].isalpha())
+
+
+def _is_harmless(value: str) -> bool:
+    known = value.lower() in _PLACEHOLDERS or value.isdigit() or value.startswith(("${", "…", MASK))
+    return known or len(value) < _SHORTEST
+
+
+def _without(text: str, found: Iterable[_Assigned], instead: str) -> str:
+    for one in reversed(list(found)):
+        text = text[: one.start] + instead + text[one.end :]
+    return text
 
 
 def mask_words(words: Iterable[str]) -> list[str]:
@@ -481,13 +497,9 @@ def mask_words(words: Iterable[str]) -> list[str]:
     masked: list[str] = []
     named = False
     for word in words:
-        masked.append("…" if named else mask(_ASSIGNED.sub(_without_value, word)))
+        masked.append("…" if named else mask(_without(word, _assignments(word), "…")))
         named = word.startswith("-") and "=" not in word and is_secret_name(word.lstrip("-"))
     return masked
-
-
-def _without_value(match: re.Match[str]) -> str:
-    return f"{match['name']}{match['quote']}{match['equals']}…" if is_secret_name(match["name"]) else match[0]
 
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
