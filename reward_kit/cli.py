@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from reward_kit._version import __version__
+from reward_kit.cli_commands.given_values import check_arguments
 from reward_kit.redaction import remember_arguments, remember_environment
 
 __all__ = ["cli", "main"]
@@ -96,6 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
     if sys.platform == "win32":
         sys.exit("Error: reward-kit needs Linux or macOS. On Windows, run it inside WSL.")
     try:
+        check_arguments(arguments)
         code = cli.main(args=arguments, prog_name="reward-kit", standalone_mode=False)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)

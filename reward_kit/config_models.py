@@ -195,9 +195,9 @@ class DatasetConfig(_Part):
 class ApiParamsConfig(_Part):
     """How hard the endpoint may be pressed."""
 
-    max_retries: int = Field(default=5, ge=0)
+    max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
-    max_concurrent_requests: int = Field(default=64, ge=1)
+    max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
     """The most requests in flight. Fewer are used while the endpoint complains of load."""
     rate_limit_qps: float | None = Field(default=None, gt=0)
     """The most requests a second."""
@@ -312,7 +312,7 @@ class GenerationConfig(ModelConfig):
 
     enabled: bool = True
     """False: score answers that are already in the data."""
-    n: int = Field(default=1, ge=1)
+    n: int = Field(default=1, ge=1, le=1_000_000)
     """Answers a sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
@@ -334,7 +334,7 @@ class RewardConfig(_Part):
     """Handed to the reward by name."""
     timeout: float | None = Field(default=None, gt=0)
     """Seconds one call may take before it is killed and recorded as failed. Default: the reward's own, else 60."""
-    workers: int | None = Field(default=None, ge=1)
+    workers: int | None = Field(default=None, ge=1, le=10_000)
     """Processes that run a synchronous reward. Default: the reward's own `concurrency`, else one a core."""
     concurrency: int | None = Field(default=None, ge=1)
     """Calls of an asynchronous reward at a time. Default: the reward's own, else 256."""
@@ -435,11 +435,11 @@ def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
     return validated(PipelineConfig, raw)
 
 
-def validated(model: type[Model], raw: Mapping[str, Any], name: str = "The configuration") -> Model:
+def validated(model: type[Model], raw: object, name: str = "The configuration") -> Model:
     """The same for any model; `name` is what a message calls it."""
     try:
         remember_settings(raw)  # before anything can be said about them
-        return model.model_validate(dict(raw))
+        return model.model_validate(dict(raw) if isinstance(raw, Mapping) else raw)
     except ValidationError as error:
         raise ConfigError(mask(f"{name} has {_explain(error, model)}")) from None
     except RecursionError:

@@ -19,13 +19,12 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from reward_kit.errors import ConfigError
 from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
+from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
 __all__ = ["ConfigFile", "Job", "compose_jobs", "find_config"]
 
@@ -79,16 +78,90 @@ def find_config(
 
 def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -> list[Job]:
     """The configuration of every job; more than one only when a sweep was asked for."""
+    _check_overrides(overrides)
+    _check_files(config, overrides)
     try:
         parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
         combinations = list(_combinations(parsed, sweep=sweep))
         return [Job(label, _compose(config, lines)) for label, lines in combinations]
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ConfigError(f"The config {config.name!r} cannot be composed: {_one_line(error)}. Correct it.") from error
+    except ConfigError:
+        raise
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"The config {config.name!r}, or one it names, is not UTF-8 text. Save it as UTF-8."
         ) from error
+    except RecursionError as error:
+        raise ConfigError(
+            f"The config {config.name!r} includes itself, or is nested too deep. Correct its defaults list."
+        ) from error
+    except Exception as error:
+        # The door for configs: Hydra and OmegaConf raise whatever a config or an override makes them stumble over.
+        raise ConfigError(
+            f"The config {config.name!r} cannot be composed: {_one_line(error) or type(error).__name__}. Correct it."
+        ) from error
+
+
+def _check_overrides(overrides: Sequence[str]) -> None:
+    for override in overrides:
+        if len(override) > _LONGEST_OVERRIDE:
+            raise ConfigError(
+                f"The override {mask(override[:40])!r}… has {len(override):,} characters, and {_LONGEST_OVERRIDE:,} are "
+                "the most. Write it into the config file."
+            )
+        if max(override.count("["), override.count("{")) > _DEEPEST_OVERRIDE:
+            raise ConfigError(
+                f"The override {mask(override[:40])!r}… is nested too deep. Write it into the config file."
+            )
+
+
+_LONGEST_OVERRIDE = 10_000
+"""Hydra's parser takes minutes for longer ones."""
+_DEEPEST_OVERRIDE = 100
+
+
+def _check_files(config: ConfigFile, overrides: Sequence[str]) -> None:
+    """Look at the files that will be composed, as far as they can be told, before anything is built of them."""
+    chosen = [override.partition("=") for override in overrides]
+    waiting = [config.directory / config.name]
+    waiting += [config.directory / group.lstrip("+~") / f"{name}.yaml" for group, equals, name in chosen if equals]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen or len(seen) > _MOST_FILES or not _is_file(path):
+            continue
+        seen.add(path)
+        text = read_yaml_text(path, f"the config {str(path)!r}", "Make it readable.")
+        check_yaml(text, f"The config {path.name!r}")
+        waiting += [config.directory / name for name in _included(text)]
+        waiting += [path.parent / name for name in _included(text)]
+
+
+_MOST_FILES = 1_000
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long, or with a NUL: no file
+        return False
+
+
+def _included(text: str) -> list[str]:
+    """The files that a config's defaults list names; Hydra says what is wrong with one that is none."""
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return []
+    defaults = values.get("defaults") if isinstance(values, dict) else None
+    names: list[str] = []
+    for entry in defaults if isinstance(defaults, list) else []:
+        if isinstance(entry, str):
+            names.append(f"{entry.partition('@')[0]}.yaml")
+        elif isinstance(entry, dict):
+            names += [
+                f"{str(group).split()[-1].partition('@')[0]}/{name}.yaml" for group, name in entry.items() if group
+            ]
+    return [name.removesuffix(".yaml.yaml").removesuffix(".yaml") + ".yaml" for name in names]
 
 
 def _combinations(parsed: Sequence[Override], *, sweep: bool) -> Iterator[tuple[str, list[str]]]:

@@ -8,6 +8,7 @@ from string import Template
 
 import click
 
+from reward_kit.cli_commands.given_values import NamedPath
 from reward_kit.cli_commands.output import echo
 
 __all__ = ["init"]
@@ -16,7 +17,7 @@ STARTER = ("reward.py", "dataset.jsonl", "run.yaml", "README.md")
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=NamedPath(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite files that are already there.")
 def init(folder: Path, force: bool) -> None:
     """Write a starter FOLDER: a reward, a config, a dataset and a README.

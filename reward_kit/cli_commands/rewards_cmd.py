@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.given_values import NamedPath
 from reward_kit.cli_commands.output import echo, echo_json
 from reward_kit.cli_commands.standard_output import prints_on_stderr
 
@@ -109,7 +110,7 @@ def _parts(entry: Entry) -> list[str]:
     "--ground-truth", help="What the reward compares it with; @FILE reads a file, as JSON if it ends in .json."
 )
 @click.option("--prompt", help="What the user asked, where the reward looks at that.")
-@click.option("--messages", "file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+@click.option("--messages", "file", type=NamedPath(path_type=Path, dir_okay=False, exists=True),
               help="A conversation as a JSON list of messages; without --answer its last one is judged.")  # fmt: skip
 @click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
               help="A parameter of the reward; the value is read as YAML. Repeatable.")  # fmt: skip

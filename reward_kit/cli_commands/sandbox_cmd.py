@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.given_values import MOST, FiniteRange
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
 
 
 @sandbox.command()
-@click.option("--port", default=3000, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=3000, show_default=True, help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--backend", default="auto", show_default=True, help="What the sandboxes are: auto, namespaces, docker, …"
@@ -47,12 +48,34 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     callback=_images,
     help="What an image's name stands for; NAME may be *, ROOT empty for the backend's default. Repeatable.",
 )
-@click.option("--max-sandboxes", default=10, show_default=True, help="Open at a time; further starts wait.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds after which a sandbox is removed.")
 @click.option(
-    "--command-timeout", default=30.0, show_default=True, help="Seconds a command has, unless its client says."
+    "--max-sandboxes",
+    type=click.IntRange(1, 100_000),
+    default=10,
+    show_default=True,
+    help="Open at a time; further starts wait.",
 )
-@click.option("--memory-mb", default=2048, show_default=True, help="The most memory a client may ask for.")
+@click.option(
+    "--timeout",
+    type=FiniteRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Seconds after which a sandbox is removed.",
+)
+@click.option(
+    "--command-timeout",
+    type=FiniteRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds a command has, unless its client says.",
+)
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(16, MOST),
+    default=2048,
+    show_default=True,
+    help="The most memory a client may ask for.",
+)
 @click.option("--allow-network", is_flag=True, help="Let clients ask for the network.")
 @click.option("--no-token", is_flag=True, help="Let anybody who can reach the port in.")
 def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
