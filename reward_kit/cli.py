@@ -142,6 +142,10 @@ def _report(error: Exception, *, verbose: bool) -> int:
 
     if verbose:
         echo("\n".join(map(shown, mask("".join(traceback.format_exception(error))).splitlines())), err=True)
+    if type(error).__name__ == "ValidationError":  # pydantic's, by its name: help must not import it
+        from reward_kit.config_models import as_config_error
+
+        error = as_config_error(error)
     if isinstance(error, RewardKitError):
         echo_error(str(error))
         return 2 if isinstance(error, ConfigError | DatasetError) else 1

@@ -446,6 +446,13 @@ def validated(model: type[Model], raw: object, name: str = "The configuration") 
         raise ConfigError(f"{name} is nested too deep to be read. Make it flatter.") from None
 
 
+def as_config_error(error: Exception) -> Exception:
+    """A value that pydantic refused somewhere, in our words; any other error as it is."""
+    if not isinstance(error, ValidationError):
+        return error
+    return ConfigError(mask(f"A value given has {_explain(error, PipelineConfig)}"))
+
+
 def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     problems = [
         _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input"), model) for detail in error.errors()

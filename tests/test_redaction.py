@@ -25,15 +25,8 @@ from reward_kit.redaction import (
     without_secrets,
 )
 
-SECRET_NAMES = (
-    "api_key API_KEY apiKey x-api-key X-Api-Key token auth_token hfToken private_key privateKey passwd Credentials bearer "
-    "Authorization proxy-authorization my_key aws_secret_access_key openai_api_key_prod client_secret password "
-    "generation.api_key cookie"
-).split()
-OTHER_NAMES = (
-    "api_key_env max_tokens stop_token eos_token answer_key ground_truth_key tokens tokenizer keyword keys monkey author "
-    "path_or_name model_name seed auth_method pass_threshold prompt_tokens token_count bypass sort_key"
-).split()
+SECRET_NAMES = ["api_key", "API_KEY", "apiKey", "x-api-key", "X-Api-Key", "token", "auth_token", "hfToken", "private_key", "privateKey", "passwd", "Credentials", "bearer", "Authorization", "proxy-authorization", "my_key", "aws_secret_access_key", "openai_api_key_prod", "client_secret", "password", "generation.api_key", "cookie"]
+OTHER_NAMES = ["api_key_env", "max_tokens", "stop_token", "eos_token", "answer_key", "ground_truth_key", "tokens", "tokenizer", "keyword", "keys", "monkey", "author", "path_or_name", "model_name", "seed", "auth_method", "pass_threshold", "prompt_tokens", "token_count", "bypass", "sort_key"]
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)

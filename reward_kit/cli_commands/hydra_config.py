@@ -69,10 +69,10 @@ def find_config(
         )
     directory = (config_path or Path("conf")).resolve()
     name = config_name if config_name.endswith((".yaml", ".yml")) else f"{config_name}.yaml"
-    if not (directory / name).is_file():
+    if not _is_file(directory / name):
         present = sorted(path.stem for path in directory.glob("*.yaml")) if directory.is_dir() else []
         hint = f"There are: {', '.join(present)}." if present else "Check --config-path."
-        raise ConfigError(f"There is no config {name!r} in {str(directory)!r}. {hint}")
+        raise ConfigError(f"There is no config {name[:200]!r} in {str(directory)[:400]!r}. {hint}")
     return ConfigFile(directory, name), rest
 
 
@@ -105,8 +105,8 @@ def _check_overrides(overrides: Sequence[str]) -> None:
     for override in overrides:
         if len(override) > _LONGEST_OVERRIDE:
             raise ConfigError(
-                f"The override {mask(override[:40])!r}… has {len(override):,} characters, and {_LONGEST_OVERRIDE:,} are "
-                "the most. Write it into the config file."
+                f"The override {mask(override[:40])!r}… has {len(override):,} characters; {_LONGEST_OVERRIDE:,} are the "
+                "most. Write it into the config file."
             )
         if max(override.count("["), override.count("{")) > _DEEPEST_OVERRIDE:
             raise ConfigError(

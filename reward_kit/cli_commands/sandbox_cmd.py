@@ -38,7 +38,11 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
 @click.option("--port", type=click.IntRange(0, 65_535), default=3000, show_default=True, help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--backend", default="auto", show_default=True, help="What the sandboxes are: auto, namespaces, docker, …"
+    "--backend",
+    default="auto",
+    show_default=True,
+    help="What the sandboxes are.",
+    type=click.Choice(["auto", "namespaces", "docker", "podman", "none"]),
 )
 @click.option(
     "--image",
