@@ -149,6 +149,10 @@ def _report(error: Exception, *, verbose: bool) -> int:
     if isinstance(error, RewardKitError):
         echo_error(str(error))
         return 2 if isinstance(error, ConfigError | DatasetError) else 1
+    if isinstance(error, OSError):  # a full disk, a name too long, a folder taken away: nobody's bug
+        place = "" if error.filename is None else f" {str(error.filename)[:200]!r}"
+        echo_error(f"The system refuses{place}: {error.strerror or error}. Mend that, or name another file or folder.")
+        return 1
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""
     advice = "report it with the traceback above" if verbose else "add --verbose to see where, and report it"

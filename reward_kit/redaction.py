@@ -180,7 +180,7 @@ _KEY_SHAPES = re.compile(
     r"""
     -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY-----|\Z)
     | (?<![A-Za-z0-9_-]) (?:
-        (?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Stripe and many that follow them
+        (?:sk|pk|rk)[-_](?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Stripe and many that follow them
       | fw_[A-Za-z0-9]{8,} | hf_[A-Za-z0-9]{8,} | gsk_[A-Za-z0-9]{8,} | nvapi-[A-Za-z0-9_-]{8,} | r8_[A-Za-z0-9]{12,}
       | csk-[a-z0-9]{12,} | xai-[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | pplx-[A-Za-z0-9]{12,} | e2b_[a-f0-9]{12,}
       | gh[oprsu]_[A-Za-z0-9]{12,} | github_pat_[A-Za-z0-9_]{12,} | glpat-[A-Za-z0-9_-]{12,} | npm_[A-Za-z0-9]{20,}
@@ -191,9 +191,11 @@ _KEY_SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*:)?//(?P<login>[^/?#\s'\"<>]*)@", re.ASCII)
+_LOGIN = re.compile(
+    r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:)?//(?P<login>[^/?#\s'\"<>]{0,1000})@", re.ASCII
+)
 _BEARER = re.compile(r"\b(Bearer|Basic|Token)(\s+)(?!\*\*\*)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_ASSIGNED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})['\"]?\s{0,3}(?P<equals>[=:])\s{0,3}")
+_ASSIGNED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})['\"]?\s{0,3}(?P<equals>[=:])\s{0,3}")
 _VALUE = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()]+")
 _RANDOM = re.compile(r"[A-Za-z0-9+/=]{24,}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
@@ -475,8 +477,12 @@ class _Assigned(NamedTuple):
 
 
 def _assignments(text: str) -> Iterator[_Assigned]:
+    end = 0
     for match in _ASSIGNED.finditer(text):
-        if is_secret_name(match["name"]) and (value := _VALUE.match(text, match.end())):
+        if match.start() < end or not is_secret_name(match["name"]):
+            continue
+        if value := _VALUE.match(text, match.end()):
+            end = value.end()
             bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
             yield _Assigned(value.start(), value.end(), value[0].strip("'\""), bare and value[0].isalpha())
 
@@ -487,9 +493,11 @@ def _is_harmless(value: str) -> bool:
 
 
 def _without(text: str, found: Iterable[_Assigned], instead: str) -> str:
-    for one in reversed(list(found)):
-        text = text[: one.start] + instead + text[one.end :]
-    return text
+    pieces, end = [], 0
+    for one in found:
+        pieces += [text[end : one.start], instead]
+        end = one.end
+    return "".join([*pieces, text[end:]])
 
 
 def mask_words(words: Iterable[str]) -> list[str]:

@@ -53,7 +53,7 @@ def refused(said: Said) -> None:
 
 # ── flags ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-NUMBERS = ("", " ", "nan", "inf", "-inf", "-1", "1e999", "true", "ten", "0x10", "--", "١٢x", "1,5")
+NUMBERS = ("", " ", "nan", "inf", "-inf", "-1", "1e999", "true", "ten", "0x10", "--", "\u0661x", "1,5")
 COUNTS = (*NUMBERS, "0", "1.5", "9" * 30)
 NAMES = ("", "   ", "a\0b", "/dev/null/x", "x" * 5000, "\udcff/none")
 SHELL = ("shell", "--model", "mock", "--dataset", "tasks.jsonl", "--phase", "inference", "--output-dir", "sh")
@@ -266,7 +266,7 @@ def damages(text: bytes, seed: int, count: int) -> Iterator[bytes]:
         line = lines[place]
         row = json.loads(line)
         key = chance.choice([*row])
-        odd = chance.choice([None, [], {}, "x", -5, 1e300, [[[]]], {"a": {}}, True])
+        odd: Any = chance.choice([None, [], {}, "x", -5, 1e300, [[[]]], {"a": {}}, True])
         foreign = chance.choice([b"5\n", b"[]\n", b"null\n", b'"x"\n', b"{}\n", b"\xff\xfe\n", b"{" * 3000 + b"\n"])
         cut = line[: chance.randrange(1, len(line) - 1)] + b"\n"
         changed = chance.choice([json.dumps({**row, key: odd}).encode() + b"\n", foreign, cut])
@@ -307,7 +307,7 @@ def test_some_in_processes_of_their_own(home: Path) -> None:
         refused(Said(process.returncode, out, err))
 
 
-ODD_TEXT = ("", " ", "nan", "-1", "9" * 40, "\x1b[2J", "\udcff", "‮x", "a/b/c", "..", "true", "null", "[", "{", "'", "=", "%s", "$(x)",
+ODD_TEXT = ("", " ", "nan", "-1", "9" * 40, "\x1b[2J", "\udcff", "\u202ex", "a/b/c", "..", "true", "null", "[", "{", "'", "=", "%s", "$(x)",
             "http://[", "x" * 3000, "0", "1e400", "ß", "🙂", "\n", "C:\\", "~", "*", "?", "--", "-", "@x", "&a", "!!x")  # fmt: skip
 
 
