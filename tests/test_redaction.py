@@ -1,5 +1,7 @@
 """What may be a credential, and how it is taken out."""
 
+# ruff: noqa: E501 - tables of cases read best on one line
+
 from __future__ import annotations
 
 import base64

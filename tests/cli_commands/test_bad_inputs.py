@@ -5,6 +5,8 @@
 `REWARD_KIT_FUZZ=SEED:COUNT` tries so many others.
 """
 
+# ruff: noqa: E501 - tables of cases read best on one line
+
 from __future__ import annotations
 
 import json
@@ -319,10 +321,10 @@ def test_fuzz(home: Path, call: Call) -> None:
         given = [*command, chance.choice([*values, *ODD_TEXT]).replace("\0", "")]
         if chance.random() < 0.3:
             given.insert(chance.randrange(len(given)), chance.choice(ODD_TEXT))
-        if given[:2] == ["sandbox", "serve"] or "mock" in given[:0]:
-            given = given[1:]
+        if "serve" in given:  # one that is right would serve for ever
+            given.remove("serve")
         said = call(*given)
         assert "Traceback" not in said.err
         assert "A fault in reward-kit" not in said.err, (given, said.err)
         if said.code not in {0, 130}:
-            assert said.err.strip(), given
+            assert (said.out + said.err).strip(), given
