@@ -105,8 +105,8 @@ def _check_overrides(overrides: Sequence[str]) -> None:
     for override in overrides:
         if len(override) > _LONGEST_OVERRIDE:
             raise ConfigError(
-                f"The override {mask(override[:40])!r}… has {len(override):,} characters. At most {_LONGEST_OVERRIDE:,} "
-                "are taken: write it into the config file."
+                f"The override {mask(override[:40])!r}… has {len(override):,} characters; {_LONGEST_OVERRIDE:,} "
+                "are the most: write it into the config file."
             )
         if max(override.count("["), override.count("{")) > _DEEPEST_OVERRIDE:
             raise ConfigError(
