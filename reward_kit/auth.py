@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from reward_kit.errors import AuthError
+from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, without_secrets
 
 __all__ = [
     "get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "resolve_api_key", "without_secrets",
@@ -43,13 +41,11 @@ KEY_VARIABLES = {
 """A provider's domain (its subdomains included): the environment variable that holds its key."""
 
 
-_SECRET = re.compile(r"(?:^|_)(?:api_?key|password|secret)$", re.IGNORECASE)
-"""A setting that holds one; `api_key_env` only says where it is."""
-
-
 def get_fireworks_api_key() -> str | None:
     """The Fireworks key from `FIREWORKS_API_KEY`, else from `~/.fireworks/auth.ini`."""
-    return _from_environment("FIREWORKS_API_KEY") or _auth_file().get("api_key")
+    key = _from_environment("FIREWORKS_API_KEY") or _auth_file().get("api_key")
+    remember(key)
+    return key
 
 
 def get_fireworks_account_id() -> str | None:
@@ -68,6 +64,12 @@ def resolve_api_key(api_base: str, *, explicit: SecretStr | None = None, env_nam
     `None` means that none is needed (this machine, a private network) or none is known for that host. A key that is
     needed and missing is an `AuthError` that says which variable to set.
     """
+    key = _find_key(api_base, explicit=explicit, env_name=env_name)
+    remember(key)
+    return key
+
+
+def _find_key(api_base: str, *, explicit: SecretStr | None, env_name: str | None) -> str | None:
     if explicit is not None and (given := explicit.get_secret_value().strip()):
         return given
     if env_name is not None:
@@ -77,7 +79,9 @@ def resolve_api_key(api_base: str, *, explicit: SecretStr | None = None, env_nam
     if variable is None:
         return None
     if url.scheme != "https":
-        raise AuthError(f"The key in {variable} would travel unencrypted to {api_base!r}. Use https:// in api_base.")
+        raise AuthError(
+            f"The key in {variable} would travel unencrypted to {mask(api_base)!r}. Use https:// in api_base."
+        )
     key = get_fireworks_api_key() if variable == "FIREWORKS_API_KEY" else _from_environment(variable)
     if key is None:
         raise AuthError(f"{url.hostname} needs an API key and none was found. {_how_to_set(variable)}")
@@ -93,14 +97,10 @@ def is_private_host(host: str) -> bool:
     return address.is_private or address.is_loopback or address.is_link_local
 
 
-def without_secrets(settings: Any) -> Any:
-    """Plain settings without what is called a key, password or secret anywhere in them: what may be written down."""
-    if isinstance(settings, Mapping):
-        return {name: without_secrets(held) for name, held in settings.items() if not _SECRET.search(str(name))}
-    return [without_secrets(held) for held in settings] if isinstance(settings, list) else settings
-
-
 def _named(env_name: str) -> str:
+    if not is_variable_name(env_name):
+        remember(env_name)
+        raise AuthError(NOT_A_VARIABLE)
     key = _from_environment(env_name)
     if key is None:
         raise AuthError(

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from reward_kit._version import __version__
+from reward_kit.cli_commands.given_values import check_arguments
+from reward_kit.redaction import remember_arguments, remember_environment
 
 __all__ = ["cli", "main"]
 
@@ -88,19 +92,21 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; the only place that turns an error into an exit code and one sentence."""
     _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
+    remember_environment()
+    remember_arguments(arguments)
     if sys.platform == "win32":
         sys.exit("Error: reward-kit needs Linux or macOS. On Windows, run it inside WSL.")
     try:
+        check_arguments(arguments)
         code = cli.main(args=arguments, prog_name="reward-kit", standalone_mode=False)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        sys.exit(_report_usage(error))
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Run the same command again to go on.", err=True)
         sys.exit(130)
-    except Exception as error:  # noqa: BLE001 - the last boundary: ours become a sentence, bugs are raised again
+    except Exception as error:  # noqa: BLE001 - the last boundary: everything becomes a sentence
         sys.exit(_report(error, verbose="--verbose" in arguments or "-v" in arguments))
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -116,14 +122,42 @@ def _open_standard_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
-def _report(error: Exception, *, verbose: bool) -> int:
-    """One sentence for an error of ours; anything else is a bug and keeps its traceback."""
-    from reward_kit.errors import ConfigError, DatasetError, RewardKitError
+def _report_usage(error: click.ClickException) -> int:
+    """What click found wrong with the command line, in the words and with the exit code of click."""
+    from reward_kit.cli_commands.output import echo, echo_error
 
-    if verbose or not isinstance(error, RewardKitError):
-        raise error
-    click.echo(f"Error: {error}", err=True)
-    return 2 if isinstance(error, ConfigError | DatasetError) else 1
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        echo(error.ctx.get_usage(), err=True)
+        if error.ctx.command.get_help_option(error.ctx) is not None:
+            echo(f"Try '{error.ctx.command_path} {error.ctx.help_option_names[-1]}' for help.\n", err=True)
+    echo_error(error.format_message())
+    return error.exit_code
+
+
+def _report(error: Exception, *, verbose: bool) -> int:
+    """One sentence, and the traceback where it was asked for. An error that is not of ours is a bug, and says so."""
+    from reward_kit.cli_commands.output import echo, echo_error, shown
+    from reward_kit.errors import ConfigError, DatasetError, RewardKitError
+    from reward_kit.redaction import mask
+
+    if verbose:
+        echo("\n".join(map(shown, mask("".join(traceback.format_exception(error))).splitlines())), err=True)
+    if type(error).__name__ == "ValidationError":  # pydantic's, by its name: help must not import it
+        from reward_kit.config_models import as_config_error
+
+        error = as_config_error(error)
+    if isinstance(error, RewardKitError):
+        echo_error(str(error))
+        return 2 if isinstance(error, ConfigError | DatasetError) else 1
+    if isinstance(error, OSError):  # a full disk, a name too long, a folder taken away: nobody's bug
+        place = "" if error.filename is None else f" {str(error.filename)[:200]!r}"
+        echo_error(f"The system refuses{place}: {error.strerror or error}. Mend that, or name another file or folder.")
+        return 1
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""
+    advice = "report it with the traceback above" if verbose else "add --verbose to see where, and report it"
+    echo_error(f"A fault in reward-kit, not in what you did: {type(error).__name__}{where}: {error}. Please {advice}.")
+    return 1
 
 
 if __name__ == "__main__":

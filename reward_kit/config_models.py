@@ -7,12 +7,16 @@ its documentation; `docs/reference/config.md` is generated from these.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core.core_schema import ValidationInfo
 
 from reward_kit.errors import ConfigError
+from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, remember_settings, url_holds_login
 
 __all__ = [
     "ApiParamsConfig",
@@ -31,6 +35,7 @@ __all__ = [
     "RewardConfig",
     "Sampling",
     "SandboxConfig",
+    "StrictPart",
     "load_config",
     "validated",
 ]
@@ -38,10 +43,113 @@ __all__ = [
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class _Part(BaseModel):
-    """A frozen part of the configuration that refuses keys it does not know."""
+_MAY_BE_BLANK = frozenset({"system_prompt", "prompt_template", "pattern", "response", "notes"})
+"""Texts for a model or a person. Every other text is a name, a path or an address, and a blank one is a mistake."""
+_ADDRESSES = frozenset({"api_base", "base_url", "sos_url"})
+_MAY_BE_ADDRESSES = frozenset(
+    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image"}
+)
+_DEEPEST_VALUE = 64
+"""Levels of lists and mappings in one value; deeper ones are an accident or an attack."""
+_LARGEST = 2**63 - 1
+_LAST_PORT = 65_535
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
+
+class StrictPart(BaseModel):
+    """A frozen part of a configuration that refuses keys it does not know, and values that only look like values.
+
+    One rule for every field: `true` is no number, a number is finite and fits 64 bits, text can be written to a file, a
+    name is not blank, an address is one and holds no login.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=(), allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )  # fmt: skip
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _strict(cls, value: object, info: ValidationInfo) -> object:
+        name = info.field_name or ""
+        _check_plain(value)
+        if isinstance(value, bool) and _is_number(cls.model_fields[name].annotation):
+            raise ValueError("a number is expected, not true or false")
+        if isinstance(value, str):
+            _check_text(name, value)
+        elif name in _MAY_BE_ADDRESSES and url_holds_login(repr(value)):
+            raise ValueError(_LOGIN_IN_ADDRESS)
+        return value
+
+
+_LOGIN_IN_ADDRESS = (
+    "it holds a login (user:password@), which would be written down. Take it out; a key belongs into an environment "
+    "variable, such as the one that api_key_env names"
+)
+
+
+def _check_text(name: str, value: str) -> None:
+    if not value.strip() and name not in _MAY_BE_BLANK and value != "":
+        raise ValueError("it is blank; give a name, or leave the key out")
+    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path"}:
+        raise ValueError("it is empty; give a name, or leave the key out")
+    if name in _ADDRESSES | _MAY_BE_ADDRESSES and url_holds_login(value):
+        remember_settings({name: value})
+        raise ValueError(_LOGIN_IN_ADDRESS)
+    if name in _ADDRESSES:
+        check_address(value)
+    if name == "api_key_env" and not is_variable_name(value):
+        remember(value)
+        raise ValueError(NOT_A_VARIABLE.rstrip("."))
+
+
+def check_address(value: str) -> None:
+    """Refuse what is not the address of a server."""
+    try:
+        parts = urlsplit(value)
+        port, host = parts.port, parts.hostname
+    except ValueError:  # `http://[::1/v1`, a port that is no number or over 65535
+        raise ValueError(_NO_ADDRESS) from None
+    if parts.scheme not in {"http", "https"} or not host or port == 0:
+        raise ValueError(_NO_ADDRESS)
+    if any(character.isspace() or not character.isprintable() for character in value):
+        raise ValueError(_NO_ADDRESS)
+
+
+_NO_ADDRESS = f"it is not an address; give one such as 'http://localhost:8000/v1', with a port from 1 to {_LAST_PORT}"
+
+
+def _check_plain(value: object, depth: int = 0) -> None:
+    """Refuse what cannot be written down as it is: half a character, a NUL, a number beyond 64 bits, endless depth."""
+    if depth > _DEEPEST_VALUE:
+        raise ValueError(f"it is more than {_DEEPEST_VALUE} levels deep; make it flatter")
+    if isinstance(value, str):
+        _check_characters(value)
+    elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+        raise ValueError("the number does not fit 64 bits; give a smaller one")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a finite number is expected, not .nan or .inf")
+    elif isinstance(value, Mapping):
+        for item in (*value.keys(), *value.values()):
+            _check_plain(item, depth + 1)
+    elif isinstance(value, list | tuple | set):
+        for item in value:
+            _check_plain(item, depth + 1)
+
+
+def _check_characters(text: str) -> None:
+    if "\0" in text:
+        raise ValueError("it holds a NUL character; take it out")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("it is not valid text (half of a surrogate pair, or bytes that are not UTF-8); correct it")
+
+
+def _is_number(annotation: object) -> bool:
+    kinds = {annotation, *get_args(annotation)}
+    return bool(kinds & {int, float}) and bool not in kinds
+
+
+class _Part(StrictPart):
+    """A part of a run's configuration."""
 
 
 class DatasetConfig(_Part):
@@ -88,9 +196,9 @@ class DatasetConfig(_Part):
 class ApiParamsConfig(_Part):
     """How hard the endpoint may be pressed."""
 
-    max_retries: int = Field(default=5, ge=0)
+    max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
-    max_concurrent_requests: int = Field(default=64, ge=1)
+    max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
     """The most requests in flight. Fewer are used while the endpoint complains of load."""
     rate_limit_qps: float | None = Field(default=None, gt=0)
     """The most requests a second."""
@@ -205,7 +313,7 @@ class GenerationConfig(ModelConfig):
 
     enabled: bool = True
     """False: score answers that are already in the data."""
-    n: int = Field(default=1, ge=1)
+    n: int = Field(default=1, ge=1, le=1_000_000)
     """Answers a sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
@@ -233,7 +341,7 @@ class RewardConfig(_Part):
     """Handed to the reward by name."""
     timeout: float | None = Field(default=None, gt=0)
     """Seconds one call may take before it is killed and recorded as failed. Default: the reward's own, else 60."""
-    workers: int | None = Field(default=None, ge=1)
+    workers: int | None = Field(default=None, ge=1, le=10_000)
     """Processes that run a synchronous reward. Default: the reward's own `concurrency`, else one a core."""
     concurrency: int | None = Field(default=None, ge=1)
     """Calls of an asynchronous reward at a time. Default: the reward's own, else 256."""
@@ -334,12 +442,22 @@ def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
     return validated(PipelineConfig, raw)
 
 
-def validated(model: type[Model], raw: Mapping[str, Any], name: str = "The configuration") -> Model:
+def validated(model: type[Model], raw: object, name: str = "The configuration") -> Model:
     """The same for any model; `name` is what a message calls it."""
     try:
-        return model.model_validate(dict(raw))
+        remember_settings(raw)  # before anything can be said about them
+        return model.model_validate(dict(raw) if isinstance(raw, Mapping) else raw)
     except ValidationError as error:
-        raise ConfigError(f"{name} has {_explain(error, model)}") from None
+        raise ConfigError(mask(f"{name} has {_explain(error, model)}")) from None
+    except RecursionError:
+        raise ConfigError(f"{name} is nested too deep to be read. Make it flatter.") from None
+
+
+def as_config_error(error: Exception) -> Exception:
+    """A value that pydantic refused somewhere, in our words; any other error as it is."""
+    if not isinstance(error, ValidationError):
+        return error
+    return ConfigError(mask(f"A value given has {_explain(error, PipelineConfig)}"))
 
 
 def _explain(error: ValidationError, model: type[BaseModel]) -> str:
@@ -358,7 +476,21 @@ def _problem(kind: str, location: tuple[int | str, ...], message: str, given: ob
     if location[-1:] == ("api_key",):
         return f"{path!r} is not a text. Better set generation.api_key_env to the variable that holds the key."
     reason = message.removeprefix("Value error, ")
-    return f"{path!r} is {given!r}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
+    if reason.rstrip(".") in (_LOGIN_IN_ADDRESS, NOT_A_VARIABLE.rstrip(".")):
+        return f"{path!r}: {reason}."
+    return f"{path!r} is {_shown(given)}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
+
+
+def _shown(given: object) -> str:
+    """A wrong value in a message: shortened, since a wrong value may be a whole file."""
+    try:
+        text = repr(given)
+    except (RecursionError, ValueError):  # ValueError: an integer of more digits than Python writes
+        return f"a {type(given).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+_LONGEST_SHOWN = 120
 
 
 def _nearest(path: str, model: type[BaseModel]) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_v
 from pydantic_core import CoreSchema, core_schema
 
 from reward_kit.errors import ItemError
+from reward_kit.redaction import mask
 
 __all__ = [
     "ChatCompletionMessageToolCall",
@@ -196,7 +197,7 @@ class Failure(_Value):
     @classmethod
     def of(cls, error: ItemError, stage: Stage) -> Self:
         """The error as data."""
-        return cls(stage=stage, type=type(error).__name__, message=str(error), retryable=error.retryable)
+        return cls(stage=stage, type=type(error).__name__, message=mask(str(error)), retryable=error.retryable)
 
 
 class Sample(_Value):

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from reward_kit.redaction import forget_all
+
 # A slow machine is not a failure, and what fails in CI must fail again at home.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -32,6 +34,14 @@ def a_stranger_at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         for name in CREDENTIALS:
             patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_known_of_others() -> Iterator[None]:
+    """A credential of one test is a plain word in the next."""
+    forget_all()
+    yield
+    forget_all()
 
 
 # ── what is skipped is said ──────────────────────────────────────────────────────────────────────────────────────────

@@ -83,16 +83,27 @@ def test_an_error_of_ours_is_one_sentence(
     assert capsys.readouterr().err == "Error: wrong\n"
 
 
-def test_an_error_of_ours_is_shown_whole_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(ConfigError("wrong")))
-    with pytest.raises(ConfigError):
+@pytest.mark.parametrize("error", [ConfigError("wrong"), KeyError("wrong")])
+def test_an_error_is_shown_with_its_traceback_when_asked_for(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(error))
+    with pytest.raises(SystemExit) as leave:
         main(["run", "--verbose"])
+    assert leave.value.code in {1, 2}
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert shown.splitlines()[-1].startswith("Error: ")
 
 
-def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_a_sentence_that_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(KeyError("a bug")))
-    with pytest.raises(KeyError):
+    with pytest.raises(SystemExit) as leave:
         main(["run"])
+    assert leave.value.code == 1
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("Error: A fault in reward-kit")
+    assert "--verbose" in sentence
 
 
 def test_windows_is_told_where_it_works(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import click
 
 from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
+from reward_kit.cli_commands.given_values import MOST, FiniteRange, NamedPath
 from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr
 from reward_kit.cli_commands.standard_output import prints_on_stderr
 
@@ -39,12 +40,12 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 
 
 @click.command("best-of-n")
-@click.option("-c", "--config", type=click.Path(path_type=Path), help="The experiment's YAML file.")
+@click.option("-c", "--config", type=NamedPath(path_type=Path), help="The experiment's YAML file.")
 @click.option("--dataset", help="A Hugging Face name, a file, a folder, or a path with {split} in it.")
 @click.option("--config-name", help="The configuration (subset) of a Hugging Face dataset.")
 @click.option("--splits", help="The splits, separated by commas.")
 @click.option("--streaming/--no-streaming", default=None, help="Stream a Hugging Face dataset, or download it first.")
-@click.option("--max-queries", type=click.IntRange(min=1), help="Queries of each split, at most.")
+@click.option("--max-queries", type=click.IntRange(1, MOST), help="Queries of each split, at most.")
 @click.option("--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out, or stop at one.")
 @click.option(
     "--verifier", "verifiers", multiple=True, metavar="SPLIT=WHO",
@@ -54,20 +55,20 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 @click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
 @click.option("--base-url", help="An OpenAI-compatible endpoint.")
 @click.option("--api-key-env", help="The environment variable that holds the endpoint's key.")
-@click.option("-n", "--num-candidates", type=click.IntRange(min=1), help="Candidates a query.")
-@click.option("--temperature", type=click.FloatRange(min=0), help="How freely tokens are drawn.")
-@click.option("--max-tokens", type=click.IntRange(min=1), help="Of one candidate.")
-@click.option("--top-p", type=click.FloatRange(min=0, min_open=True, max=1), help="Of the likeliest tokens.")
+@click.option("-n", "--num-candidates", type=click.IntRange(1, 1_000_000), help="Candidates a query.")
+@click.option("--temperature", type=FiniteRange(min=0), help="How freely tokens are drawn.")
+@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Of one candidate.")
+@click.option("--top-p", type=FiniteRange(min=0, min_open=True, max=1), help="Of the likeliest tokens.")
 @click.option("--reasoning-effort", help="How hard to think, in the endpoint's words.")
 @click.option("--seed", type=int, help="Each candidate of each query gets its own, derived from it.")
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
-@click.option("--concurrency", type=click.IntRange(min=1), help="Requests in flight, at most.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds one request may take.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight, at most.")
+@click.option("--timeout", type=FiniteRange(min=0, min_open=True), help="Seconds one request may take.")
 @click.option(
     "--sandbox", type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
     help="Where verifiers run code.",
 )  # fmt: skip
-@click.option("--max-cost", type=click.FloatRange(min=0), help="Stop, resumably, before more is spent.")
+@click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before more is spent.")
 @click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money a million tokens.")
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")
 @click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.failure_display import failure_lines
-from reward_kit.cli_commands.output import print_json, same_command
+from reward_kit.cli_commands.output import make_console, print_json, same_command
 from reward_kit.cli_commands.remarks import remarks
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.best_of_n import ExperimentResult
@@ -32,7 +31,7 @@ class ExperimentDisplay:
         """`quiet` shows nothing; `as_json` prints the summary on standard output."""
         self._as_json = as_json
         self._display = Display(quiet=quiet, as_json=as_json)
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._console = make_console(stderr=True, quiet=quiet, highlight=False)
         if not self._console.is_terminal:  # a log is as wide as its lines
             self._console.width = max(self._console.width, _LOG_WIDTH)
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from reward_kit.cli_commands.given_values import NamedPath, reading_own_files
+from reward_kit.cli_commands.output import echo
+
 __all__ = ["cache"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -27,23 +30,30 @@ def cache() -> None:
 def _age(_: click.Context, __: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
-    match = re.fullmatch(r"(\d+)\s*([smhdw])", value.strip())
+    match = re.fullmatch(r"([0-9]+)\s*([smhdw])", value.strip())
     if match is None:
         raise click.BadParameter(f"{value!r} is not an age; write a number and a unit, such as 30d, 12h or 2w.")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    try:
+        return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    except (OverflowError, ValueError):
+        raise click.BadParameter(f"{value[:40]!r} is longer than time. Give a shorter age, such as 30d.") from None
 
 
 def _size(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
     if value is None:
         return None
-    match = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", value.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,18})\s*([kmgt]?)i?b?", value.strip().lower())
     if match is None:
         raise click.BadParameter(f"{value!r} is not a size; write a number and a unit, such as 500M or 2G.")
     return int(match[1]) * _SIZES[match[2]]
 
 
 _directory = click.option(
-    "--cache-dir", type=click.Path(path_type=Path), default=_DEFAULT, show_default=True, help="The cache's directory."
+    "--cache-dir",
+    type=NamedPath(path_type=Path),
+    default=_DEFAULT,
+    show_default=True,
+    help="The cache's directory.",
 )
 
 
@@ -53,16 +63,16 @@ def info(cache_dir: Path) -> None:
     """Say what the cache holds."""
     from reward_kit.generation.cache_upkeep import info as inspect_cache
 
-    found = inspect_cache(cache_dir)
-    click.echo(f"{cache_dir}: {found.entries:,} answers, {found.bytes:,} bytes")
+    _require_directory(cache_dir)
+    with reading_own_files(cache_dir):
+        found = inspect_cache(cache_dir)
+    echo(f"{cache_dir}: {found.entries:,} answers, {found.bytes:,} bytes")
     if found.oldest is not None and found.newest is not None:
-        click.echo(f"  from {_day(found.oldest)} to {_day(found.newest)}")
+        echo(f"  from {_day(found.oldest)} to {_day(found.newest)}")
     for model, count in found.models.items():
-        click.echo(f"  {count:>10,}  {model or 'unnamed model'}")
+        echo(f"  {count:>10,}  {model or 'unnamed model'}")
     if found.unreadable:
-        click.echo(
-            f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them"
-        )
+        echo(f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them")
 
 
 @cache.command()
@@ -79,9 +89,20 @@ def prune(cache_dir: Path, older_than: timedelta | None, max_size: int | None, e
     """
     from reward_kit.generation.cache_upkeep import prune as prune_cache
 
-    report = prune_cache(cache_dir, older_than=older_than, max_bytes=max_size, everything=everything)
+    _require_directory(cache_dir)
+    with reading_own_files(cache_dir):
+        report = prune_cache(cache_dir, older_than=older_than, max_bytes=max_size, everything=everything)
     freed = report.bytes_before - report.bytes_after
-    click.echo(f"{cache_dir}: kept {report.kept:,} answers, removed {report.removed:,}, freed {freed:,} bytes")
+    echo(f"{cache_dir}: kept {report.kept:,} answers, removed {report.removed:,}, freed {freed:,} bytes")
+
+
+def _require_directory(cache_dir: Path) -> None:
+    from reward_kit.errors import ConfigError
+
+    if cache_dir.exists() and not cache_dir.is_dir():
+        raise ConfigError(
+            f"{str(cache_dir)!r} is a file, not a cache's directory. Name the directory with --cache-dir."
+        )
 
 
 def _day(moment: datetime) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from reward_kit.cli_commands.output import echo
+
 if TYPE_CHECKING:
     from reward_kit.sandbox.contract import Probe
 
@@ -45,9 +47,9 @@ def doctor() -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark = "ok" if check.works else "BROKEN" if check.needed else "-"
-        click.echo(f"{mark:>6}  {check.name:<{width}}  {check.detail}")
+        echo(f"{mark:>6}  {check.name:<{width}}  {check.detail}")
         if not check.works and check.advice:
-            click.echo(f"{'':>6}  {'':<{width}}  → {check.advice}")
+            echo(f"{'':>6}  {'':<{width}}  → {check.advice}")
     sys.exit(1 if any(check.needed and not check.works for check in checks) else 0)
 
 

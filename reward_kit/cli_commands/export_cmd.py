@@ -8,20 +8,21 @@ from typing import Any
 
 import click
 
-from reward_kit.cli_commands.output import print_json
+from reward_kit.cli_commands.given_values import FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["export"]
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=NamedPath(path_type=Path))
 @click.option(
     "--to", "shape", type=click.Choice(["sft", "preference", "rm", "kto", "grpo"]), required=True,
     help="sft: verified answers; preference: pairs with their prompt; rm: pairs of whole conversations; kto: single "
     "answers with a label; grpo: prompts with their difficulty.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True,
+    "-o", "--output", type=NamedPath(path_type=Path, dir_okay=False), required=True,
     help="FILE.jsonl or FILE.parquet.",
 )  # fmt: skip
 @click.option(
@@ -31,20 +32,22 @@ __all__ = ["export"]
 @click.option(
     "--max-pairs", type=click.IntRange(min=1), default=1, show_default=True, help="preference, rm: pairs a query."
 )
-@click.option("--min-margin", type=float, default=0.0, show_default=True, help="preference, rm: between the scores.")
 @click.option(
-    "--min-pass-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+    "--min-margin", type=FiniteRange(), default=0.0, show_default=True, help="preference, rm: between the scores."
+)
+@click.option(
+    "--min-pass-rate", type=FiniteRange(0, 1), default=0.0, show_default=True,
     help="grpo: queries of which at least this share of the answers was verified.",
 )  # fmt: skip
-@click.option(
-    "--max-pass-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="grpo: and at most this."
-)
+@click.option("--max-pass-rate", type=FiniteRange(0, 1), default=1.0, show_default=True, help="grpo: and at most this.")
 @click.option(
     "--reasoning", type=click.Choice(["drop", "inline", "field"]), default="drop", show_default=True,
     help="Leave it out; put it into <think> tags before the answer; or into the field reasoning_content.",
 )  # fmt: skip
 @click.option("--split", "splits", multiple=True, help="Only this split. May be given again.")
-@click.option("--threshold", type=float, help="The score that verifies an answer. Default: what the source says.")
+@click.option(
+    "--threshold", type=FiniteRange(), help="The score that verifies an answer. Default: what the source says."
+)
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
@@ -72,11 +75,12 @@ def export(
         raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
     if output.suffix.lower() not in (".jsonl", ".parquet", ".pq"):
         raise ConfigError(f"--output is {str(output)!r}; expected FILE.jsonl or FILE.parquet.")
-    has_tools = any(query.tools for query in read_queries(source, threshold=threshold))
-    wanted["splits"] = frozenset(wanted["splits"])
     counts: Counter[str] = Counter()
-    rows = training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
-    write_training_file(rows, output)
+    with reading_own_files(source, output):
+        has_tools = any(query.tools for query in read_queries(source, threshold=threshold))
+        wanted["splits"] = frozenset(wanted["splits"])
+        rows = training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
+        write_training_file(rows, output)
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")
@@ -86,7 +90,7 @@ def _show(counts: Counter[str], output: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(counts)
         return
-    click.echo(f"{counts['rows']:,} rows → {output}", err=True)
+    echo(f"{counts['rows']:,} rows → {output}", err=True)
     for what, count in counts.items():
         if what != "rows" and count:
-            click.echo(f"  {count:>9,} {what}", err=True)
+            echo(f"  {count:>9,} {what}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
+from reward_kit.cli_commands.output import echo
 
 __all__ = ["failure_lines", "tell_that_nothing"]
 
@@ -28,7 +28,7 @@ def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
     else:
         again = "Mend that, then run the same command again; add --retry-failed if it says that nothing is owed."
         why = f"the first failure was: {_short(first)} {again}"
-    click.echo(f"Error: Nothing could be {was_done}: {why}", err=True)
+    echo(f"Error: Nothing could be {was_done}: {why}", err=True)
 
 
 def _short(message: str) -> str:

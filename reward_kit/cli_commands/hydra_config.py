@@ -7,6 +7,7 @@ The packaged groups (`dataset: gsm8k` …) are on the search path of every confi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +19,12 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from reward_kit.errors import ConfigError
+from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
+from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
 __all__ = ["ConfigFile", "Job", "compose_jobs", "find_config"]
 
@@ -68,37 +69,137 @@ def find_config(
         )
     directory = (config_path or Path("conf")).resolve()
     name = config_name if config_name.endswith((".yaml", ".yml")) else f"{config_name}.yaml"
-    if not (directory / name).is_file():
+    if not _is_file(directory / name):
         present = sorted(path.stem for path in directory.glob("*.yaml")) if directory.is_dir() else []
         hint = f"There are: {', '.join(present)}." if present else "Check --config-path."
-        raise ConfigError(f"There is no config {name!r} in {str(directory)!r}. {hint}")
+        raise ConfigError(f"There is no config {name[:200]!r} in {str(directory)[:400]!r}. {hint}")
     return ConfigFile(directory, name), rest
 
 
 def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -> list[Job]:
     """The configuration of every job; more than one only when a sweep was asked for."""
+    _check_overrides(overrides)
+    _check_files(config, overrides)
     try:
         parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
         combinations = list(_combinations(parsed, sweep=sweep))
         return [Job(label, _compose(config, lines)) for label, lines in combinations]
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ConfigError(f"The config {config.name!r} cannot be composed: {_one_line(error)}. Correct it.") from error
+    except ConfigError:
+        raise
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"The config {config.name!r}, or one it names, is not UTF-8 text. Save it as UTF-8."
         ) from error
+    except RecursionError as error:
+        raise ConfigError(
+            f"The config {config.name!r} includes itself, or is nested too deep. Correct its defaults list."
+        ) from error
+    except Exception as error:
+        # The door for configs: Hydra and OmegaConf raise whatever a config or an override makes them stumble over.
+        raise ConfigError(
+            f"The config {config.name!r} cannot be composed: {_one_line(error) or type(error).__name__}. Correct it."
+        ) from error
+
+
+def _check_overrides(overrides: Sequence[str]) -> None:
+    for override in overrides:
+        if len(override) > _LONGEST_OVERRIDE:
+            raise ConfigError(
+                f"The override {mask(override[:40])!r}… has {len(override):,} characters; {_LONGEST_OVERRIDE:,} "
+                "are the most: write it into the config file."
+            )
+        if max(override.count("["), override.count("{")) > _DEEPEST_OVERRIDE:
+            raise ConfigError(
+                f"The override {mask(override[:40])!r}… is nested too deep. Write it into the config file."
+            )
+
+
+_LONGEST_OVERRIDE = 10_000
+"""Hydra's parser takes minutes for longer ones."""
+_DEEPEST_OVERRIDE = 100
+
+
+def _check_files(config: ConfigFile, overrides: Sequence[str]) -> None:
+    """Look at the files that will be composed, as far as they can be told, before anything is built of them."""
+    chosen = [override.partition("=") for override in overrides]
+    waiting = [config.directory / config.name]
+    waiting += [config.directory / group.lstrip("+~") / f"{name}.yaml" for group, equals, name in chosen if equals]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen or len(seen) > _MOST_FILES or not _is_file(path):
+            continue
+        seen.add(path)
+        text = read_yaml_text(path, f"the config {str(path)!r}", "Make it readable.")
+        check_yaml(text, f"The config {path.name!r}")
+        waiting += [config.directory / name for name in _included(text)]
+        waiting += [path.parent / name for name in _included(text)]
+
+
+_MOST_FILES = 1_000
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long, or with a NUL: no file
+        return False
+
+
+def _included(text: str) -> list[str]:
+    """The files that a config's defaults list names; Hydra says what is wrong with one that is none."""
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return []
+    defaults = values.get("defaults") if isinstance(values, dict) else None
+    names: list[str] = []
+    for entry in defaults if isinstance(defaults, list) else []:
+        if isinstance(entry, str):
+            names.append(f"{entry.partition('@')[0]}.yaml")
+        elif isinstance(entry, dict):
+            names += [
+                f"{str(group).split()[-1].partition('@')[0]}/{name}.yaml" for group, name in entry.items() if group
+            ]
+    return [name.removesuffix(".yaml.yaml").removesuffix(".yaml") + ".yaml" for name in names]
 
 
 def _combinations(parsed: Sequence[Override], *, sweep: bool) -> Iterator[tuple[str, list[str]]]:
     swept = [override for override in parsed if override.is_sweep_override()]
     if swept and not sweep:
         raise ConfigError(
-            f"{swept[0].input_line!r} is a sweep. Add --multirun to run each value, or quote it: key='[a,b]'."
+            f"{mask(swept[0].input_line or '')!r} is a sweep. "
+            "Add --multirun to run each value, or quote it: key='[a,b]'."
         )
     fixed = [_settable(override, override.input_line or "") for override in parsed if not override.is_sweep_override()]
-    choices = [[(o, f"{o.get_key_element()}={value}") for value in o.sweep_string_iterator()] for o in swept]
+    choices = [
+        [_Choice(o, f"{o.get_key_element()}={value}", number) for number, value in enumerate(o.sweep_string_iterator())]
+        for o in swept
+    ]
+    if math.prod(map(len, choices)) > _MOST_JOBS:
+        raise ConfigError(
+            f"The sweep has {math.prod(map(len, choices)):,} jobs. Sweep over fewer: {_MOST_JOBS:,} at most."
+        )
     for chosen in itertools.product(*choices):
-        yield ",".join(line for _, line in chosen), [*fixed, *(_settable(o, line) for o, line in chosen)]
+        yield ",".join(one.label for one in chosen), [*fixed, *(_settable(one.override, one.line) for one in chosen)]
+
+
+_MOST_JOBS = 10_000
+
+
+class _Choice(NamedTuple):
+    """One value of a swept key."""
+
+    override: Override
+    line: str
+    number: int
+
+    @property
+    def label(self) -> str:
+        """The value as a directory is named after it; one that may be a credential is only numbered."""
+        key = self.override.get_key_element()
+        secret = is_secret_name(self.override.key_or_group) or looks_secret(self.line) or blot(self.line) != self.line
+        return f"{key}={self.number + 1}" if secret else self.line
 
 
 def _settable(override: Override, line: str) -> str:
@@ -120,4 +221,4 @@ def _compose(config: ConfigFile, overrides: list[str]) -> dict[str, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return mask(" ".join(str(error).split()))

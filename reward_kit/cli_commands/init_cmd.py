@@ -8,13 +8,16 @@ from string import Template
 
 import click
 
+from reward_kit.cli_commands.given_values import NamedPath
+from reward_kit.cli_commands.output import echo
+
 __all__ = ["init"]
 
 STARTER = ("reward.py", "dataset.jsonl", "run.yaml", "README.md")
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=NamedPath(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite files that are already there.")
 def init(folder: Path, force: bool) -> None:
     """Write a starter FOLDER: a reward, a config, a dataset and a README.
@@ -39,4 +42,4 @@ def init(folder: Path, force: bool) -> None:
             (folder / name).write_text(filled, encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"Cannot write {error.filename!r} ({error.strerror}). Choose another folder.") from error
-    click.echo(f"Wrote {', '.join(STARTER)} to {folder}. Try it:\n  cd {folder} && reward-kit run run.yaml")
+    echo(f"Wrote {', '.join(STARTER)} to {folder}. Try it:\n  cd {folder} && reward-kit run run.yaml")

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
+from reward_kit.cli_commands.given_values import MOST, FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.output import echo
+
 if TYPE_CHECKING:
     from reward_kit.analysis import Comparison, Experiment, Report
 
 __all__ = ["inspect"]
+
+_MOST_DIGITS = 18
 
 Format = Literal["text", "json", "markdown", "csv"]
 
@@ -30,7 +35,7 @@ class _Told(TypedDict):
 
 
 @click.command()
-@click.argument("experiments", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="EXPERIMENT...")
+@click.argument("experiments", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="EXPERIMENT...")
 @click.option(
     "--format",
     "form",
@@ -40,20 +45,22 @@ class _Told(TypedDict):
 )
 @click.option("--query", "query_id", metavar="ID", help="Show one query with its candidates side by side.")
 @click.option(
-    "--plot", "picture", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    "--plot", "picture", type=NamedPath(path_type=Path, dir_okay=False), metavar="FILE",
     help="Also draw the curves into a .png, .svg or .html file.",
 )  # fmt: skip
 @click.option(
-    "--value", type=click.FloatRange(min=0, min_open=True), metavar="V",
+    "--value", type=FiniteRange(min=0, min_open=True), metavar="V",
     help="What a verified answer is worth, in the unit of cost: decides the optimal N.",
 )  # fmt: skip
 @click.option(
     "--votes", metavar="N|all", default="8000", show_default=True,
     help="Answers read for the majority vote; larger experiments are sampled. 0: none.",
 )  # fmt: skip
-@click.option("--examples", type=click.IntRange(min=0), default=5, show_default=True, help="Queries listed of a kind.")
 @click.option(
-    "--threshold", type=float, metavar="S",
+    "--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed of a kind."
+)
+@click.option(
+    "--threshold", type=FiniteRange(), metavar="S",
     help="Score from which an answer of a `reward-kit run` is verified.  [default: the run's own]",
 )  # fmt: skip
 @click.option("--no-color", is_flag=True, help="Plain text. Piped output is always plain.")
@@ -82,25 +89,26 @@ def inspect(
     from reward_kit.analysis import Report, analyse, compare, load, plot
 
     told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
-    loaded = [load(path, pass_threshold=threshold) for path in experiments]
-    if query_id is not None:
-        _show_query(loaded, query_id, color=not no_color)
-        return
-    found: Report | Comparison
-    if len(loaded) == 1:
-        found = analyse(loaded[0], **told, examples=asked["examples"])
-    else:
-        found = compare(*loaded, examples=asked["examples"])
-    _show(found, form, color=not no_color)
-    if picture is not None:
-        plot(found if isinstance(found, Report) else [analyse(one, **told, examples=0) for one in loaded], picture)
-        click.echo(f"Drawn: {picture}", err=True)
+    with reading_own_files(*experiments):
+        loaded = [load(path, pass_threshold=threshold) for path in experiments]
+        if query_id is not None:
+            _show_query(loaded, query_id, color=not no_color)
+            return
+        found: Report | Comparison
+        if len(loaded) == 1:
+            found = analyse(loaded[0], **told, examples=asked["examples"])
+        else:
+            found = compare(*loaded, examples=asked["examples"])
+        _show(found, form, color=not no_color)
+        if picture is not None:
+            plot(found if isinstance(found, Report) else [analyse(one, **told, examples=0) for one in loaded], picture)
+            echo(f"Drawn: {picture}", err=True)
 
 
 def _votes(told: str) -> int | None:
     if told == "all":
         return None
-    if not told.isdecimal():
+    if not (told.isascii() and told.isdecimal()) or len(told) > _MOST_DIGITS:
         raise click.BadParameter(f"{told!r} is neither a number nor 'all'.", param_hint="--votes")
     return int(told)
 
@@ -110,7 +118,7 @@ def _show(found: Report | Comparison, form: Format, *, color: bool) -> None:
 
     if form != "text":
         write = {"json": as_json, "markdown": as_markdown, "csv": as_csv}[form]
-        click.echo(write(found).rstrip("\n"))
+        echo(write(found).rstrip("\n"))
         return
     from reward_kit.cli_commands.inspect_display import InspectDisplay
 

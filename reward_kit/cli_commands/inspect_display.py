@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rich import box
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -20,6 +19,7 @@ from reward_kit.analysis.report import Report
 from reward_kit.analysis.report_tables import CURVE_TITLE, report_tables
 from reward_kit.analysis.tables import Table
 from reward_kit.analysis.texts import one_line
+from reward_kit.cli_commands.output import make_console
 
 __all__ = ["InspectDisplay"]
 
@@ -40,7 +40,7 @@ class InspectDisplay:
 
     def __init__(self, *, color: bool) -> None:
         """Without `color`, and where output is piped, the text is plain."""
-        self._console = Console(
+        self._console = make_console(
             file=sys.stdout, highlight=False, no_color=not color, force_terminal=None if color else False
         )
         if not self._console.is_terminal and self._console.width < _PIPED_WIDTH and "COLUMNS" not in os.environ:

@@ -6,15 +6,20 @@ from pathlib import Path
 
 import click
 
-from reward_kit.cli_commands.output import print_json
+from reward_kit.cli_commands.given_values import NamedPath, reading_own_files
+from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["merge"]
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=NamedPath(path_type=Path))
 @click.option(
-    "-o", "--output-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where the whole goes."
+    "-o",
+    "--output-dir",
+    type=NamedPath(path_type=Path, file_okay=False),
+    required=True,
+    help="Where the whole goes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
@@ -31,9 +36,10 @@ def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool
     """
     from reward_kit.execution.merge import merge_runs
 
-    summary = merge_runs([run.parent if run.is_file() else run for run in runs], output_dir)
+    with reading_own_files(*runs):
+        summary = merge_runs([run.parent if run.is_file() else run for run in runs], output_dir)
     if as_json:
         print_json(summary)
         return
     judged, records = summary.get("judged", 0), summary.get("records", 0)
-    click.echo(f"{len(runs)} runs → {output_dir}: {judged:,} of {records:,} judged", err=True)
+    echo(f"{len(runs)} runs → {output_dir}: {judged:,} of {records:,} judged", err=True)

@@ -1,13 +1,37 @@
-"""What several commands say alike: their exit codes, a summary as JSON, logs, and the command that goes on."""
+"""What several commands say alike, and the one door to the screen: `echo`, `console`, `print_json`, logs, errors.
+
+Answers, exceptions, file names and metrics are written by others. What goes through here reaches a terminal without
+escape sequences, control characters and marks that turn the direction of text, and without credentials.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["INTERRUPTED", "NOTHING_JUDGED", "STOPPED_BY_BUDGET", "log_to_stderr", "print_json", "same_command"]
+import click
+
+from reward_kit.redaction import blot, mask, mask_words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "INTERRUPTED",
+    "NOTHING_JUDGED",
+    "STOPPED_BY_BUDGET",
+    "echo",
+    "echo_error",
+    "echo_json",
+    "log_to_stderr",
+    "make_console",
+    "print_json",
+    "same_command",
+    "shown",
+]
 
 NOTHING_JUDGED = 1
 """The exit code of a command that ended, and has nothing to show."""
@@ -16,29 +40,87 @@ STOPPED_BY_BUDGET = 3
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
 
-_KEY = re.compile(r"(api[_-]key['\"]?\s*[=:]\s*)[^,}\s]+")
+_NOT_FOR_TERMINALS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line break, DEL, C1
+    "\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # no width, or turning the direction
+    "\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters; tags
+)
+_JOINERS = frozenset("\u200c\u200d")
+"""Words of some languages, and some emoji, need them."""
+
+
+def shown(text: str) -> str:
+    """Text of others as it may be put on a terminal: what would act there stands as its code, such as `\\x1b`."""
+    return _NOT_FOR_TERMINALS.sub(_code, text) if not (text.isascii() and text.isprintable()) else text
+
+
+def _code(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _JOINERS:
+        return character
+    return ascii(character)[1:-1]
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a line, or several."""
+    click.echo(shown(blot(text)), err=err)
+
+
+def echo_error(text: str) -> None:
+    """Print what went wrong on standard error, in one line."""
+    click.echo(f"Error: {shown(mask(' '.join(text.split(chr(10)))))}", err=True)
+
+
+def make_console(**options: Any) -> Console:
+    """A console of rich whose every text is cleaned as it is rendered, wherever it came from."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class CleanConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Any:
+            for segment in super().render(renderable, options):
+                if segment.control:  # rich's own: moving the cursor, hiding it
+                    yield segment
+                else:
+                    yield Segment(shown(blot(segment.text)), segment.style)
+
+    return CleanConsole(**options)
 
 
 def print_json(value: Any) -> None:
     """Print a value on standard output, where nothing else is."""
     import orjson
 
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    sys.stdout.flush()
+    echo_json(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def echo_json(text: str) -> None:
+    """Print JSON: the same data, with what would act on a terminal written as JSON's own escapes."""
+    click.echo(_NOT_FOR_TERMINALS.sub(_json_code, blot(text)))
+
+
+def _json_code(match: re.Match[str]) -> str:
+    import json
+
+    return match[0] if match[0] in _JOINERS else json.dumps(match[0])[1:-1]
+
+
+class _CleanFormatter(logging.Formatter):
+    """Logs, tracebacks included, as they may be shown."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(mask(super().format(record)))
 
 
 def log_to_stderr() -> None:
     """Show everything that is logged, for `--verbose`."""
-    import logging
-
-    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_CleanFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.DEBUG, handlers=[handler])
     logging.getLogger("asyncio").setLevel(logging.INFO)
 
 
 def same_command(*more: str) -> str:
     """What was typed, without a key that may have been among it, and with `more` where that was not."""
     typed = [*sys.argv[1:], *(flag for flag in more if flag not in sys.argv)]
-    for place, argument in enumerate(typed[:-1]):
-        if argument == "--api-key":
-            typed[place + 1] = "…"
-    return shlex.join(["reward-kit", *(_KEY.sub(r"\1…", argument) for argument in typed)])
+    return shlex.join(["reward-kit", *mask_words(typed)])

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from reward_kit.config_models import JudgeConfig, SandboxConfig
+from reward_kit.datasets.interpret import ROLES
 from reward_kit.errors import ConfigError
 from reward_kit.execution.resources import open_resources
 from reward_kit.models import EvaluateResult
+from reward_kit.redaction import remember_settings
 from reward_kit.reward_call import Payload, RewardCall
 from reward_kit.utils.event_loop import run_sync
+from reward_kit.utils.strict_yaml import load_yaml
 
 __all__ = ["Trial", "conversations", "read_params", "read_text", "try_reward"]
 
@@ -64,6 +65,9 @@ def _read_messages(file: Path) -> list[dict[str, Any]]:
         raise ConfigError(
             f"{str(file)!r} holds no conversation. Write a JSON list of messages, each with a role and content."
         )
+    for turn in turns:
+        if turn["role"] not in ROLES:
+            raise ConfigError(f"{str(file)!r} has a turn of the role {turn['role']!r}. Expected: {', '.join(ROLES)}.")
     return turns
 
 
@@ -78,14 +82,14 @@ def read_text(value: str | None) -> Any:
 def _content(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
         raise ConfigError(f"{str(file)!r} cannot be read: {error}. Name a text file.") from error
 
 
 def _json(file: Path) -> Any:
     try:
         return json.loads(_content(file))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{str(file)!r} is not JSON: {error}. Correct it.") from error
 
 
@@ -96,10 +100,8 @@ def read_params(pairs: Sequence[str]) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         if not equals or not key.isidentifier():
             raise ConfigError(f"{pair!r} is no parameter. Write -p KEY=VALUE, such as -p max_length=100.")
-        try:
-            params[key] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"The value of {key!r} is not YAML: {' '.join(str(error).split())}. Quote it.") from error
+        params[key] = load_yaml(value, f"The value of {key!r}")
+    remember_settings({"params": params})
     return params
 
 

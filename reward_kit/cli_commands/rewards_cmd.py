@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.given_values import NamedPath
+from reward_kit.cli_commands.output import echo, echo_json
 from reward_kit.cli_commands.standard_output import prints_on_stderr
 
 if TYPE_CHECKING:
@@ -42,12 +44,12 @@ def list_(as_json: bool) -> None:
 
     found = entries()
     if as_json:
-        click.echo(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
+        echo_json(json.dumps([entry._asdict() for entry in found], indent=2, ensure_ascii=False))
         return
     width = max(len(entry.name) for entry in found)
     for entry in found:
         missing = "".join(f" [needs {need}]" for need in unmet_needs(entry))
-        click.echo(f"{entry.name:<{width}}  {_shortened(entry.summary)}{missing}")
+        echo(f"{entry.name:<{width}}  {_shortened(entry.summary)}{missing}")
 
 
 def _shortened(text: str) -> str:
@@ -64,9 +66,9 @@ def show(name: str, as_json: bool) -> None:
     """
     entry = _described(name)
     if as_json:
-        click.echo(json.dumps(entry._asdict(), indent=2, ensure_ascii=False))
+        echo_json(json.dumps(entry._asdict(), indent=2, ensure_ascii=False))
     else:
-        click.echo("\n\n".join(part for part in _parts(entry) if part))
+        echo("\n\n".join(part for part in _parts(entry) if part))
 
 
 def _described(name: str) -> Entry:
@@ -108,7 +110,7 @@ def _parts(entry: Entry) -> list[str]:
     "--ground-truth", help="What the reward compares it with; @FILE reads a file, as JSON if it ends in .json."
 )
 @click.option("--prompt", help="What the user asked, where the reward looks at that.")
-@click.option("--messages", "file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+@click.option("--messages", "file", type=NamedPath(path_type=Path, dir_okay=False, exists=True),
               help="A conversation as a JSON list of messages; without --answer its last one is judged.")  # fmt: skip
 @click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
               help="A parameter of the reward; the value is read as YAML. Repeatable.")  # fmt: skip
@@ -141,7 +143,10 @@ def try_(
     with prints_on_stderr(when=as_json):
         trials = try_reward(name, conversations(texts, prompt, file), read_text(ground_truth), read_params(params))
     for trial in trials:
-        click.echo(json.dumps(trial.as_json(), ensure_ascii=False) if as_json else _told(trial))
+        if as_json:
+            echo_json(json.dumps(trial.as_json(), ensure_ascii=False))
+        else:
+            echo(_told(trial))
     sys.exit(0 if all(trial.is_verdict for trial in trials) else 1)
 
 

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.failure_display import failure_lines
-from reward_kit.cli_commands.output import print_json
+from reward_kit.cli_commands.output import make_console, print_json
 from reward_kit.cli_commands.remarks import remarks
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
@@ -37,7 +37,7 @@ class Display:
         """`quiet` shows nothing; `as_json` prints summaries on standard output."""
         self._quiet = quiet
         self._as_json = as_json
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._console = make_console(stderr=True, quiet=quiet, highlight=False)
 
     def announce(self, label: str, config: PipelineConfig) -> None:
         """Say which run begins."""

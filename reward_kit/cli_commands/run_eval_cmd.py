@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reward_kit.cli_commands.failure_display import tell_that_nothing
+from reward_kit.cli_commands.given_values import NamedPath
 from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr, same_command
 from reward_kit.cli_commands.standard_output import prints_on_stderr
 
@@ -22,7 +23,7 @@ __all__ = ["run"]
 
 
 @click.command()
-@click.option("--config-path", type=click.Path(path_type=Path), help="Directory of the config. Default: conf.")
+@click.option("--config-path", type=NamedPath(path_type=Path), help="Directory of the config. Default: conf.")
 @click.option("--config-name", help="Name of the config in that directory, with or without .yaml.")
 @click.option(
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,

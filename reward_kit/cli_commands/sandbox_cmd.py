@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reward_kit.cli_commands.given_values import MOST, FiniteRange
+from reward_kit.cli_commands.output import echo
+
 if TYPE_CHECKING:
     from reward_kit.sandbox.sos_host import HostOptions
 
@@ -32,10 +35,14 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
 
 
 @sandbox.command()
-@click.option("--port", default=3000, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=3000, show_default=True, help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--backend", default="auto", show_default=True, help="What the sandboxes are: auto, namespaces, docker, …"
+    "--backend",
+    default="auto",
+    show_default=True,
+    help="What the sandboxes are.",
+    type=click.Choice(["auto", "namespaces", "docker", "podman", "none"]),
 )
 @click.option(
     "--image",
@@ -45,12 +52,34 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     callback=_images,
     help="What an image's name stands for; NAME may be *, ROOT empty for the backend's default. Repeatable.",
 )
-@click.option("--max-sandboxes", default=10, show_default=True, help="Open at a time; further starts wait.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds after which a sandbox is removed.")
 @click.option(
-    "--command-timeout", default=30.0, show_default=True, help="Seconds a command has, unless its client says."
+    "--max-sandboxes",
+    type=click.IntRange(1, 100_000),
+    default=10,
+    show_default=True,
+    help="Open at a time; further starts wait.",
 )
-@click.option("--memory-mb", default=2048, show_default=True, help="The most memory a client may ask for.")
+@click.option(
+    "--timeout",
+    type=FiniteRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Seconds after which a sandbox is removed.",
+)
+@click.option(
+    "--command-timeout",
+    type=FiniteRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds a command has, unless its client says.",
+)
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(16, MOST),
+    default=2048,
+    show_default=True,
+    help="The most memory a client may ask for.",
+)
 @click.option("--allow-network", is_flag=True, help="Let clients ask for the network.")
 @click.option("--no-token", is_flag=True, help="Let anybody who can reach the port in.")
 def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -80,7 +109,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
     given = os.environ.get(TOKEN_VARIABLE)
     token = None if no_token else given or secrets.token_urlsafe(24)
     if no_token and not _is_loopback(host):
-        click.echo(f"Warning: whoever can reach {host}:{port} can run commands here (--no-token).", err=True)
+        echo(f"Warning: whoever can reach {host}:{port} can run commands here (--no-token).", err=True)
     defaults = HostOptions()
     options = replace(
         defaults,
@@ -107,11 +136,11 @@ async def _serve(name: str, host: str, port: int, token: str | None, options: Ho
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with serving(chosen, token=token, options=options, host=host, port=port) as url:
-        click.echo(f"{chosen.name} sandboxes at {url}, {options.max_sandboxes} at a time")
+        echo(f"{chosen.name} sandboxes at {url}, {options.max_sandboxes} at a time")
         if token is not None and show_token:
-            click.echo(f"token: {token}")
+            echo(f"token: {token}")
         await stopped.wait()
-        click.echo("closing every sandbox", err=True)
+        echo("closing every sandbox", err=True)
 
 
 def _is_loopback(host: str) -> bool:

@@ -13,6 +13,7 @@ import click
 
 from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
+from reward_kit.cli_commands.given_values import MOST, PORT, FiniteRange, NamedPath
 from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, log_to_stderr
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["shell"]
 
 _REQUESTS = 64
+_COMMAND_LINE = "The command line"
 
 _FLAG_NAMES = (
     ("with output.output_dir=…", "with --output-dir"),
@@ -46,13 +48,15 @@ _FLAG_NAMES = (
     help="Write commands and run them; only write them; only run those of a commands file (no dataset, no key).",
 )  # fmt: skip
 @click.option(
-    "--output-dir", type=click.Path(path_type=Path, file_okay=False), default=Path("evaluation_results"),
+    "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("evaluation_results"),
     show_default=True, help="Where the files go. Entering it again resumes.",
 )  # fmt: skip
-@click.option("--max-samples", type=click.IntRange(min=1), help="Only the first so many tasks.")
-@click.option("-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="Commands a task.")
-@click.option("--temperature", type=float, default=0.6, show_default=True, help="How freely tokens are drawn.")
-@click.option("--max-tokens", type=click.IntRange(min=1), default=2000, show_default=True, help="Of one answer.")
+@click.option("--max-samples", type=click.IntRange(1, MOST), help="Only the first so many tasks.")
+@click.option("-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="Commands a task.")
+@click.option(
+    "--temperature", type=FiniteRange(min=0), default=0.6, show_default=True, help="How freely tokens are drawn."
+)
+@click.option("--max-tokens", type=click.IntRange(1, MOST), default=2000, show_default=True, help="Of one answer.")
 @click.option("--base-url", help="An OpenAI-compatible endpoint. Else OPENAI_BASE_URL, else the provider's own.")
 @click.option("--api-key", help="Better: OPENAI_API_KEY in the environment.")
 @click.option(
@@ -62,10 +66,10 @@ _FLAG_NAMES = (
 )  # fmt: skip
 @click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
 @click.option(
-    "--sos-port", type=int, default=3000, show_default=True, help="The SoS server's. Given alone: --sandbox sos."
+    "--sos-port", type=PORT, default=3000, show_default=True, help="The SoS server's. Given alone: --sandbox sos."
 )
-@click.option("--commands-file", type=click.Path(path_type=Path), help="Run the commands of this file.")
-@click.option("--concurrency", type=click.IntRange(min=1), help="Requests, and sandboxes, at a time.")
+@click.option("--commands-file", type=NamedPath(path_type=Path), help="Run the commands of this file.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests, and sandboxes, at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
     help="&&: a set-up command that fails ends the task. ;: the rest runs all the same.",
@@ -76,7 +80,13 @@ _FLAG_NAMES = (
     show_default=True,
     help="Whether what a long set-up leaves is kept for the tasks that share it (namespaces).",
 )
-@click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds one command may take.")
+@click.option(
+    "--timeout",
+    type=FiniteRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds one command may take.",
+)
 @click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
@@ -163,7 +173,7 @@ def _check(phase: str, flags: dict[str, Any]) -> None:
 
 
 def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
-    from reward_kit.config_models import SandboxConfig
+    from reward_kit.config_models import SandboxConfig, validated
     from reward_kit.execution.shell import ShellEvaluation
     from reward_kit.execution.shell_commands import Shard
 
@@ -173,13 +183,17 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         split=flags["split"],
         max_samples=flags["max_samples"],
         generation=_generation(phase, flags),
-        sandbox=SandboxConfig(
-            backend=flags["backend"],
-            image=flags["sandbox_image"],
-            sos_url=f"http://127.0.0.1:{flags['sos_port']}",
-            setup_join=flags["setup_join"],
-            snapshots=flags["snapshots"],
-            timeout=flags["timeout"],
+        sandbox=validated(
+            SandboxConfig,
+            {
+                "backend": flags["backend"],
+                "image": flags["sandbox_image"],
+                "sos_url": f"http://127.0.0.1:{flags['sos_port']}",
+                "setup_join": flags["setup_join"],
+                "snapshots": flags["snapshots"],
+                "timeout": flags["timeout"],
+            },
+            _COMMAND_LINE,
         ),
         concurrency=flags["concurrency"],
         commands_file=flags["commands_file"],
@@ -192,23 +206,24 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
     """Who writes the commands. `mock` is asked for by name; an endpoint that is not named is the provider's own."""
     from pydantic import SecretStr
 
-    from reward_kit.config_models import ApiParamsConfig, GenerationConfig, MockConfig
+    from reward_kit.config_models import GenerationConfig, validated
 
     if phase == "execution":
         return GenerationConfig(enabled=False)
     mock = flags["model"] == "mock"
     base = flags["base_url"] or os.environ.get("OPENAI_BASE_URL") or None
     key = flags["api_key"] or (_key_for(base) if base else None)
-    return GenerationConfig(
-        model_name=flags["model"],
-        n=flags["n"],
-        temperature=flags["temperature"],
-        max_tokens=flags["max_tokens"],
-        api_base=None if mock else base,
-        api_key=SecretStr(key) if key and not mock else None,
-        api_params=ApiParamsConfig(max_concurrent_requests=flags["concurrency"] or _REQUESTS),
-        mock=MockConfig(function_path="reward_kit.generation.mock_shell:answer"),
-    )
+    given = {
+        "model_name": flags["model"],
+        "n": flags["n"],
+        "temperature": flags["temperature"],
+        "max_tokens": flags["max_tokens"],
+        "api_base": None if mock else base,
+        "api_key": SecretStr(key) if key and not mock else None,
+        "api_params": {"max_concurrent_requests": flags["concurrency"] or _REQUESTS},
+        "mock": {"function_path": "reward_kit.generation.mock_shell:answer"},
+    }
+    return validated(GenerationConfig, given, _COMMAND_LINE)
 
 
 def _key_for(base_url: str) -> str | None:
@@ -217,12 +232,16 @@ def _key_for(base_url: str) -> str | None:
 
     from reward_kit.auth import is_private_host
     from reward_kit.errors import AuthError
+    from reward_kit.redaction import mask
 
     key = os.environ.get("OPENAI_API_KEY", "").strip() or None
-    url = urlsplit(base_url)
+    try:
+        url = urlsplit(base_url)
+    except ValueError:
+        return None  # no address; the config says so
     if key and url.scheme != "https" and not is_private_host(url.hostname or ""):
         raise AuthError(
-            f"The key in OPENAI_API_KEY would travel unencrypted to {base_url!r}. Use https://, or unset it."
+            f"The key in OPENAI_API_KEY would travel unencrypted to {mask(base_url)!r}. Use https://, or unset it."
         )
     return key
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.failure_display import failure_lines
-from reward_kit.cli_commands.output import print_json, same_command
+from reward_kit.cli_commands.output import make_console, print_json, same_command
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.result import RunResult
@@ -25,7 +24,7 @@ class ShellDisplay:
         """`quiet` shows nothing; `as_json` prints the summary on standard output."""
         self._as_json = as_json
         self._display = Display(quiet=quiet, as_json=as_json)
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._console = make_console(stderr=True, quiet=quiet, highlight=False)
 
     def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
         """Say which phase begins."""

@@ -27,8 +27,10 @@ from reward_kit.datasets.rows import BadRow
 from reward_kit.models import Message, Sample
 from reward_kit.utils.trusted import text_message, trusted
 
-__all__ = ["Answered", "Asked", "Interpreter"]
+__all__ = ["ROLES", "Answered", "Asked", "Interpreter"]
 
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""Who may speak in a conversation. Another word is a mistake that no endpoint would understand."""
 _SYSTEM_ROLES = ("system", "developer")
 _ALL_FIELDS = set(Sample.model_fields)
 
@@ -200,13 +202,16 @@ def _messages(value: Any, name: str) -> list[Message]:
 
 def _message(turn: Any, name: str) -> Message:
     try:
-        return Message.model_validate(turn)
+        message = Message.model_validate(turn)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise BadRow(
             f"{name} is not a message: {place and place + ': '}{first['msg'].removeprefix('Value error, ')}"
         ) from None
+    if message.role not in ROLES:
+        raise BadRow(f"{name} has the role {message.role!r}; expected {', '.join(ROLES)}")
+    return message
 
 
 def _from_json(text: str, name: str) -> Any:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from reward_kit.errors import DatasetError, ItemError
 
-__all__ = ["BadRow", "BadRows", "Origin", "Row", "plain"]
+__all__ = ["BadRow", "BadRows", "Origin", "Row", "check_depth", "plain"]
 
 _REASONS_KEPT = 5
 """How many skipped rows are remembered with their reason; the others are only counted."""
@@ -65,17 +65,33 @@ class BadRows:
             self.reasons.append(sentence)
 
 
-def plain(value: Any) -> Any:
+_DEEPEST = 100
+"""Levels of lists and objects in a row; deeper ones cannot be written down again."""
+
+
+def check_depth(value: Any, left: int = _DEEPEST) -> None:
+    """Refuse a row that is deeper than can be written."""
+    if not isinstance(value, (dict, list)):
+        return
+    if not left:
+        raise BadRow(f"it is more than {_DEEPEST} levels deep; make it flatter")
+    for item in value.values() if isinstance(value, dict) else value:
+        check_depth(item, left - 1)
+
+
+def plain(value: Any, left: int = _DEEPEST) -> Any:
     """`value` in JSON's own types, so that a reward sees the same thing before and after it has been on disk."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
     if kind is float:
         return value if math.isfinite(value) else None  # JSON has no NaN: pandas' missing value is a null
+    if not left:
+        raise BadRow(f"it is more than {_DEEPEST} levels deep; make it flatter")
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain(item, left - 1) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
+        return [plain(item, left - 1) for item in value]
     return _plain_scalar(value)
 
 

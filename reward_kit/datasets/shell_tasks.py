@@ -64,6 +64,8 @@ def task_columns(columns: Columns) -> Columns:
 
 def _text(columns: Columns, name: str) -> str:
     value = columns.get(name)
+    if isinstance(value, str) and "\0" in value:
+        raise BadRow(f"column {name!r} holds a NUL character, which no shell takes; the task is broken, correct it")
     if isinstance(value, str) and value.strip():
         return value
     if name not in columns:
@@ -82,6 +84,6 @@ def setup_commands(value: Any) -> list[str]:
             value = orjson.loads(value)
         except ValueError:
             return [str(value)]  # `[ -d x ] || mkdir x`
-    if isinstance(value, list) and all(isinstance(command, str) for command in value):
+    if isinstance(value, list) and all(isinstance(command, str) and "\0" not in command for command in value):
         return value
     raise BadRow(f"column 'setup_commands' is {value!r}; expected a list of commands")

@@ -21,7 +21,7 @@ import orjson
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.files import Format, count_lines, file_format, files_of, fingerprint, open_bytes
 from reward_kit.datasets.huggingface import HuggingFaceSource
-from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, plain
+from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, check_depth, plain
 from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
 
@@ -30,6 +30,8 @@ __all__ = ["CsvSource", "JsonlSource", "MemorySource", "ParquetSource", "Source"
 _BATCH = 1024
 """Parquet rows in memory at a time."""
 _BOM = b"\xef\xbb\xbf"
+_NESTED = 100
+"""A line with no more brackets than this is not too deep."""
 _WIDE_INTEGER = re.compile(rb"[0-9][0-9]{18}")  # a first digit apart is searched for in half the time
 """Integers that may not fit 64 bits, which orjson would read as floats, losing digits."""
 
@@ -119,9 +121,14 @@ class JsonlSource(_FileSource):
             for number, line in enumerate(_without_bom(file), start=1):
                 try:
                     columns = _exactly(line) if _WIDE_INTEGER.search(line) else orjson.loads(line)
-                except ValueError as error:
+                    if line.count(b"[") + line.count(b"{") > _NESTED:
+                        check_depth(columns)
+                except (ValueError, RecursionError) as error:
                     if line.strip():
                         bad.report(origin, number, _why_not_json(line, error))
+                    continue
+                except BadRow as problem:
+                    bad.report(origin, number, str(problem))
                     continue
                 if isinstance(columns, dict):
                     yield Row(origin, number, columns)
@@ -145,7 +152,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _why_not_json(line: bytes, error: ValueError) -> str:
+def _why_not_json(line: bytes, error: Exception) -> str:
     if line.strip() in (b"[", b"{"):
         return "the JSON object does not end on its line; this is a JSON document, not JSON lines (one object a line)"
     try:

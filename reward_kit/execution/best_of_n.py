@@ -16,7 +16,6 @@ from typing import Any
 import orjson
 
 from reward_kit._version import __version__
-from reward_kit.auth import without_secrets
 from reward_kit.errors import StorageError
 from reward_kit.execution.experiment import Experiment
 from reward_kit.execution.local_engine import Reporter
@@ -25,6 +24,7 @@ from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.generation.clients import ModelClient
+from reward_kit.redaction import blot, without_secrets
 from reward_kit.storage.best_of_n_tables import (
     SCHEMA_VERSION,
     experiment_entry,
@@ -163,7 +163,7 @@ class BestOfN:
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,
         }
-        return {name: _told(value) for name, value in facts.items()}
+        return {name: blot(_told(value)) for name, value in facts.items()}
 
 
 def _told(value: Any) -> str:

@@ -17,8 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from reward_kit.config_models import (
     ApiParamsConfig,
@@ -31,6 +30,7 @@ from reward_kit.config_models import (
     Price,
     RewardConfig,
     SandboxConfig,
+    StrictPart,
     validated,
 )
 from reward_kit.datasets.ground_truths import KINDS
@@ -38,6 +38,7 @@ from reward_kit.datasets.splits import Split, SplitStream, is_local, load_splits
 from reward_kit.errors import ConfigError
 from reward_kit.rewards.verifiers import Verifier, verifier_for
 from reward_kit.storage.best_of_n_tables import Verification
+from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = ["Experiment", "load_experiment", "read_experiment_file"]
 
@@ -48,10 +49,8 @@ _OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".yaml", ".yml")
 """How the name of a Parquet file does not end."""
 
 
-class Experiment(BaseModel):
+class Experiment(StrictPart):
     """What is asked of whom, how often, who verifies, and where the table goes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=())
 
     dataset: str | None = None
     """A Hugging Face dataset, a file, a folder with a file a split, or a path with {split} in it."""
@@ -75,7 +74,7 @@ class Experiment(BaseModel):
     """An OpenAI-compatible endpoint. Default: Fireworks for `accounts/…`, else OpenAI."""
     api_key_env: str | None = None
     """The environment variable that holds the endpoint's key."""
-    num_candidates: int = Field(default=4, ge=1)
+    num_candidates: int = Field(default=4, ge=1, le=1_000_000)
     """Answers a query. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. null: the endpoint's default."""
@@ -89,7 +88,7 @@ class Experiment(BaseModel):
     """Each candidate of each query gets a seed of its own, derived from this one."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request body, sent as they are."""
-    concurrency: int = Field(default=64, ge=1)
+    concurrency: int = Field(default=64, ge=1, le=100_000)
     """Requests in flight, at most."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
@@ -118,13 +117,6 @@ class Experiment(BaseModel):
         if twice := [name for name in named if named.count(name) > 1]:
             raise ValueError(f"split {twice[0]!r} is named twice")
         return tuple(named)
-
-    @field_validator("max_queries", "num_candidates", mode="before")
-    @classmethod
-    def _not_a_bool(cls, value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("a whole number is expected")
-        return value
 
     # -- what follows from it
 
@@ -227,12 +219,7 @@ def load_experiment(values: Mapping[str, Any], name: str = "The experiment") -> 
 
 def read_experiment_file(path: Path) -> dict[str, Any]:
     """The values of an experiment's YAML file."""
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"Cannot read the experiment {str(path)!r} ({error.strerror}). Check --config.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{str(path)!r} is not YAML: {' '.join(str(error).split())}. Correct the file.") from error
+    values = load_yaml(read_yaml_text(path, f"the experiment {str(path)!r}", "Check --config."), repr(str(path)))
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{str(path)!r} is not an experiment: expected keys with values, such as `model: …`.")
     return values

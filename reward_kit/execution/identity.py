@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from reward_kit.auth import without_secrets
 from reward_kit.config_models import (
     DatasetConfig,
     GenerationConfig,
@@ -19,6 +18,7 @@ from reward_kit.config_models import (
     PipelineConfig,
     SandboxConfig,
 )
+from reward_kit.redaction import without_secrets
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import digest_of
 from reward_kit.storage.tables import rollout_from_line
@@ -78,7 +78,8 @@ def reading_of(dataset: DatasetConfig | None) -> str | None:
     if dataset is None:
         return None
     code = [source_digest(load_function(path)) for path in dataset.preprocess]
-    return digest_of([dataset.model_dump(exclude={"base_dataset"}), code, reading_of(dataset.base_dataset)])
+    settings = without_secrets(dataset.model_dump(exclude={"base_dataset"}))
+    return digest_of([settings, code, reading_of(dataset.base_dataset)])
 
 
 def _generation(generation: GenerationConfig) -> dict[str, Any]:
@@ -99,4 +100,5 @@ def _model(model: ModelConfig) -> dict[str, Any]:
     }
     if model.model_name == "mock":
         settings["mock"] = model.mock.model_dump()
-    return settings
+    kept: dict[str, Any] = without_secrets(settings)
+    return kept

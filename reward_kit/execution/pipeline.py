@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from reward_kit.auth import without_secrets
 from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
@@ -25,6 +24,7 @@ from reward_kit.generation.budget import Budget
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
+from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
@@ -68,6 +68,7 @@ class EvaluationPipeline:
     ) -> None:
         """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name."""
         self.config = config if isinstance(config, PipelineConfig) else load_config(config)
+        remember_settings(self.config.model_dump())
         given = rollouts is not None
         self.phase: Phase = "execution" if rescore or given or self.config.rollouts_file else phase
         self._rollouts = rollouts
@@ -94,13 +95,13 @@ class EvaluationPipeline:
             facts = self._facts(source)
             if (known := self._finished_before(directory, facts)) is not None:
                 return known
-            directory.write_config(_as_written(self.config))
+            directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
             entry = directory.begin_phase(self.phase, facts)
             try:
                 result = await self._enter(directory, source, reward)
             except BaseException as error:
                 with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
-                    directory.end_phase(entry, "failed", {"error": f"{type(error).__name__}: {error}"})
+                    directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
                 raise
             directory.end_phase(entry, result.status, {"files": _sizes(directory), "seconds": result.counters.seconds})
             return result
@@ -256,8 +257,17 @@ class _JudgeCost:
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:
     """The config as plain data, without secrets, so that it can be read back as it is."""
-    written: dict[str, Any] = without_secrets(config.model_dump(mode="json", exclude_none=True))
+    written: dict[str, Any] = without_secrets(config.model_dump(mode="json", exclude_none=True, exclude=_KEYS))
     return written
+
+
+_KEYS = {"generation": {"api_key"}, "judge": {"api_key"}}
+"""Written as asterisks by pydantic, which nobody could use."""
+
+
+def _left_out(config: PipelineConfig) -> list[str]:
+    """The settings that are not written because they hold a credential."""
+    return sorted(set(secret_paths(config.model_dump(exclude_none=True))))
 
 
 def _thresholds(reward: RewardConfig) -> float | dict[str, float]:

@@ -23,6 +23,7 @@ from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.redaction import mask
 from reward_kit.reward_call import (
     BatchScorer,
     PointwiseScorer,
@@ -248,7 +249,7 @@ def _failure(told: Told) -> Failure:
     """The failure of one item; what is none, such as a package or key that is missing, ends the run."""
     if told.retryable is None:
         raise RewardKitError(told.message)
-    return Failure(stage="score", type=told.type, message=told.message, retryable=told.retryable)
+    return Failure(stage="score", type=told.type, message=mask(told.message), retryable=told.retryable)
 
 
 def _verdict(result: EvaluateResult, name: str) -> Verdict:

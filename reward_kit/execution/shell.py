@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from reward_kit.config_models import (
     PipelineConfig,
     RewardConfig,
     SandboxConfig,
+    validated,
 )
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.shell_tasks import PROMPT, load_tasks
@@ -106,8 +108,8 @@ class ShellEvaluation:
         return self.commands_file or self.output_dir / COMMANDS
 
     def _dataset(self, name: str) -> DatasetConfig:
-        dataset = DatasetConfig(path_or_name=name, prompt_template=PROMPT)
-        local = file_format(name) is not None or Path(name).exists() or "*" in name
+        dataset = validated(DatasetConfig, {"path_or_name": name, "prompt_template": PROMPT}, "The dataset")
+        local = file_format(name) is not None or "*" in name or os.path.exists(name)
         return dataset if local else dataset.model_copy(update={"split": self.split})
 
     def _config(self, dataset: DatasetConfig | None) -> PipelineConfig:

@@ -28,6 +28,7 @@ from reward_kit.errors import StorageError
 from reward_kit.generation.cache_file import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
 from reward_kit.generation.cache_upkeep import CacheInfo, PruneReport, info, prune
 from reward_kit.models import Completion, Failure, Message
+from reward_kit.redaction import without_secrets
 from reward_kit.utils.end_of_turn import EndOfTurn
 
 if TYPE_CHECKING:
@@ -61,8 +62,11 @@ class RequestKeys:
         """Take what all requests have in common."""
         self.sampling = sampling
         """With which sampling, the very object."""
-        self._before = b'{"identity":%b,"messages":' % _canonical(dict(identity))
-        self._between = b',"sampling":%b,"schema":%d,"tools":' % (_canonical(sampling.given()), CACHE_SCHEMA)
+        self._before = b'{"identity":%b,"messages":' % _canonical(without_secrets(dict(identity)))
+        self._between = b',"sampling":%b,"schema":%d,"tools":' % (
+            _canonical(without_secrets(sampling.given())),
+            CACHE_SCHEMA,
+        )
 
     def of(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sample_id: str = "") -> bytes:
         """The digest of everything the draws of one request have in common.

@@ -27,6 +27,7 @@ from reward_kit.generation.retry import Timing, send_again
 from reward_kit.generation.transport import CHAT_ROUTE, Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
+from reward_kit.redaction import mask, without_secrets
 from reward_kit.utils.together import together
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class OpenAICompatibleClient:
         self.dropped_parameters: dict[str, str] = {}
         """Parameters the endpoint refused, with its reason. They are no longer sent."""
         self._params = api_params or ApiParamsConfig()
-        self._secret = api_key
+        self._shown = mask(self.api_base)
+        self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
         self._n_mode = n_mode
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
@@ -106,12 +108,12 @@ class OpenAICompatibleClient:
         self._settings: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, api_base={self.api_base!r})"
+        return f"{type(self).__name__}({self.model!r}, api_base={self._shown!r})"
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """The endpoint and the model."""
-        return {"endpoint": self.api_base, "model": self.model}
+        return {"endpoint": self._endpoint, "model": self.model}
 
     @property
     def draws_at_once(self) -> int:
@@ -185,7 +187,7 @@ class OpenAICompatibleClient:
     def _learn_most_choices(self, most: int) -> None:
         if most < self._most_choices:
             self._most_choices = most
-            _log.debug("%s gives %d choices a request at most.", self.api_base, most)
+            _log.debug("%s gives %d choices a request at most.", self._shown, most)
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +200,7 @@ class OpenAICompatibleClient:
             except (RateLimitError, ProviderError) as error:
                 if not retries:
                     raise
-                _log.debug("A request to %s failed and may be sent again: %s", self.api_base, error)
+                _log.debug("A request to %s failed and may be sent again: %s", self._shown, error)
                 failed = error
             return await send_again(lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing)
         except ProviderError:
@@ -228,13 +230,13 @@ class OpenAICompatibleClient:
     def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
         status = reply.status
         if status == 200:
-            answer = read_json(reply.data, secret=self._secret)
+            answer = read_json(reply.data)
             hidden = error_in_answer(answer)
             if hidden is None:
                 return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms)
             status = hidden
-        complaint = read_complaint(reply.data, secret=self._secret)
-        raise refusal(status, reply.headers, complaint, Asked(self.api_base, self.model, body))
+        complaint = read_complaint(reply.data)
+        raise refusal(status, reply.headers, complaint, Asked(self._shown, self.model, body))
 
     # ── the body ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,7 +268,7 @@ class OpenAICompatibleClient:
         if refused.name not in self.dropped_parameters:
             self.dropped_parameters[refused.name] = refused.reason
             self._settings_for = None
-            _log.debug("%s refuses the parameter %r: %s", self.api_base, refused.name, refused.reason)
+            _log.debug("%s refuses the parameter %r: %s", self._shown, refused.name, refused.reason)
 
 
 class FireworksModelClient(OpenAICompatibleClient):

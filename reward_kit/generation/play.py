@@ -15,6 +15,7 @@ from reward_kit.config_models import Price, Sampling
 from reward_kit.generation.clients import ModelClient
 from reward_kit.generation.prices import cost_of
 from reward_kit.models import Completion, Failure, Rollout, Sample
+from reward_kit.redaction import without_secrets
 from reward_kit.utils.trusted import trusted
 
 __all__ = ["Play", "SingleTurn"]
@@ -38,7 +39,7 @@ class SingleTurn:
         """Play with `client`; `price` is what its tokens cost, where that is known."""
         self._client = client
         self._sampling = sampling
-        self._given = sampling.given()
+        self._given = without_secrets(sampling.given())
         self._price = price
 
     async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:

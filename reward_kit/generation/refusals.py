@@ -2,6 +2,8 @@
 
 401, 403                          AuthError            the run stops
 402, quota used up                EndpointError        the run stops
+407                               AuthError            the run stops: it is the proxy that wants a login
+201, 202, 204, 206 …              ProviderError        tried again: it is no whole answer
 404, 405, 410, a redirect         EndpointError        the run stops
 408, 409, 425, 5xx                ProviderError        tried again
 429                               RateLimitError       tried again, and the whole client slows down
@@ -30,6 +32,7 @@ from reward_kit.errors import (
 )
 from reward_kit.generation.retry import retry_after
 from reward_kit.generation.wire import PROTECTED_FIELDS, readable
+from reward_kit.redaction import mask
 
 __all__ = ["Asked", "ChoicesRefused", "Complaint", "ParameterRefused", "error_in_answer", "read_complaint", "refusal"]
 
@@ -82,9 +85,9 @@ class Complaint(NamedTuple):
     param: str | None
 
 
-def read_complaint(data: bytes, *, secret: str | None) -> Complaint:
+def read_complaint(data: bytes) -> Complaint:
     """The complaint in a reply's body, whatever its shape; the key, should it be echoed, is blotted out."""
-    text = readable(data, secret=secret)
+    text = readable(data)
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -122,6 +125,8 @@ def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, asked
         return stops
     if status == 429:
         return RateLimitError(f"{said}. Lower api_params.max_concurrent_requests.", retry_after=retry_after(headers))
+    if status < 300:
+        return ProviderError(f"{said}. That is no whole answer: check generation.api_base, or try again later.")
     if status >= 500 or status in {408, 409, 425}:
         overloaded = status in {503, 529}
         return ProviderError(f"{said}. Try again later.", retry_after=retry_after(headers), overloaded=overloaded)
@@ -136,9 +141,15 @@ def _stopping(
         return EndpointError(f"{said}. The account is out of credit: top it up, then run again to go on.")
     if status == 401 or (status == 403 and not _FLAGGED.search(complaint.text)):
         return AuthError(f"{said}. Check the key: generation.api_key_env names the variable that holds it.")
+    if status == 407:
+        return AuthError(
+            f"The proxy on the way to {said}. Give it a login: HTTPS_PROXY=http://user:password@host:port, or unset it."
+        )
     if 300 <= status < 400:
         where = headers.get("Location", "elsewhere")
-        return EndpointError(f"{asked.endpoint} redirects to {where!r}. Set generation.api_base to the address meant.")
+        return EndpointError(
+            f"{asked.endpoint} redirects to {mask(where)!r}. Set generation.api_base to the address meant."
+        )
     if status in {404, 405, 410} or (status == 400 and _NO_SUCH_MODEL.search(complaint.text)):
         return EndpointError(f"{said}. Check generation.model_name ({asked.model!r}) and generation.api_base.")
     return None

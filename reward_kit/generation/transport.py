@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
+from reward_kit.redaction import blot_bytes, mask, remember, remember_settings
 from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["CHAT_ROUTE", "Transport"]
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
 CHAT_ROUTE = "/chat/completions"
+_NO_ADDRESS = "api_base {!r} is not an address. Give one such as 'http://localhost:8000/v1'."
 
 
 class Transport:
@@ -35,10 +37,12 @@ class Transport:
         """Check the address and the key; nothing is opened yet."""
         self.api_base = api_base
         self.url = _url(api_base, route)
+        self._shown = mask(api_base)
         self._timeout = timeout
         self._deadlines = Deadlines(timeout)  # a fraction of what aiohttp's own timer for each request costs
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_checked(headers)}
         if api_key is not None:
+            remember(api_key)
             self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
         self._exchange: Exchange | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,7 +50,7 @@ class Transport:
         self._refused_in_a_row = 0
 
     def __repr__(self) -> str:
-        return f"Transport({self.url!r})"
+        return f"Transport({mask(self.url)!r})"
 
     async def post(self, data: bytes) -> Reply:
         """Send one body; a connection that fails or an answer that does not come in time is a `ProviderError`."""
@@ -70,21 +74,23 @@ class Transport:
             self._deadlines.end(task)
         self._answered = True
         self._refused_in_a_row = 0
-        return reply
+        # Here, before anybody reads it: an endpoint that echoes the key puts it into no answer, cache, file or message.
+        data = blot_bytes(reply.data)
+        return reply if data is reply.data else reply._replace(data=data)
 
     def _typed(self, error: Exception) -> RewardKitError:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            return EndpointError(f"The certificate of {self.api_base} is not trusted: {error}. Mend it, or api_base.")
+            return EndpointError(f"The certificate of {self._shown} is not trusted: {error}. Mend it, or api_base.")
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             self._refused_in_a_row += 1
-            return ProviderError(f"{self.api_base} cannot be reached: {_reason(error)}. Check that it runs.")
+            return ProviderError(f"{self._shown} cannot be reached: {_reason(error)}. Check that it runs.")
         if isinstance(error, TimeoutError):
             return ProviderError(
-                f"{self.api_base} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
+                f"{self._shown} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
             )
-        return ProviderError(f"{self.api_base} broke the connection: {_reason(error)}. Try again.")
+        return ProviderError(f"{self._shown} broke the connection: {_reason(error)}. Try again.")
 
     def check_reachable(self, attempts_per_call: int) -> None:
         """Stop the run when nobody has answered for long: call it when a call has used up its attempts."""
@@ -92,7 +98,7 @@ class Transport:
         if self._refused_in_a_row >= calls * attempts_per_call:
             since = "no longer answers" if self._answered else "does not answer"
             raise EndpointError(
-                f"{self.api_base} {since}: {calls} requests in a row found nobody. Start it, or mend api_base."
+                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or mend api_base."
             )
 
     async def close(self) -> None:
@@ -115,13 +121,18 @@ class Transport:
 
 def _url(api_base: str, route: str) -> str:
     """The address to post to; a query such as Azure's `?api-version=…` stays behind it."""
-    parts = urlsplit(api_base)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not _port_is_valid(parts):
-        raise ConfigError(f"api_base {api_base!r} is not an address. Give one such as 'http://localhost:8000/v1'.")
+    try:
+        parts = urlsplit(api_base)
+    except ValueError:
+        raise ConfigError(_NO_ADDRESS.format(mask(api_base))) from None
     if parts.username is not None or parts.password is not None:
+        remember_settings({"api_base": api_base})
         raise ConfigError(
             f"api_base for {parts.hostname!r} holds credentials. Put the key into a variable: api_key_env."
         )
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not _port_is_valid(parts):
+        raise ConfigError(_NO_ADDRESS.format(mask(api_base)))
+    remember_settings({"api_base": api_base})
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(route) else path + route, fragment=""))
 
@@ -136,7 +147,8 @@ def _port_is_valid(parts: SplitResult) -> bool:
 def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not {"\r", "\n", "\0"}.isdisjoint(f"{name}{value}"):
-            raise ConfigError(f"The header {name!r} holds a line break. A header is one line: take it out.")
+            raise ConfigError(f"The header {mask(name)!r} holds a line break. A header is one line: take it out.")
+    remember_settings({"headers": dict(headers)})
     return headers
 
 
@@ -154,8 +166,11 @@ def _proxy_for(url: str) -> str | None:
     host = parts.hostname or ""
     if host in {"localhost", "127.0.0.1", "::1"} or proxy_bypass(host):
         return None
-    return getproxies().get(parts.scheme)
+    proxy = getproxies().get(parts.scheme)
+    if proxy is not None:
+        remember_settings({"proxy": proxy})
+    return proxy
 
 
 def _reason(error: Exception) -> str:
-    return f"{type(error).__name__} ({error})" if str(error) else type(error).__name__
+    return f"{type(error).__name__} ({mask(str(error))})" if str(error) else type(error).__name__

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from reward_kit.config_models import Sampling
 from reward_kit.errors import BadRequestError, ConfigError, ProviderError
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Usage
+from reward_kit.redaction import mask
 from reward_kit.utils.trusted import text_message, trusted
 
 __all__ = [
@@ -33,6 +34,9 @@ _TOLD_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in 
 
 _ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content", "reasoning"})
 
+
+_MOST_SHOWN = 64 << 10
+"""Bytes of a reply that are read for a message."""
 
 _TOLD = {"message", "finish_reason", "usage", "latency_ms", "model"}
 
@@ -71,22 +75,21 @@ def encode(body: Mapping[str, Any]) -> bytes:
         ) from None
 
 
-def readable(data: bytes, *, secret: str | None) -> str:
-    """A body as text that may be shown: the key, should it be echoed, is blotted out."""
-    text = data.decode(errors="replace")
-    return text.replace(secret, "***") if secret else text
+def readable(data: bytes) -> str:
+    """A body as text that may be shown: a key, should it be echoed, is blotted out."""
+    return mask(data[:_MOST_SHOWN].decode(errors="replace"))
 
 
-def read_json(data: bytes, *, secret: str | None = None) -> dict[str, Any]:
+def read_json(data: bytes) -> dict[str, Any]:
     """A reply's body as an object."""
     try:
         reply = _loads(data)
     except (ValueError, RecursionError):
         raise ProviderError(
-            f"The answer is not JSON, or only a part of it: {_start_of(readable(data, secret=secret))}. Try again."
+            f"The answer is not JSON, or only a part of it: {_start_of(readable(data))}. Try again."
         ) from None
     if not isinstance(reply, dict):
-        raise ProviderError(f"The answer is not a JSON object: {_start_of(readable(data, secret=secret))}. Try again.")
+        raise ProviderError(f"The answer is not a JSON object: {_start_of(readable(data))}. Try again.")
     return reply
 
 
@@ -128,7 +131,7 @@ def _message(choice: Any) -> Message:
     if not isinstance(raw, dict):
         raise ProviderError("A choice of the answer has no message. Try again.")
     if choice.get("finish_reason") == "error" or choice.get("error"):
-        raise ProviderError(f"The endpoint broke off: {_start_of(_as_text(choice.get('error')))}. Try again.")
+        raise ProviderError(f"The endpoint broke off: {_start_of(mask(_as_text(choice.get('error'))))}. Try again.")
     content = raw.get("content")
     if isinstance(content, str) and _ONLY_SOMETIMES.isdisjoint(raw):
         return text_message("assistant", content)

@@ -145,10 +145,10 @@ class Journal:
             replacement.replace(self.path)
         except OSError as error:
             replacement.unlink(missing_ok=True)
-            raise StorageError(
-                f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). "
-                "Its content is complete: make room, then run again."
-            ) from error
+            advice = "Its content is complete: make room, then run again."
+            if not self.path.exists():
+                advice = "The file or its directory was taken away during the run: restore it, or run again."
+            raise StorageError(f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). {advice}") from error
         self._reopen()
         self._written, self._sorted = None, True
         return True

@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ import orjson
 
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
+from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal import Journal
 from reward_kit.utils.git_revision import GitRevision
 
@@ -192,11 +193,15 @@ class RunDirectory:
         """A fact that was kept; None where it was not."""
         return self._manifest.get(name)
 
-    def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write the resolved configuration."""
+    def write_config(self, config: Mapping[str, Any], *, left_out: Sequence[str] = ()) -> None:
+        """Write the resolved configuration, and which settings were `left_out` because they hold a credential."""
         import yaml  # here, because only runs need it
 
-        self.write("config.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True).encode())
+        remark = "".join(f"# {path} holds a credential and is not kept: give it again.\n" for path in left_out)
+        if left_out:
+            remark += f"# On the command line: {left_out[0]}=… In a file, by a variable: ${{oc.env:MY_VARIABLE}}\n"
+        text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
+        self.write("config.yaml", (remark + text).encode())
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write the figures."""
@@ -222,7 +227,7 @@ class RunDirectory:
         target = self.path / name
         draft = target.with_name(f"{name}.writing")
         try:
-            draft.write_bytes(content)
+            draft.write_bytes(blot_bytes(content))
             draft.replace(target)
         except OSError as error:
             raise StorageError(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Failure, Rollout, StepOutput
+from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.sample_text import SampleText
@@ -46,7 +47,7 @@ def command_line(rollout: Rollout) -> bytes:
         row |= {"error": f"{failure.type}: {failure.message}", "error_type": failure.type}
     elif command is None:
         row |= {"error": f"No command was found in the answer: {_shown(rollout)}", "error_type": NO_COMMAND}
-    return json_line(row | {"cost": rollout.cost} | _extras(rollout))
+    return blot_bytes(json_line(row | {"cost": rollout.cost} | _extras(rollout)))
 
 
 def shell_result_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Entry:
@@ -57,7 +58,7 @@ def shell_result_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResu
     command = rollout.turns[-1].text if rollout.turns else ""
     row = _command_columns(rollout, command or None) | _verdict_columns(verdict) | _extras(rollout)
     del row["response_index"]  # the head says it
-    return Entry(head, json_line(row).removesuffix(b"\n"))
+    return Entry(head, blot_bytes(json_line(row).removesuffix(b"\n")))
 
 
 def extra_columns(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pydantic_core import PydanticSerializationError
 
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Rollout
+from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Line, Status, position_in
 from reward_kit.storage.row_json import as_plain, forgiving_json, plain_json
 from reward_kit.storage.sample_text import SampleText, last_text, set_fields
@@ -62,7 +63,7 @@ def _rollout_line(rollout: Rollout, text: SampleText) -> Line:
         fields["failure"] = failure
     if None in fields.values():
         fields = {name: held for name, held in fields.items() if held is not None}
-    own, status = dumps(fields, as_plain)[1:], _status(failure).encode()
+    own, status = blot_bytes(dumps(fields, as_plain)[1:]), _status(failure).encode()
     pieces = (text.index_from, index, text.index_to, status, _number(told["cost"]), text.whole, own)
     return text.position, index, _ROLLOUT % pieces
 
@@ -70,9 +71,9 @@ def _rollout_line(rollout: Rollout, text: SampleText) -> Line:
 def _any_rollout(rollout: Rollout) -> bytes:
     """The rollout as JSON, whatever it holds."""
     try:
-        return rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True)
+        return blot_bytes(rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True))
     except PydanticSerializationError:  # text that is not valid Unicode
-        return forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True))
+        return blot_bytes(forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True)))
 
 
 def rollout_from_line(line: bytes) -> Rollout:
@@ -107,11 +108,12 @@ def _judged_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult) ->
     """The columns of `result_row`, put together from pieces."""
     told, said = rollout.__dict__, verdict.__dict__
     index, turns, usage, metrics = told["response_index"], told["turns"], told["usage"], said["metrics"]
-    answered = dumps([set_fields(turn) for turn in turns], as_plain)[1:-1]
+    answered = blot_bytes(dumps([set_fields(turn) for turn in turns], as_plain)[1:-1])
     line = _JUDGED % (
         text.index_from, index, text.index_to, _number(told["cost"]), text.asked,
-        text.between if turns else b"", answered, dumps(_answer(turns)), text.truth,
-        dumps(said["score"]), dumps(said["reason"]), dumps(_metrics(verdict)) if metrics else b"{}",
+        text.between if turns else b"", answered, blot_bytes(dumps(_answer(turns))), text.truth,
+        dumps(said["score"]), blot_bytes(dumps(said["reason"])),
+        blot_bytes(dumps(_metrics(verdict))) if metrics else b"{}",
         dumps(told["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(told["finish_reason"]),
         dumps(told["latency_ms"]), b"true" if told["cached"] else b"false", text.last,
     )  # fmt: skip
@@ -125,7 +127,7 @@ def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, 
         body = plain_json(row)
     except TypeError:
         body = forgiving_json(row)
-    return Entry(_head(rollout, content, failure), body)
+    return Entry(_head(rollout, content, failure), blot_bytes(body))
 
 
 def verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:

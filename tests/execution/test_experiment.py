@@ -30,7 +30,7 @@ def test_splits_are_a_list_or_names_with_commas(splits: Any) -> None:
         ({"splits": "math,math"}, "split 'math' is named twice"),
         ({"splits": 7}, "'splits' is 7"),
         ({"num_candidates": 0}, "'num_candidates' is 0"),
-        ({"max_queries": True}, "a whole number is expected"),
+        ({"max_queries": True}, "a number is expected, not true or false"),
         ({"temperature": -1}, "'temperature' is -1"),
         ({"verifiers": {"math": {"function_path": "a:b", "paramms": {}}}}, "paramms"),
         ({"prices": {"m": {"input": 1}}}, "output"),

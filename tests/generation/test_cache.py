@@ -161,7 +161,7 @@ def test_a_key_stays_the_same_for_ever() -> None:
 
 @pytest.mark.parametrize("odd", [{"big": 2**70}, {"text": "\ud800"}, {1: "number"}])
 def test_what_orjson_refuses_still_has_a_key(odd: dict[Any, Any]) -> None:
-    sampling = Sampling(extra_body={"odd": odd})
+    sampling = Sampling.model_construct(extra_body={"odd": odd})  # a config refuses some of these
     assert a_key(sampling=sampling) == a_key(sampling=sampling) != a_key()
 
 

@@ -1,0 +1,69 @@
+"""What a command is given, checked alike by every command: finite numbers, ports, names, and files of our own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["MOST", "PORT", "FiniteRange", "NamedPath", "check_arguments", "reading_own_files"]
+
+MOST = 2**31 - 1
+"""The largest count that an option takes."""
+PORT = click.IntRange(1, 65_535)
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; `nan` and `inf`, which pass any comparison or none, are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        try:
+            number = float(super().convert(value, param, ctx))
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+class NamedPath(click.Path):
+    """A path. The empty one, which would mean the current directory, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if not str(value).strip():
+            self.fail("It is empty. Name a file or a folder.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def check_arguments(arguments: list[str]) -> None:
+    """Refuse what no file name, model or text can hold."""
+    for argument in arguments:
+        if "\0" in argument:
+            raise click.UsageError(f"{argument[:60]!r} holds a NUL character. Take it out.")
+
+
+@contextmanager
+def reading_own_files(*paths: Path) -> Iterator[None]:
+    """The door for files that reward-kit wrote: whatever is wrong inside is said of the files, in one sentence."""
+    from reward_kit.errors import RewardKitError, StorageError
+
+    names = ", ".join(repr(str(path)) for path in paths)
+    try:
+        yield
+    except (RewardKitError, click.ClickException, click.exceptions.Exit):
+        raise
+    except OSError as error:
+        place = names if error.filename is None else repr(str(error.filename))
+        raise StorageError(f"Cannot use {place} ({error.strerror or error}). Name another file or folder.") from error
+    except Exception as error:
+        # A damaged or foreign line may break anything that reads it; the file is at fault, not the reader.
+        raise StorageError(
+            f"{names} holds what reward-kit did not write ({type(error).__name__}: {str(error)[:200]}). Name a run "
+            "directory, its results.jsonl or the Parquet of best-of-n, or restore the file."
+        ) from error

@@ -1,0 +1,134 @@
+"""What may be a credential, and how it is taken out."""
+
+# ruff: noqa: E501 - tables of cases read best on one line
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reward_kit.redaction import (
+    MASK,
+    blot,
+    blot_bytes,
+    forget_all,
+    is_secret_name,
+    is_variable_name,
+    mask,
+    mask_words,
+    remember,
+    remember_arguments,
+    remember_environment,
+    without_secrets,
+)
+
+SECRET_NAMES = [
+    "api_key", "API_KEY", "apiKey", "x-api-key", "X-Api-Key", "token", "auth_token", "hfToken",
+    "private_key", "privateKey", "passwd", "Credentials", "bearer", "Authorization", "proxy-authorization",
+    "my_key", "aws_secret_access_key", "openai_api_key_prod", "client_secret", "password",
+    "generation.api_key", "cookie",
+]  # fmt: skip
+OTHER_NAMES = [
+    "api_key_env", "max_tokens", "stop_token", "eos_token", "answer_key", "ground_truth_key", "tokens",
+    "tokenizer", "keyword", "keys", "monkey", "author", "path_or_name", "model_name", "seed", "auth_method",
+    "pass_threshold", "prompt_tokens", "token_count", "bypass", "sort_key",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_names_of_credentials(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_names_of_other_things(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@given(st.text(min_size=12, max_size=60).filter(lambda text: text.strip() == text and MASK not in text), st.text())
+def test_a_known_credential_is_blotted_in_every_spelling(secret: str, around: str) -> None:
+    forget_all()
+    remember(secret)
+    raw = secret.encode()
+    texts = [secret, quote(secret, safe=""), json.dumps(secret), repr(secret), raw.hex()]
+    for text in (f"{around}{text}{around}" for text in texts):
+        assert secret not in blot(text)
+        assert secret.encode() not in blot_bytes(text.encode())
+    for before in (b"", b"u:", b"abc"):
+        encoded = base64.b64encode(before + raw).decode()
+        assert encoded not in blot(f"x{encoded}x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-proj-abcdefghijklmnop1234", "fw_3ZabcdefgH", "hf_abcdefghijkl", "ghp_abcdefghijklmnop", "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyA1234567890abcdefghijklmnop", "xoxb-1234567890-abc", "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----", "https://u:secretpass@host/x",
+        "Authorization: Bearer abcdefgh12345", "api_key=abc12345", '{"password": "xyzzy1234"}', "?token=abc12345&a=1",
+    ],
+)  # fmt: skip
+def test_shapes_are_masked_in_messages(text: str) -> None:
+    masked = mask(f"It said: {text} and more")
+    assert MASK in masked
+    assert masked.startswith("It said: ")
+    for secret in ("abcdefgh", "12345", "secretpass", "xyzzy", "MIIEow", "IOSFODNN", "c2lnbmF0"):
+        assert secret not in masked or secret not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4f0c21aa4f0c21aa4f0c21aa4f0c21aa", "accounts/fireworks/models/llama-v3p1-405b-instruct", "task-ask-sk-y",
+        "expected max_tokens=100", "https://host:8000/v1?api-version=2024", "Unexpected token: end", "a@b.c", "risk-averse",
+        "123e4567-e89b-12d3-a456-426614174000", "nvidia/Nemotron-Post-Training-Dataset-v1", "the key: it is there",
+    ],
+)  # fmt: skip
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert mask(text) == text
+    assert without_secrets({"params": {"x": text}}) == {"params": {"x": text}}
+
+
+def test_data_lose_only_what_is_known() -> None:
+    data = b'{"content": "use sk-proj-abcdefghijklmnop1234 and password: hunter2"}'
+    assert blot_bytes(data) is data
+    for word in ("EMPTY", "none", "password", "hunter"):  # too likely in an answer
+        remember(word)
+    assert blot_bytes(data) is data
+
+
+def test_an_environment_holds_places_too() -> None:
+    remember_environment({"PWD": "/home/me/work", "MY_TOKEN": "abc123def456", "HTTP_PROXY": "http://u:pr0xy-pass@h:1"})
+    assert blot("/home/me/work abc123def456 pr0xy-pass") == f"/home/me/work {MASK} {MASK}"
+
+
+def test_a_command_line_is_understood() -> None:
+    remember_arguments(
+        ["shell", "--api-key", "first1", "generation.api_key=second2,third3", "+reward.params={token: fourth4}"]
+    )
+    assert blot("first1 second2 third3 fourth4") == " ".join([MASK] * 4)
+    assert mask_words(["--api-key", "x", "--model", "m"]) == ["--api-key", "…", "--model", "m"]
+
+
+@pytest.mark.parametrize(
+    "name", ["sk-abc", "fw_3ZabcdefgH12", "planted-secret", "my key", "", "ABCDEF0123456789ABCDEF", "é"]
+)
+def test_a_key_is_not_taken_for_a_variable(name: str) -> None:
+    assert not is_variable_name(name)
+
+
+@pytest.mark.parametrize("name", ["MY_KEY", "OPENAI_API_KEY", "K2"])
+def test_a_variable_is(name: str) -> None:
+    assert is_variable_name(name)
+
+
+@pytest.mark.parametrize(
+    "text", ["y" * 200_000, "sk-" + "a-" * 100_000, "token=" * 30_000, "a:" * 100_000, "https://" + "u@" * 50_000]
+)
+def test_long_texts_take_no_long_time(text: str) -> None:
+    mask(text)  # a pattern that looks at each character more than a few times would not come to an end here
