@@ -14,7 +14,7 @@ import orjson
 
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.run_directory import RESULTS
+from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.digest_map import DigestMap, digest64
 from reward_kit.utils.reasoning import split_reasoning
@@ -97,6 +97,7 @@ def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
 
 def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
     with Journal(path, read_only=True) as journal:
+        refuse_cut(journal)
         for line in map(orjson.loads, journal.in_order()):
             yield _VOCABULARIES[_vocabulary_of(line)](line, thresholds)
 
