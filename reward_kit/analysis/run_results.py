@@ -98,8 +98,8 @@ def _refuse_cut(path: Path, found: int) -> None:
     held = held_by(path)
     if held is not None and found < held:
         raise StorageError(
-            f"{str(path)!r} was cut: it holds {found} of the {held} lines it had. Enter the run again, which judges what "
-            "is missing."
+            f"{str(path)!r} was cut: it holds {found} of the {held} lines it had. "
+            "Enter the run again, which judges what is missing."
         )
 
 

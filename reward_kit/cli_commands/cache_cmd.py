@@ -63,6 +63,8 @@ def info(cache_dir: Path) -> None:
         click.echo(
             f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them"
         )
+    if found.unchecked:
+        click.echo(f"  {found.unchecked:,} answers are of a time before checksums, and could not be checked")
 
 
 @cache.command()

@@ -157,8 +157,8 @@ class CommandsFile:
     def _rollout(self, line: bytes, number: int) -> Rollout:
         if check_line(line) is False:
             raise DatasetError(
-                f"{str(self.path)!r}, line {number}: it is not what was written there. Restore the file; if you changed "
-                "the line yourself, take its last column, `check`, out."
+                f"{str(self.path)!r}, line {number}: it is not what was written there. "
+                "Restore the file; if you changed the line yourself, take its last column, `check`, out."
             )
         try:
             row = orjson.loads(line)

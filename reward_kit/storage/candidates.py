@@ -192,7 +192,7 @@ def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
     except ImportError as error:
         raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(path, page_checksum_verification=True) as file:
             names = _columns_in(set(file.schema_arrow.names), path)
             for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
                 for row in batch.to_pylist():

@@ -1,6 +1,6 @@
 """One line of a journal.
 
-    {"schema":2,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …the entry…, "check":"…"}
+    {"schema":2,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …, "check":"…"}
 
 Every line opens with its *head*, always in this order, so that finding out what a file holds does not mean parsing it,
 and ends with the checksum of all that stands before, which the journal adds as it writes. Lines of schema 1 have none.
