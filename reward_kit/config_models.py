@@ -97,6 +97,10 @@ class ApiParamsConfig(_Part):
     """The most tokens (prompt and answer, estimated) a minute."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
+    max_reply_mb: float = Field(default=64.0, gt=0, le=4096)
+    """Megabytes one answer may have, unpacked. A larger one is a failure, and is not asked for again."""
+    max_retry_after: float = Field(default=120.0, ge=0)
+    """Seconds that an endpoint's `Retry-After` is heeded at most; one that asks for more is asked again after these."""
 
 
 class CacheConfig(_Part):

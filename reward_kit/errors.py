@@ -14,6 +14,7 @@
         │   ├── RateLimitError           429
         │   ├── ProviderError            5xx, overload, broken or empty answers, time-outs, lost connections
         │   ├── BadRequestError          the endpoint refuses this request
+        │   ├── ReplyTooLargeError       the endpoint's answer is larger than is taken
         │   └── ContextLengthError       the prompt does not fit the model
         ├── SandboxError                 the sandbox failed (a failing command is an ExecResult)
         └── RewardError                  the reward raised, timed out, or returned something else
@@ -37,6 +38,7 @@ __all__ = [
     "MissingExtraError",
     "ProviderError",
     "RateLimitError",
+    "ReplyTooLargeError",
     "RewardError",
     "RewardKitError",
     "RewardTimeoutError",
@@ -129,6 +131,10 @@ class ProviderError(GenerationError):
 
 class BadRequestError(GenerationError):
     """The endpoint refuses this request; sending it again would not help."""
+
+
+class ReplyTooLargeError(GenerationError):
+    """The endpoint answers with more than is taken; asking again would bring as much."""
 
 
 class ContextLengthError(GenerationError):

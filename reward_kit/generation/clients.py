@@ -97,7 +97,8 @@ class OpenAICompatibleClient:
         self._n_mode = n_mode
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
-        self._transport = Transport(self.api_base, api_key=api_key, headers=headers or {}, timeout=self._params.timeout)
+        bounds = {"timeout": self._params.timeout, "max_reply_mb": self._params.max_reply_mb}
+        self._transport = Transport(self.api_base, api_key=api_key, headers=headers or {}, **bounds)
         self._limits = Limits(self._params, self._timing)
         self._settings_for: Sampling | None = None
         self._settings: dict[str, Any] = {}
@@ -197,7 +198,10 @@ class OpenAICompatibleClient:
                     raise
                 _log.debug("A request to %s failed and may be sent again: %s", self.api_base, error)
                 failed = error
-            return await send_again(lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing)
+            return await send_again(
+                lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing,
+                longest_asked=self._params.max_retry_after,
+            )  # fmt: skip
         except ProviderError:
             self._transport.check_reachable(1 + retries)
             raise

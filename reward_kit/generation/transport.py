@@ -23,8 +23,17 @@ _ROUTE = "/chat/completions"
 class Transport:
     """Posts bodies to one address. Connects in the loop that first uses it; after `close`, in the next one."""
 
-    def __init__(self, api_base: str, *, api_key: str | None, headers: Mapping[str, str], timeout: float) -> None:
+    def __init__(
+        self,
+        api_base: str,
+        *,
+        api_key: str | None,
+        headers: Mapping[str, str],
+        timeout: float,
+        max_reply_mb: float = 64.0,
+    ) -> None:
         """Check the address and the key; nothing is opened yet."""
+        self._max_reply = int(max_reply_mb * (1 << 20))
         self.api_base = api_base
         self.url = _completions_url(api_base)
         self._timeout = timeout
@@ -101,7 +110,9 @@ class Transport:
 
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._timeout)
-        self._exchange = Exchange(self.url, headers=self._headers, proxy=_proxy_for(self.url))
+        self._exchange = Exchange(
+            self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply
+        )
         return self._exchange
 
 
