@@ -236,6 +236,9 @@ class RewardConfig(_Part):
     """Calls of an asynchronous reward at a time. Default: the reward's own, else 256."""
     memory_mb: int | None = Field(default=4096, ge=64)
     """Memory one worker process may allocate. None: unlimited."""
+    isolate: bool = False
+    """Run an asynchronous reward in worker processes too, as synchronous ones are: for one that is not to be trusted
+    with the run itself. It can have neither a sandbox nor a judge then."""
     pass_threshold: float = 1.0
     """A score of at least this counts as passed, for pass@k."""
     by_split: dict[str, RewardConfig] = Field(default_factory=dict)

@@ -95,7 +95,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         """Name the directory; nothing is touched until it is entered."""
-        self.path = path
+        self.path = path.absolute()  # a reward may change the working directory
         self._lock: int | None = None
         self._manifest: dict[str, Any] = {}
         self._revision: GitRevision | None = None

@@ -54,7 +54,9 @@ def merge(home: Path) -> Any:
 
 def inspect(home: Path) -> Any:
     experiment = load(home / "run")
-    return experiment.figures.to_pydict(), experiment.metadata
+    texts = experiment.texts.take(["response"], experiment.source_rows)["response"]
+    figures = experiment.figures.to_pydict()
+    return sorted(map(repr, zip(texts, *figures.values(), strict=True))), experiment.metadata
 
 
 OPERATIONS: dict[str, Callable[[Path], Any]] = {
