@@ -206,6 +206,10 @@ class ApiParamsConfig(_Part):
     """The most tokens (prompt and answer, estimated) a minute."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
+    max_reply_mb: float = Field(default=64.0, gt=0, le=4096)
+    """Megabytes one answer may have, unpacked. A larger one is a failure, and is not asked for again."""
+    max_retry_after: float = Field(default=120.0, ge=0)
+    """Seconds that an endpoint's `Retry-After` is heeded at most; one that asks for more is asked again after these."""
 
 
 class CacheConfig(_Part):
@@ -347,6 +351,9 @@ class RewardConfig(_Part):
     """Calls of an asynchronous reward at a time. Default: the reward's own, else 256."""
     memory_mb: int | None = Field(default=4096, ge=64)
     """Memory one worker process may allocate. None: unlimited."""
+    isolate: bool = False
+    """Run an asynchronous reward in worker processes too, as synchronous ones are: for one that is not to be trusted
+    with the run itself. It can have neither a sandbox nor a judge then."""
     pass_threshold: float = 1.0
     """A score of at least this counts as passed, for pass@k."""
     by_split: dict[str, RewardConfig] = Field(default_factory=dict)

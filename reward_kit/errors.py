@@ -14,6 +14,7 @@
         │   ├── RateLimitError           429
         │   ├── ProviderError            5xx, overload, broken or empty answers, time-outs, lost connections
         │   ├── BadRequestError          the endpoint refuses this request
+        │   ├── ReplyTooLargeError       the endpoint's answer is larger than is taken
         │   └── ContextLengthError       the prompt does not fit the model
         ├── SandboxError                 the sandbox failed (a failing command is an ExecResult)
         └── RewardError                  the reward raised, timed out, or returned something else
@@ -37,6 +38,7 @@ __all__ = [
     "MissingExtraError",
     "ProviderError",
     "RateLimitError",
+    "ReplyTooLargeError",
     "RewardError",
     "RewardKitError",
     "RewardTimeoutError",
@@ -131,6 +133,10 @@ class BadRequestError(GenerationError):
     """The endpoint refuses this request; sending it again would not help."""
 
 
+class ReplyTooLargeError(GenerationError):
+    """The endpoint answers with more than is taken; asking again would bring as much."""
+
+
 class ContextLengthError(GenerationError):
     """The prompt, with the answer's room, does not fit the model's context."""
 
@@ -171,10 +177,30 @@ class boundary:
             return
         from asyncio import CancelledError  # here: a worker process that never needs it is ready sooner
 
-        if isinstance(error, CancelledError):
+        if isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and not _in_a_task()):
             return
-        text = str(error).strip() or "no message"
-        raise self._kind(f"{self._name} raised {type(error).__name__}: {text}") from error
+        raise self._kind(f"{self._name} raised {type(error).__name__}: {message_of(error)}") from error
 
 
-_PASSED_ON = (RewardKitError, KeyboardInterrupt, GeneratorExit)
+def message_of(error: BaseException, most: int = 4000) -> str:
+    """What an exception says, whatever its own `__str__` does."""
+    try:
+        text = "".join(str(error)).strip()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as worse:  # noqa: BLE001 - a named boundary: somebody's exception runs its own code here
+        return f"no readable message (its __str__ raised {type(worse).__name__})"
+    return text[:most] or "no message"
+
+
+def _in_a_task() -> bool:
+    """Whether code is run by a task just now. A coroutine that is thrown away is closed by nobody's."""
+    from asyncio import current_task
+
+    try:
+        return current_task() is not None
+    except RuntimeError:
+        return False
+
+
+_PASSED_ON = (RewardKitError, KeyboardInterrupt)

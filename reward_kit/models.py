@@ -36,8 +36,10 @@ __all__ = [
     "Usage",
 ]
 
-SCHEMA_VERSION = 1
-"""The version every line of a run's files names; a line of another version is not read."""
+SCHEMA_VERSION = 2
+"""The version every line of a run's files names: since 2, each carries a checksum."""
+READABLE_SCHEMAS = (1, 2)
+"""The versions that are read; lines of others are not."""
 
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -172,6 +172,10 @@ class _Awaited:
         return await asyncio.to_thread(self._reward, messages, ground_truth, **kwargs)
 
 
+_LARGEST_ANSWER = 64 << 20
+"""Bytes of one answer of a remote reward."""
+
+
 class _NoRedirect(HTTPRedirectHandler):
     """A redirect would carry the key to another host, and the body to nowhere: it is an error instead."""
 
@@ -196,7 +200,10 @@ def _answer_to(request: Request, timeout: float) -> Any:
     url = request.full_url
     try:
         with build_opener(_NoRedirect).open(request, timeout=timeout) as response:
-            return json.loads(response.read())
+            content = response.read(_LARGEST_ANSWER + 1)
+            if len(content) > _LARGEST_ANSWER:
+                raise RewardError(f"The reward at {url!r} answered with more than {_LARGEST_ANSWER >> 20} MB. Mend it.")
+            return json.loads(content)
     except HTTPError as error:
         with error:
             raise _refusal(url, error.code, error.read(500).decode(errors="replace").strip()) from None

@@ -75,7 +75,7 @@ def _from_parquet(path: Path, name: str) -> Experiment:
         schema = pq.read_schema(path)
         wanted = _wanted(schema.names, repr(str(path)))
         repeating = [column for field, column in wanted.items() if field in _REPEATING and _is_text(schema, column)]
-        with pq.ParquetFile(path, read_dictionary=repeating) as file:
+        with pq.ParquetFile(path, read_dictionary=repeating, page_checksum_verification=True) as file:
             figures = _renamed(file.read(columns=[*dict.fromkeys(wanted.values())]), wanted)
         texts = ParquetTexts(path)
     except DatasetError:

@@ -14,8 +14,10 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reward_kit.errors import DatasetError
+from reward_kit.errors import DatasetError, StorageError
+from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.utils.checksums import check_line
 
 __all__ = ["RunResults", "read_results"]
 
@@ -56,6 +58,7 @@ def read_results(path: Path, threshold: float | None) -> RunResults:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip() and not (offset and _is_torn(line)):
+                _refuse_damage(line, path, number)
                 rows.append(_row(_parsed(line, path, number), thresholds))
                 offsets.append(offset)
             offset += len(line)
@@ -63,6 +66,7 @@ def read_results(path: Path, threshold: float | None) -> RunResults:
                 batches.append(_batch(rows))
                 rows = []
     batches.append(_batch(rows))
+    _refuse_cut(path, len(offsets))
     return RunResults(
         pa.Table.from_batches(batches, _SCHEMA),
         np.array(offsets, dtype=np.int64),
@@ -79,6 +83,24 @@ def _is_torn(line: bytes) -> bool:
     except orjson.JSONDecodeError:
         return True
     return False
+
+
+def _refuse_damage(line: bytes, path: Path, number: int) -> None:
+    lost = line.startswith(b'{"schema":2,') and check_line(line) is None
+    if lost or check_line(line) is False:
+        raise StorageError(
+            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Enter the run again, which "
+            "judges that answer again."
+        )
+
+
+def _refuse_cut(path: Path, found: int) -> None:
+    held = held_by(path)
+    if held is not None and found < held:
+        raise StorageError(
+            f"{str(path)!r} was cut: it holds {found} of the {held} lines it had. "
+            "Enter the run again, which judges what is missing."
+        )
 
 
 def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
@@ -132,11 +154,7 @@ def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 
 def _summary(path: Path) -> Mapping[str, Any]:
-    try:
-        found = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):  # a run that was cut short has none, and is worth looking at
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_document(path) or {}  # a run that was cut short has none, and is worth looking at
 
 
 def _told(summary: Mapping[str, Any]) -> dict[str, str]:

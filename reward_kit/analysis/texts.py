@@ -65,7 +65,7 @@ class ParquetTexts:
         wanted = {field: self._columns[field] for field in fields if field in self._columns}
         found: dict[Field, list[Any]] = {field: [None] * len(rows) for field in wanted}
         group_of = np.searchsorted(self._ends, rows, side="right")
-        with pq.ParquetFile(self._path, metadata=self._footer) as file:
+        with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
             for group in np.unique(group_of):
                 places = np.flatnonzero(group_of == group)
                 first = self._ends[group] - self._footer.row_group(int(group)).num_rows

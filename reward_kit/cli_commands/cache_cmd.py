@@ -73,6 +73,8 @@ def info(cache_dir: Path) -> None:
         echo(f"  {count:>10,}  {model or 'unnamed model'}")
     if found.unreadable:
         echo(f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them")
+    if found.unchecked:
+        echo(f"  {found.unchecked:,} answers are of a time before checksums, and could not be checked")
 
 
 @cache.command()

@@ -1,4 +1,7 @@
-"""`reward-kit doctor`: what works on this machine, and what to install for the rest. Checks try the real thing."""
+"""`reward-kit doctor`: what works on this machine, or whether the files of a run are as they were written.
+
+Checks of the machine try the real thing.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,44 @@ class Check(NamedTuple):
 
 
 @click.command()
-def doctor() -> None:
-    """Say what works on this machine, and what to install for the rest.
+@click.argument("run_dir", required=False, type=click.Path(path_type=Path))
+@click.option("--mend", "mends", is_flag=True, help="Set aside what is damaged in RUN_DIR, so that it is made again.")
+def doctor(run_dir: Path | None, mends: bool) -> None:
+    """Say what works on this machine, and what to install for the rest; or, of RUN_DIR, what is damaged in it.
 
-    Exits with 1 when something reward-kit cannot do without is broken. A missing option is no failure.
+    Exits with 1 when something reward-kit cannot do without is broken, or a file of the run is damaged. A missing
+    option is no failure.
+
+    \b
+    reward-kit doctor
+    reward-kit doctor outputs/run
+    reward-kit doctor outputs/run --mend
     """
-    checks = list(_checks())
+    if run_dir is not None:
+        sys.exit(_look_over(run_dir, mends=mends))
+    if mends:
+        raise click.UsageError("--mend needs a run directory: reward-kit doctor RUN_DIR --mend.")
+    _show(list(_checks()))
+
+
+def _look_over(run_dir: Path, *, mends: bool) -> int:
+    """Check the files of a run, and set aside what is damaged where that is wanted; the exit code."""
+    from reward_kit.storage.health import look_over, mend
+
+    findings = look_over(run_dir)
+    width = max(len(finding.path.name) for finding in findings)
+    for finding in findings:
+        click.echo(f"{'ok' if finding.works else 'BROKEN':>6}  {finding.path.name:<{width}}  {finding.detail}")
+        if not finding.works:
+            click.echo(f"{'':>6}  {'':<{width}}  → {finding.advice}")
+    if not mends:
+        return 0 if all(finding.works for finding in findings) else 1
+    for done in mend(run_dir, findings):
+        click.echo(done)
+    return 0 if all(finding.works or finding.mends is not None for finding in findings) else 1
+
+
+def _show(checks: list[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark = "ok" if check.works else "BROKEN" if check.needed else "-"

@@ -261,7 +261,7 @@ def _answers(given: Any, turns: list[Message], column: str) -> list[list[Message
     if given is None:
         if not any(turn.role == "assistant" for turn in turns):
             raise BadRow(f"there is no answer: no column {column!r}, and no assistant turn at the end of 'messages'")
-        return [turns]
+        return [_answered(turns)]
     if isinstance(given, str):
         # Where the conversation ends with this very answer, its turns tell more (tool calls, reasoning).
         return [turns if turns and turns[-1].text == given else [Message(role="assistant", content=given)]]
@@ -269,8 +269,18 @@ def _answers(given: Any, turns: list[Message], column: str) -> list[list[Message
         if all(isinstance(answer, str) for answer in given):
             return [[Message(role="assistant", content=answer)] for answer in given]
         if all(isinstance(turn, Mapping) for turn in given):
-            return [_messages(given, column)]
+            return [_answered(_messages(given, column))]
     raise BadRow(f"column {column!r} is {given!r}; expected an answer, or a list of answers")
+
+
+def _answered(turns: list[Message]) -> list[Message]:
+    """The turns, whose last must say something: no content and no tool call is no answer, not an empty one."""
+    last = turns[-1] if turns else None
+    if last is None or last.role != "assistant" or last.tool_calls or last.function_call:
+        return turns
+    if last.content is None or "content" not in last.model_fields_set:
+        raise BadRow("there is no answer: the last turn has neither content nor a tool call")
+    return turns
 
 
 def _response_index(value: Any) -> int | None:

@@ -18,7 +18,7 @@ from reward_kit.execution.summary import summarise
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.journal_lines import Head
-from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, read_document, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 
 __all__ = ["merge_runs"]
@@ -42,7 +42,8 @@ def merge_runs(sources: Sequence[Path], target: Path) -> Summary:
             advice = "Choose another --output-dir."
             directory.claim(which, claim["digest"], claim["settings"], advice=advice)
         for name in (ROLLOUTS, RESULTS):
-            _merge_journals([source / name for source in sources if (source / name).is_file()], target / name)
+            parts_of_it = [source / name for source in sources if (source / name).is_file()]
+            directory.note_held({name: _merge_journals(parts_of_it, target / name)})
         with Journal(directory.results_path, read_only=True) as results:
             parts = [_read(source) for source in sources]
             summary = _summary(results, parts, directory, thresholds_of(sources[0]))
@@ -71,15 +72,18 @@ def _differences(one: Summary, other: Summary) -> str:
     return ", ".join(f"{name}: {before.get(name)!r} and {after.get(name)!r}" for name in names)
 
 
-def _merge_journals(paths: Sequence[Path], target: Path) -> None:
+def _merge_journals(paths: Sequence[Path], target: Path) -> int:
+    """Put the journals into one, and say how many entries it has."""
     if not paths:
-        return
+        return 0
     for path in paths:
         with Journal(target) as merged, Journal(path, read_only=True) as part:
+            refuse_cut(part)
             known = merged.index()
             merged.append([entry for entry in part.entries() if _counts(entry.head, known)])
     with Journal(target) as merged:  # opened anew: parts may have given one position to different samples
         merged.compact()
+        return merged.keys
 
 
 def _counts(head: Head, known: JournalIndex) -> bool:
@@ -112,8 +116,4 @@ def _summary(results: Journal, parts: list[Summary], target: RunDirectory, thres
 
 
 def _read(source: Path) -> Summary:
-    try:
-        summary: Summary = orjson.loads((source / "summary.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return summary
+    return read_document(source / "summary.json") or {}

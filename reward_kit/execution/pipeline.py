@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -27,12 +28,18 @@ from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
-from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
+from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, held_by, line_numbers, refuse_cut
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.garbage import rare_collections
 
 __all__ = ["EvaluationPipeline"]
 
+_log = logging.getLogger(__name__)
+
+_JUDGE_THE_REST = (
+    "Restore it, or generate what is missing: run again without --phase execution and --rescore. "
+    "To judge only what is left, say so with `reward-kit doctor {!r} --mend`."
+)
 _OTHER_DIRECTORY = "Choose another directory with output.output_dir=…"
 _OR_RESCORE = "Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore."
 
@@ -121,13 +128,17 @@ class EvaluationPipeline:
 
     async def _enter(self, directory: RunDirectory, source: Source, reward: Rewards | None) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
-            rollouts = open_things.enter_context(self._open_rollouts(directory))
+            rollouts = open_things.enter_context(self._open_rollouts(directory, source))
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
                 for journal in (rollouts if source.needs_model else None, results):
                     if journal is not None:
                         owe_failures_again(journal)
             ledger = self._ledger(rollouts, results, reward)
+            if _set_damage_aside(directory, rollouts, results):
+                ledger = self._ledger(rollouts, results, reward)
+            self._see_what_is_missing(directory, rollouts, results)
+            open_things.callback(_note_held, directory, rollouts, results)
             counters = RunCounters(self.phase, source.expected(ledger), len(ledger.rollouts), len(ledger.results))
             models = ModelStack()
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
@@ -189,9 +200,32 @@ class EvaluationPipeline:
                 "Generate them first with --phase inference, or name a file with rollouts_file=…"
             )
 
-    def _open_rollouts(self, directory: RunDirectory) -> Journal:
+    def _open_rollouts(self, directory: RunDirectory, source: Source) -> Journal:
         path = self._rollouts_path()
-        return directory.rollouts() if path is None else Journal(path, read_only=True)
+        if path is not None:
+            return Journal(path, read_only=True)
+        from_the_data = self.phase != "execution" and not source.needs_model
+        return directory.rollouts(owed_again=from_the_data)
+
+    def _see_what_is_missing(self, directory: RunDirectory, rollouts: Journal, results: Journal | None) -> None:
+        """Refuse to judge a part as if it were the whole; what can be made again is owed, and said."""
+        if self.phase == "execution":
+            refuse_cut(rollouts, _JUDGE_THE_REST.format(str(rollouts.path.parent)))
+            generating = [entry for entry in directory.phases if entry["phase"] != "execution"]
+            if rollouts.path == directory.rollouts_path and generating and generating[-1]["status"] != "finished":
+                _log.warning("Generating was not finished: only the %d rollouts that are there count.", rollouts.keys)
+        for journal in (rollouts, results):
+            if journal is None:
+                continue
+            if journal.unchecked:
+                _log.warning(
+                    "%r has %d lines of a time before checksums: they are read, and could not be checked.",
+                    str(journal.path), journal.unchecked,
+                )  # fmt: skip
+            if (held := held_by(journal.path)) is not None and (found := journal.keys) < held:
+                _log.warning(
+                    "%r holds %d of the %d lines it had: what is missing is made again.", str(journal.path), found, held
+                )
 
     def _claims(self, reward: Rewards | None) -> tuple[_Claim | None, _Claim | None]:
         """What the rollouts and the results that this run makes or uses depend on."""
@@ -276,6 +310,27 @@ def _thresholds(reward: RewardConfig) -> float | dict[str, float]:
     return {"": whole, **named} if named else whole
 
 
-def _sizes(directory: RunDirectory) -> dict[str, int]:
-    paths = (directory.rollouts_path, directory.results_path)
-    return {path.name: path.stat().st_size for path in paths if path.exists()}
+def _sizes(directory: RunDirectory) -> dict[str, list[int]]:
+    """The size of each journal, and when it was last written to: a file that has both still is untouched."""
+    found = [(path.name, path.stat()) for path in (directory.rollouts_path, directory.results_path) if path.exists()]
+    return {name: [status.st_size, status.st_mtime_ns] for name, status in found}
+
+
+def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> bool:
+    """Take damaged lines out of journals whose entries can be made again, and keep the files as they were."""
+    damaged = [journal for journal in journals if journal is not None and journal.damaged]
+    for journal in damaged:
+        numbers = sorted(journal.damaged)
+        kept = directory.keep_damaged(journal)
+        journal.compact()
+        _log.warning(
+            "%r: %s damaged, and made again. The file as it was is kept as %r.",
+            str(journal.path), line_numbers(numbers), kept.name,
+        )  # fmt: skip
+    return bool(damaged)
+
+
+def _note_held(directory: RunDirectory, *journals: Journal | None) -> None:
+    with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
+        kept = [journal for journal in journals if journal is not None and not journal.read_only]
+        directory.note_held({journal.path.name: journal.keys for journal in kept})

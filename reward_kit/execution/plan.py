@@ -67,7 +67,7 @@ def make_plan(
     directory = Path(config.output.output_dir)
     with contextlib.ExitStack() as files:
         rollouts = _existing(files, Path(config.rollouts_file or directory / ROLLOUTS))
-        results = _existing(files, directory / RESULTS)
+        results = _existing(files, directory / RESULTS, owed_again=True)
         ledger = Ledger(
             rollouts,
             rollouts.index(),
@@ -107,9 +107,10 @@ def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | N
     return plan
 
 
-def _existing(files: contextlib.ExitStack, path: Path) -> Journal:
+def _existing(files: contextlib.ExitStack, path: Path, *, owed_again: bool = False) -> Journal:
     """The journal at `path`; where there is none yet, one that reads as empty."""
-    return files.enter_context(Journal(path if path.exists() else Path(os.devnull), read_only=True))
+    found = path if path.exists() else Path(os.devnull)
+    return files.enter_context(Journal(found, read_only=True, owed_again=owed_again))
 
 
 def _cache(files: contextlib.ExitStack, config: PipelineConfig, client: ModelClient | None) -> CachedClient | None:

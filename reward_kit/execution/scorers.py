@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from reward_kit.config_models import JudgeConfig, PipelineConfig, RewardConfig, SandboxConfig
-from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError
+from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError, message_of
 from reward_kit.execution.identity import results_settings
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
@@ -62,7 +62,8 @@ class Reward:
         self._given = function
         self._config = config
         try:
-            self.call = RewardCall(function or config.function_path, config.params)
+            with _loading(config):
+                self.call = RewardCall(function or config.function_path, config.params)
         except ImportError as error:
             raise ConfigError(f"The reward cannot be loaded: {error}") from error
         self.source_digest = source_digest(self.call.function)
@@ -91,6 +92,22 @@ class Reward:
             return partial(TellingScorer, partial(load_scorer, self._config.function_path, params))
         kind = BatchScorer if self.judges_groups else PointwiseScorer
         return partial(TellingScorer, partial(kind, self._given, params))
+
+
+@contextlib.contextmanager
+def _loading(config: RewardConfig) -> Iterator[None]:
+    """Keep somebody's module from ending this process without a word while it is imported."""
+
+    def refuse(status: int) -> NoReturn:
+        raise ConfigError(
+            f"The reward {config.function_path!r} calls os._exit({status}) while it is imported. Take that out of it."
+        )
+
+    leave, os._exit = os._exit, refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 class Scorer(Protocol):
@@ -126,10 +143,15 @@ async def open_scorer(
 
     Where `at_hand` rollouts wait to be judged already, as many workers start together.
     """
+    if config.isolate and (needed := [name for name in ("sandbox", "judge") if reward.call.wants(name)]):
+        raise ConfigError(
+            f"reward.isolate runs {reward.call.name!r} in a process of its own, where there is no {needed[0]} for it. "
+            "Leave reward.isolate out, or have the reward do without."
+        )
     usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
     async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
-        if reward.call.is_async:
+        if reward.call.is_async and not config.isolate:
             scorer = _OnTheLoop(reward, concurrency, resources)
             with LoopWatch(min(reward.timeout, _LOOP_PATIENCE), scorer.tell_of):
                 yield scorer
@@ -175,6 +197,10 @@ class _OnTheLoop:
             return [Failure.of(error, "score")] * len(rollouts)
         except asyncio.CancelledError:
             return [Failure.of(self._cancelled(task), "score")] * len(rollouts)
+        except KeyboardInterrupt as error:
+            if _is_a_signal(error):
+                raise
+            return [Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")] * len(rollouts)
         finally:
             self._deadlines.end(task)
             del self._judging[task]
@@ -231,7 +257,12 @@ class _InWorkers:
         if isinstance(outcome.value, Told):
             return [_failure(outcome.value)] * len(rollouts)
         results = outcome.value if self._groups else [outcome.value]
-        return [_verdict(EvaluateResult.model_validate(result), call.name) for result in results]
+        try:
+            read = [EvaluateResult.model_validate(result) for result in results]
+        except (ValueError, TypeError) as error:
+            unreadable = RewardError(f"{call.name!r} sent back what is no result: {message_of(error)}")
+            return [Failure.of(unreadable, "score")] * len(rollouts)
+        return [_verdict(result, call.name) for result in read]
 
     def _error(self, outcome: Outcome) -> RewardError:
         match outcome:
@@ -243,6 +274,14 @@ class _InWorkers:
                 return RewardError(f"{self._call.name!r} took its worker process down: it {reason}")
             case Done():
                 raise AssertionError("a finished call is no error")
+
+
+def _is_a_signal(error: KeyboardInterrupt) -> bool:
+    """Whether somebody pressed Ctrl-C: the run's own handler raised it, and not the reward."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "reward_kit.execution.local_engine"
 
 
 def _failure(told: Told) -> Failure:

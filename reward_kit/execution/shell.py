@@ -41,6 +41,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Head
 from reward_kit.storage.run_directory import RESULTS, RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
+from reward_kit.utils.checksums import CHECK
 
 __all__ = ["COMMANDS", "ShellEvaluation"]
 
@@ -132,7 +133,7 @@ class ShellEvaluation:
         path = self.output_dir / RESULTS
         if not path.exists():
             return
-        with RunDirectory(self.output_dir), Journal(path) as results:
+        with RunDirectory(self.output_dir), Journal(path, owed_again=True) as results:
             stale = [line for line in map(orjson.loads, results.in_order()) if _changed(line, commands)]
             if stale:
                 results.append([_owed_again(line) for line in stale])
@@ -182,7 +183,7 @@ def _owed_again(line: dict[str, Any]) -> Entry:
     status: Literal["retry"] = "retry"
     head = Head(line["id"], line["response_index"], line["position"], line["content"], status, line["cost"])
     gone = {"generated_command": None, "error": "The command changed since it was executed.", "overall_success": None}
-    body = {name: value for name, value in line.items() if name not in {"schema", *Head._fields}} | gone
+    body = {name: value for name, value in line.items() if name not in {"schema", CHECK, *Head._fields}} | gone
     return Entry(head, orjson.dumps(body))
 
 

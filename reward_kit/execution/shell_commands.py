@@ -22,6 +22,7 @@ from reward_kit.datasets.shell_tasks import task_columns
 from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
 from reward_kit.storage.shell_tables import NO_COMMAND, extra_columns
+from reward_kit.utils.checksums import check_line
 
 __all__ = ["CommandsFile", "Shard"]
 
@@ -154,6 +155,11 @@ class CommandsFile:
         self.model = self.model or rollout.model
 
     def _rollout(self, line: bytes, number: int) -> Rollout:
+        if check_line(line) is False:
+            raise DatasetError(
+                f"{str(self.path)!r}, line {number}: it is not what was written there. "
+                "Restore the file; if you changed the line yourself, take its last column, `check`, out."
+            )
         try:
             row = orjson.loads(line)
             if not isinstance(row, dict):

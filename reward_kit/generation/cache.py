@@ -120,7 +120,7 @@ class ResponseCache:
         With `read_only` nothing is created, and a cache that is not there reads as empty.
         """
         self.cache_dir = Path(cache_dir)
-        path = entries_path(self.cache_dir)
+        path = entries_path(self.cache_dir.absolute())  # a reward may change the working directory
         self._file = EntryFile(path, read_only=read_only)
         self._unwritten: dict[str, tuple[Completion, str]] = {}
         self._writing = EndOfTurn(self.flush)

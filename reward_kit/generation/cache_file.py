@@ -2,11 +2,13 @@
 
     cache_dir/v1/responses.jsonl
 
-    {"key":"<64 hex>","schema":1,"created":<unix seconds>,"model":"…","completion":{…}}
+    {"key":"<64 hex>","schema":1,"created":<unix seconds>,"model":"…","check":"<8 hex>","completion":{…}}
 
 Entries are written to a file opened for appending, some or many in one `write`, which no other process can cut in two;
 that costs a tenth of what a file for each entry does. Nothing is ever changed in place: of two entries with one key the
 later counts, a line that does not parse is skipped, and the file is pruned by putting a new one in its place.
+`check` is the CRC-32 of the line without it: an entry that is not what was written is asked for again. Entries of a
+time before checksums are read as they are, as long as they hold the fields they should and no others.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import orjson
 
-from reward_kit.models import Completion
+from reward_kit.models import Completion, Message
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = [
@@ -32,6 +36,7 @@ __all__ = [
     "entry_key",
     "key_digest",
     "lines",
+    "read_entry",
 ]
 
 CACHE_SCHEMA = 1
@@ -41,6 +46,10 @@ _KEY_LENGTH = 64
 _BEFORE_KEY = b'{"key":"'
 _KEY = slice(len(_BEFORE_KEY), len(_BEFORE_KEY) + _KEY_LENGTH)
 _AFTER_KEY = b'","schema":%d,"created":' % CACHE_SCHEMA
+_CHECK = "check"
+_BEFORE_CHECK = b',"check":"'
+_FIELDS = {"key", "schema", "created", "model", "completion"}
+"""Of an entry without a checksum."""
 _BLOCK = 1 << 20
 """Bytes read at a time while the file is scanned."""
 _FIRST_READ = 4096
@@ -59,20 +68,46 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOL
 def encode_entry(key: str, completion: Completion, *, model: str, created: int) -> bytes:
     """The entry's line. Raises ValueError for text that JSON cannot hold."""
     body = completion.__pydantic_serializer__.to_json(completion, exclude_unset=True)
-    head = b"%b%b%b%d" % (_BEFORE_KEY, key.encode(), _AFTER_KEY, created)
-    return b'%b,"model":%b,"completion":%b}\n' % (head, orjson.dumps(model), body)
+    head = b'%b%b%b%d,"model":%b' % (_BEFORE_KEY, key.encode(), _AFTER_KEY, created, orjson.dumps(model))
+    body = b',"completion":%b}' % body
+    return b'%b,"check":"%08x"%b\n' % (head, crc32(body, crc32(head)), body)
 
 
 def decode_entry(line: bytes, key: str) -> Completion | None:
     """The completion in `line`, or None when the line is not a whole entry of `key`."""
     if entry_key(line) != key.encode():
         return None
-    try:
-        completion = orjson.loads(line)["completion"]
-        completion["cached"] = True
-        return Completion.model_validate(completion)
-    except (ValueError, KeyError, TypeError):
+    entry = read_entry(line)
+    if entry is None:
         return None
+    entry["completion"]["cached"] = True
+    try:
+        return Completion.model_validate(entry["completion"])
+    except ValueError:
+        return None
+
+
+def read_entry(line: bytes) -> dict[str, Any] | None:
+    """The fields of an entry that is as it was written; None for any other line."""
+    try:
+        entry = orjson.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("completion"), dict):
+        return None
+    if _CHECK in entry:
+        return entry if _is_as_written(line) else None
+    completion = entry["completion"]
+    known = entry.keys() == _FIELDS and completion.keys() <= Completion.model_fields.keys()
+    message = completion.get("message")
+    return entry if known and isinstance(message, dict) and message.keys() <= Message.model_fields.keys() else None
+
+
+def _is_as_written(line: bytes) -> bool:
+    start = line.find(_BEFORE_CHECK, _KEY.stop)
+    end = start + len(_BEFORE_CHECK) + 8 + len(b'"')
+    told = b"%08x" % crc32(memoryview(line)[end:], crc32(memoryview(line)[:start]))
+    return start > 0 and line[start:end] == b'%b%b"' % (_BEFORE_CHECK, told)
 
 
 def entry_key(line: bytes) -> bytes | None:

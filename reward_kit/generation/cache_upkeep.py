@@ -14,10 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-import orjson
-
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache_file import entries_path, entry_key, key_digest, lines
+from reward_kit.generation.cache_file import entries_path, entry_key, key_digest, lines, read_entry
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["CacheInfo", "PruneReport", "info", "prune"]
@@ -38,7 +36,9 @@ class CacheInfo:
     superseded: int
     """Entries that another one of the same key stands in for."""
     unreadable: int
-    """Lines that are no whole entry, such as the last one of a writer that was killed."""
+    """Lines that are no whole entry, such as the last one of a writer that was killed, or one that was damaged."""
+    unchecked: int = 0
+    """Answers of a time before checksums: nobody can say whether they are what was written."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class PruneReport:
 def info(cache_dir: Path | str) -> CacheInfo:
     """Count what is in the cache in `cache_dir`. A directory without one counts as empty."""
     seen, models, times = DigestMap(), Counter[str](), _Span()
-    size = superseded = unreadable = 0
+    size = superseded = unreadable = unchecked = 0
     for line in _all_lines(Path(cache_dir)):
         size += len(line) + 1
         entry = _parse(line)
@@ -68,8 +68,9 @@ def info(cache_dir: Path | str) -> CacheInfo:
             seen.put(entry.digest, 0)
             models[entry.model] += 1
             times.add(entry.created)
+            unchecked += not entry.checked
     ordered = dict(models.most_common())
-    return CacheInfo(len(seen), size, times.first, times.last, ordered, superseded, unreadable)
+    return CacheInfo(len(seen), size, times.first, times.last, ordered, superseded, unreadable, unchecked)
 
 
 def prune(
@@ -104,6 +105,7 @@ class _Entry(NamedTuple):
     created: int
     model: str
     size: int
+    checked: bool
 
 
 @dataclass
@@ -121,12 +123,14 @@ class _Span:
 
 def _parse(line: bytes) -> _Entry | None:
     key = entry_key(line)
-    if key is None:
+    entry = None if key is None else read_entry(line)
+    if key is None or entry is None:
         return None
     try:
-        entry = orjson.loads(line)
-        return _Entry(key_digest(key), int(entry["created"]), str(entry.get("model", "")), len(line) + 1)
-    except (ValueError, KeyError, TypeError):
+        return _Entry(
+            key_digest(key), int(entry["created"]), str(entry["model"]), len(line) + 1, checked="check" in entry
+        )
+    except (ValueError, TypeError):
         return None
 
 

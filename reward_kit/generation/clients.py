@@ -101,7 +101,12 @@ class OpenAICompatibleClient:
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
         self._transport = Transport(
-            self.api_base, api_key=api_key, headers=headers or {}, timeout=self._params.timeout, route=route
+            self.api_base,
+            api_key=api_key,
+            headers=headers or {},
+            timeout=self._params.timeout,
+            max_reply_mb=self._params.max_reply_mb,
+            route=route,
         )
         self._limits = Limits(self._params, self._timing)
         self._settings_for: Sampling | None = None
@@ -202,7 +207,10 @@ class OpenAICompatibleClient:
                     raise
                 _log.debug("A request to %s failed and may be sent again: %s", self._shown, error)
                 failed = error
-            return await send_again(lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing)
+            return await send_again(
+                lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing,
+                longest_asked=self._params.max_retry_after,
+            )  # fmt: skip
         except ProviderError:
             self._transport.check_reachable(1 + retries)
             raise

@@ -8,11 +8,13 @@ proxies), pooling and parsing remain aiohttp's.
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from aiohttp import (
     ClientError,
+    ClientPayloadError,
     ClientRequest,
     ClientTimeout,
     ConnectionTimeoutError,
@@ -21,13 +23,20 @@ from aiohttp import (
 )
 from aiohttp.connector import Connection
 from aiohttp.http import HttpProcessingError
+from aiohttp.streams import StreamReader
 from yarl import URL
+
+from reward_kit.errors import ReplyTooLargeError
 
 __all__ = ["Exchange", "Reply"]
 
 _LONGEST_CONNECT = 30.0
 _SWITCHING_PROTOCOLS = 101
 _FIRST_FINAL_STATUS = 200
+_MOST_INTERIM = 100
+"""Replies such as `100 Continue` before the real one."""
+_ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+"""What is unpacked, by zlib's numbers for it. Others are not asked for."""
 
 
 class Reply(NamedTuple):
@@ -44,14 +53,20 @@ class Exchange:
     faults: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
     """What `post` raises when the other side, or the way to it, is at fault."""
 
-    def __init__(self, url: str, *, headers: Mapping[str, str], proxy: str | None = None) -> None:
-        """Remember whom to ask, and through which proxy; connections are opened as they are needed."""
+    def __init__(
+        self, url: str, *, headers: Mapping[str, str], proxy: str | None = None, max_reply: int = 64 << 20
+    ) -> None:
+        """Remember whom to ask, and through which proxy; connections are opened as they are needed.
+
+        An answer of more than `max_reply` bytes, unpacked, is a `ReplyTooLargeError`.
+        """
+        self._max_reply = max_reply
         self._connector = TCPConnector(limit=0)  # how many are in flight is for whoever asks to say
         self._timeout = ClientTimeout(total=None, sock_connect=_LONGEST_CONNECT)
         self._request = ClientRequest(
             "POST",
             URL(url),
-            headers=headers,
+            headers={"Accept-Encoding": "gzip, deflate", **headers},
             proxy=None if proxy is None else URL(proxy),
             loop=asyncio.get_running_loop(),
         )
@@ -86,17 +101,64 @@ class Exchange:
         protocol = connection.protocol
         if protocol is None or protocol.transport is None:
             raise ServerDisconnectedError
-        protocol.set_response_params(read_until_eof=True)
+        # Unpacked here and not by aiohttp, whose older versions unpack a bomb whole before anybody can look at it.
+        protocol.set_response_params(read_until_eof=True, auto_decompress=False)
         head = self._head
         if head is None:
             head = self._head = self._head_of_all()
         protocol.transport.write(b"%b%d\r\n\r\n%b" % (head, len(data), data))
         message, payload = await protocol.read()
+        interim = 0
         while message.code < _FIRST_FINAL_STATUS and message.code != _SWITCHING_PROTOCOLS:  # more is to come
+            interim += 1
+            if interim > _MOST_INTERIM:
+                raise ClientPayloadError(f"more than {_MOST_INTERIM} interim replies and no answer")
             message, payload = await protocol.read()
         # Most answers are here whole by now; waiting for one that is costs as much as parsing it did.
-        answer = payload.read_nowait() if payload.is_eof() else await payload.read()
+        answer = payload.read_nowait() if payload.is_eof() else await self._read(payload)
+        if "Content-Encoding" in message.headers:
+            answer = self._unpacked(answer, message.headers["Content-Encoding"].strip().lower())
+        if len(answer) > self._max_reply:
+            raise self._too_large()
         return Reply(message.code, message.headers, answer)
+
+    async def _read(self, payload: StreamReader) -> bytes:
+        """The body as it comes, as long as it is not too large."""
+        parts, size = [], 0
+        while part := await payload.readany():
+            parts.append(part)
+            size += len(part)
+            if size > self._max_reply:
+                raise self._too_large()
+        return b"".join(parts)
+
+    def _unpacked(self, data: bytes, encoding: str) -> bytes:
+        """The body as it was before it was packed; a bomb is given up when it has become too large."""
+        if encoding in ("", "identity") or not data:
+            return data
+        if encoding not in _ENCODINGS:
+            raise ClientPayloadError(f"the answer is packed as {encoding!r}, which was not asked for")
+        bits = _ENCODINGS[encoding]
+        if encoding == "deflate" and data[0] & 0x0F != zlib.DEFLATED:  # some servers leave zlib's own head out
+            bits = -zlib.MAX_WBITS
+        parts, room = [], self._max_reply + 1
+        try:
+            while data and room > 0:  # gzip may come in several members
+                unpack = zlib.decompressobj(bits)
+                parts.append(unpack.decompress(data, room))
+                room -= len(parts[-1])
+                if room > 0 and not unpack.eof:
+                    raise ClientPayloadError("the packed answer is not whole")
+                data = unpack.unused_data
+        except zlib.error as error:
+            raise ClientPayloadError(f"the answer cannot be unpacked: {error}") from None
+        return b"".join(parts)
+
+    def _too_large(self) -> ReplyTooLargeError:
+        return ReplyTooLargeError(
+            f"The endpoint answered with more than {self._max_reply / (1 << 20):g} MB. "
+            "Raise api_params.max_reply_mb if such answers are right."
+        )
 
     def _head_of_all(self) -> bytes:
         """Everything before a body but its length. Only once there is a connection has a proxy set its headers."""

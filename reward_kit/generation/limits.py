@@ -27,6 +27,8 @@ _CUT = 0.7
 _WINDOWS_TO_RECOVER = 16
 _BURST_SECONDS = 0.1
 _TOKEN_BURST_SECONDS = 6.0
+_WORTH_SAYING = 5.0
+"""Seconds from which on a pause is announced, and by which one must be longer than the last to be announced anew."""
 
 
 class AdaptiveLimit:
@@ -102,9 +104,10 @@ class AdaptiveLimit:
 class Pause:
     """A gate that an endpoint's `Retry-After` closes for every new request of the client."""
 
-    def __init__(self, timing: Timing) -> None:
-        """Start open."""
+    def __init__(self, timing: Timing, longest: float = LONGEST_ASKED_WAIT) -> None:
+        """Start open. No pause is longer than `longest` seconds, whatever is asked for."""
         self._timing = timing
+        self._longest = longest
         self._until = float("-inf")
         self.was_asked = False
         """Whether the endpoint has ever asked for one."""
@@ -112,7 +115,11 @@ class Pause:
     def ask(self, seconds: float) -> None:
         """Keep closed for `seconds` from now; a longer pause that was asked before stands."""
         self.was_asked = True
-        self._until = max(self._until, self._timing.clock() + min(seconds, LONGEST_ASKED_WAIT))
+        until = self._timing.clock() + min(seconds, self._longest)
+        if until > self._until + _WORTH_SAYING and min(seconds, self._longest) >= _WORTH_SAYING:
+            more = f" (it asks for {seconds:,.0f} s)" if seconds > self._longest else ""
+            _log.warning("Waiting %.0f s, as the endpoint asks%s.", min(seconds, self._longest), more)
+        self._until = max(self._until, until)
 
     async def over(self) -> None:
         """Wait until the gate is open."""
@@ -165,7 +172,7 @@ class Limits:
     def __init__(self, params: ApiParamsConfig, timing: Timing) -> None:
         """Take the bounds from `params`."""
         self.concurrency = AdaptiveLimit(params.max_concurrent_requests)
-        self._pause = Pause(timing)
+        self._pause = Pause(timing, params.max_retry_after)
         self._rate = requests_per_second(params.rate_limit_qps) if params.rate_limit_qps else None
         self._tokens = TokenBudget(params.rate_limit_tpm, timing) if params.rate_limit_tpm else None
 

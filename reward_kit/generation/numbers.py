@@ -70,13 +70,13 @@ class NumbersClient(OpenAICompatibleClient):
     def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
         status = reply.status
         if status == 200:
-            answer = read_json(reply.data, secret=self._secret)
+            answer = read_json(reply.data)
             hidden = error_in_answer(answer)
             if hidden is None:
                 chat = {**answer, "choices": [{"message": {"content": json.dumps(self._numbers(answer))}}]}
                 return read_completions(chat, asked_model=self.model, most=most, latency_ms=latency_ms)
             status = hidden
-        complaint = read_complaint(reply.data, secret=self._secret)
+        complaint = read_complaint(reply.data)
         raise refusal(status, reply.headers, complaint, Asked(self.api_base, self.model, body))
 
     def _numbers(self, answer: Mapping[str, Any]) -> list[float]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST_ASKED_WAIT", "LONGEST_BACKOFF", "Timing", "retry_after", "send_again"]
 
 LONGEST_ASKED_WAIT = 120.0
-"""Seconds of a `Retry-After` that are honoured; an endpoint that asks for more is asked again after this."""
+"""Seconds of a `Retry-After` that are heeded unless told otherwise; an endpoint that asks for more is asked again
+after this."""
 
 LONGEST_BACKOFF = 60.0
 """The ceiling, in seconds, of the exponential backoff."""
@@ -77,9 +78,17 @@ def _date(value: str | None) -> datetime | None:
 
 
 async def send_again(
-    attempt: Callable[[], Awaitable[T]], failed: RateLimitError | ProviderError, *, retries: int, timing: Timing
+    attempt: Callable[[], Awaitable[T]],
+    failed: RateLimitError | ProviderError,
+    *,
+    retries: int,
+    timing: Timing,
+    longest_asked: float = LONGEST_ASKED_WAIT,
 ) -> T:
-    """Repeat `attempt`, which just failed with `failed`, up to `retries` times; the last failure is raised."""
+    """Repeat `attempt`, which just failed with `failed`, up to `retries` times; the last failure is raised.
+
+    Where the endpoint asks for a pause, no more than `longest_asked` seconds of it are waited.
+    """
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
     pending: list[RateLimitError | ProviderError] = [failed]
@@ -91,7 +100,7 @@ async def send_again(
 
     retrying = AsyncRetrying(
         stop=stop_after_attempt(1 + retries),
-        wait=_Backoff(timing),
+        wait=_Backoff(timing, longest_asked),
         retry=retry_if_exception_type((RateLimitError, ProviderError)),
         sleep=timing.sleep,
         reraise=True,
@@ -104,6 +113,7 @@ class _Backoff:
     """Exponential backoff with full jitter; what the endpoint asked for comes before it."""
 
     timing: Timing
+    longest_asked: float
 
     def __call__(self, state: RetryCallState) -> float:
         ceiling: float = min(LONGEST_BACKOFF, self.timing.first_backoff * 2 ** (state.attempt_number - 1))
@@ -111,5 +121,5 @@ class _Backoff:
         asked = error.retry_after if isinstance(error, RateLimitError | ProviderError) else None
         if asked is not None:
             # The jitter keeps those who were told the same moment from coming back at the same moment.
-            return min(asked, LONGEST_ASKED_WAIT) + self.timing.random() * min(ceiling, 1.0)
+            return min(asked, self.longest_asked) + self.timing.random() * min(ceiling, 1.0)
         return self.timing.random() * ceiling

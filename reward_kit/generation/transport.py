@@ -32,9 +32,11 @@ class Transport:
         api_key: str | None,
         headers: Mapping[str, str],
         timeout: float,
+        max_reply_mb: float = 64.0,
         route: str = CHAT_ROUTE,
     ) -> None:
         """Check the address and the key; nothing is opened yet."""
+        self._max_reply = int(max_reply_mb * (1 << 20))
         self.api_base = api_base
         self.url = _url(api_base, route)
         self._shown = mask(api_base)
@@ -115,7 +117,9 @@ class Transport:
 
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._timeout)
-        self._exchange = Exchange(self.url, headers=self._headers, proxy=_proxy_for(self.url))
+        self._exchange = Exchange(
+            self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply
+        )
         return self._exchange
 
 

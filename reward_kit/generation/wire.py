@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
+from functools import cache
+from math import isfinite
 from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
 
 from reward_kit.config_models import Sampling
-from reward_kit.errors import BadRequestError, ConfigError, ProviderError
+from reward_kit.errors import BadRequestError, ConfigError, GenerationError, ProviderError
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Usage
 from reward_kit.redaction import mask
 from reward_kit.utils.trusted import text_message, trusted
@@ -27,11 +30,15 @@ __all__ = [
     "settings_of",
 ]
 
+_log = logging.getLogger(__name__)
+
 PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
 """Fields of the body that are ours: `extra_body` may not set them, and no refusal makes us drop them."""
 
 _TOLD_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
 
+_MOST_TOKENS = 10**12
+"""No request has more: what is told beyond it is not a count."""
 _ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content", "reasoning"})
 
 
@@ -101,8 +108,13 @@ def _loads(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        value = json.loads(data.decode(errors="replace"), parse_constant=lambda _: None)
+        value = json.loads(data.decode(errors="replace"), parse_constant=lambda _: None, parse_float=_finite)
         return orjson.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if isfinite(value) else None
 
 
 def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, latency_ms: float) -> list[Completion]:
@@ -116,6 +128,8 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
     completions = []
     for choice in choices[:most]:
         message = _message(choice)
+        if message is None:  # what is left of the draws is asked for again
+            continue
         reason = _text_or_none(choice.get("finish_reason"))
         fields = {
             "message": message, "finish_reason": reason, "usage": usage, "latency_ms": latency_ms, "cached": False,
@@ -123,10 +137,22 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
         }  # fmt: skip
         completions.append(trusted(Completion, fields, _TOLD))
         usage = None
+    if not completions:
+        raise _no_answer(choices[0])
     return completions
 
 
-def _message(choice: Any) -> Message:
+def _no_answer(choice: dict[str, Any]) -> GenerationError:
+    """Why a choice with neither content nor a call is no answer, and whether to ask again."""
+    if choice.get("finish_reason") == "length":
+        return GenerationError(
+            "The answer was cut off before it began: all of its tokens went into thinking. Raise max_tokens."
+        )
+    return ProviderError("The answer has neither content nor a tool call. Try again.")
+
+
+def _message(choice: Any) -> Message | None:
+    """The message of a choice; None where it says nothing at all, which is not the same as an empty text."""
     raw = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(raw, dict):
         raise ProviderError("A choice of the answer has no message. Try again.")
@@ -135,6 +161,8 @@ def _message(choice: Any) -> Message:
     content = raw.get("content")
     if isinstance(content, str) and _ONLY_SOMETIMES.isdisjoint(raw):
         return text_message("assistant", content)
+    if content is None and not (raw.get("tool_calls") or raw.get("function_call") or _text_or_none(raw.get("refusal"))):
+        return None
     try:
         return _rare_message(raw, content)
     except (ValidationError, TypeError, AttributeError, KeyError) as error:
@@ -143,7 +171,7 @@ def _message(choice: Any) -> Message:
 
 def _rare_message(raw: dict[str, Any], content: Any) -> Message:
     if content is None and not (raw.get("tool_calls") or raw.get("function_call")):
-        content = raw.get("refusal") or ""
+        content = raw.get("refusal")
     return Message(
         role="assistant",
         content=content,
@@ -174,6 +202,9 @@ def _as_text(value: Any) -> str:
 def _usage(raw: Any) -> Usage | None:
     if not isinstance(raw, dict):
         return None
+    if any(_is_no_count(raw[name]) for name in ("prompt_tokens", "completion_tokens") if name in raw):
+        _remark_on_usage(raw)
+        return None
     prompt, answer = _count(raw, "prompt_tokens") or 0, _count(raw, "completion_tokens") or 0
     thought = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
     known = _count(raw.get("prompt_tokens_details"), "cached_tokens")
@@ -186,7 +217,22 @@ def _count(counts: Any, name: str) -> int | None:
     if not counts or not isinstance(counts, dict):
         return None
     value = counts.get(name)
-    return value if type(value) is int and value >= 0 else None
+    return None if _is_no_count(value) else value
+
+
+def _is_no_count(value: Any) -> bool:
+    return type(value) is not int or not 0 <= value <= _MOST_TOKENS
+
+
+@cache
+def _say_once(text: str) -> None:
+    _log.warning("%s", text)
+
+
+def _remark_on_usage(raw: dict[str, Any]) -> None:
+    told = {name: raw.get(name) for name in ("prompt_tokens", "completion_tokens")}
+    _log.debug("No token counts: %r", told)
+    _say_once("The endpoint tells token counts that cannot be. Its tokens and cost count as unknown where it does.")
 
 
 def _text_or_none(value: Any) -> str | None:

@@ -13,13 +13,15 @@ from reward_kit.errors import AuthError, SandboxError
 from reward_kit.sandbox.sos_wire import FAILED_TO_PULL, SETUP_FAILED, TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
 
 __all__ = ["SosConnection"]
 
 _log = logging.getLogger(__name__)
 _A = TypeVar("_A", bound=BaseModel)
 _SHOWN = 2000
+_LARGEST = 64 << 20
+"""Bytes of one answer."""
 
 
 class SosConnection:
@@ -52,7 +54,7 @@ class SosConnection:
                 asyncio.timeout(deadline),
                 self._open_session().request(method, f"{self.base_url}{path}", data=data, headers=headers) as answer,
             ):
-                status, content = answer.status, await answer.read()
+                status, content = answer.status, await _read(answer, place)
         except TimeoutError:
             raise SandboxError(
                 f"{place} did not answer {method} {path} within {deadline:g} s; check that it is well, and try again"
@@ -90,9 +92,25 @@ class SosConnection:
 
             # A start waits for its turn on an open connection, so there is no bound on their number here.
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={"Accept-Encoding": "identity"},
+                auto_decompress=False,  # nothing packed is asked for, and nothing is unpacked
             )
         return self._session
+
+
+async def _read(answer: ClientResponse, place: str) -> bytes:
+    """The body, as long as it is not too large."""
+    parts, size = [], 0
+    async for part in answer.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST:
+            raise SandboxError(
+                f"{place} answered with more than {_LARGEST >> 20} MB; check the address", retryable=False
+            )
+    return b"".join(parts)
 
 
 def _failure(place: str, what: str, status: int, text: str) -> SandboxError | AuthError:

@@ -167,7 +167,9 @@ def write_parquet(
         target.parent.mkdir(parents=True, exist_ok=True)
         # A row group is encoded and compressed by a second thread while the next one is read by this one.
         with (
-            ParquetWriter(draft, schema, compression="zstd", use_dictionary=repeating) as writer,
+            ParquetWriter(
+                draft, schema, compression="zstd", use_dictionary=repeating, write_page_checksum=True
+            ) as writer,
             ThreadPoolExecutor(1) as second,
         ):
             under_way = None

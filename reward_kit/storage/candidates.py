@@ -14,7 +14,7 @@ import orjson
 
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.run_directory import RESULTS
+from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.digest_map import DigestMap, digest64
 from reward_kit.utils.reasoning import split_reasoning
@@ -97,6 +97,7 @@ def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
 
 def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
     with Journal(path, read_only=True) as journal:
+        refuse_cut(journal)
         for line in map(orjson.loads, journal.in_order()):
             yield _VOCABULARIES[_vocabulary_of(line)](line, thresholds)
 
@@ -191,7 +192,7 @@ def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
     except ImportError as error:
         raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(path, page_checksum_verification=True) as file:
             names = _columns_in(set(file.schema_arrow.names), path)
             for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
                 for row in batch.to_pylist():

@@ -1,7 +1,8 @@
 """An append-only file of JSON lines that survives kill -9.
 
 The key of an entry is (id, response_index); when a key occurs twice, the later line holds. A line torn by a crash is
-cut off when the file is opened again: what it held is simply owed again.
+cut off when the file is opened again: what it held is simply owed again. Every line is written with a checksum and
+compared with it when it is read: one that differs is an error that names the line, or is left out and owed again.
 """
 
 from __future__ import annotations
@@ -14,22 +15,32 @@ from pathlib import Path
 from typing import Self
 
 from reward_kit.errors import StorageError
-from reward_kit.models import SCHEMA_VERSION
+from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
 from reward_kit.storage.journal_index import JournalIndex
-from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, Line, RawHead, body_start, moved_to
+from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, Line, RawHead, body_start, is_whole, moved_to
 from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
+from reward_kit.utils.checksums import sealed_line, unsealed
 
 __all__ = ["Journal"]
 
+_NEWLINE = b"\n"
 _COPIED_AT_ONCE = 1 << 20
 
 
 class Journal:
     """An open journal: read what it holds, append to it, compact it."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        """Open `path` for reading and appending, and cut off a torn last line; or only for reading."""
+    def __init__(self, path: Path, *, read_only: bool = False, owed_again: bool = False) -> None:
+        """Open `path` for reading and appending, and cut off a torn last line; or only for reading.
+
+        `owed_again`: what a damaged line held can be made again, so it is left out; else a damaged line is an error.
+        """
         self.path = path
+        self._owed_again = owed_again
+        self.damaged: set[int] = set()
+        """The numbers of the lines that were left out, as far as they were read."""
+        self.unchecked = 0
+        """Lines without a checksum that were read last: they were written before there were any."""
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
             self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
@@ -41,11 +52,15 @@ class Journal:
         self.read_only = read_only
         """Whether nothing may be written: the file is somebody else's."""
         self._end = self._end_of_last_line()
+        self._is_ours = self._end == 0
+        """Whether this very object wrote every line: what it has just written it need not compare."""
         if not read_only:
             self._refuse_foreign()
             os.ftruncate(self._descriptor, self._end)
         self._written = WrittenOrder() if self._end == 0 else None
         """Where the lines belong, noted as they are written, where the file was empty when it was opened."""
+        self._keys: int | None = None
+        """How many keys there are, where compacting has just counted them."""
         self._sorted = False
         self.appended = 0
         """Lines written since the journal was opened."""
@@ -61,9 +76,17 @@ class Journal:
         """Whether there is at least one whole line."""
         return self._end > 0
 
+    @property
+    def keys(self) -> int:
+        """How many entries there are, superseded lines not counted."""
+        if self._keys is not None:
+            return self._keys
+        return len(self.index() if self._written is None else self._written)
+
     def append(self, entries: Sequence[Entry | Line]) -> None:
         """Write the lines in one go. When this returns, they survive the death of this process."""
-        lines = [entry.line() if isinstance(entry, Entry) else entry for entry in entries]
+        plain = (entry.line() if isinstance(entry, Entry) else entry for entry in entries)
+        lines = [(position, index, sealed_line(data)) for position, index, data in plain]
         try:
             self._write(lines)
         except OSError as error:
@@ -82,7 +105,7 @@ class Journal:
         except OSError:
             self._take_back_to(self._end)
             raise
-        self._sorted = False
+        self._sorted, self._keys = False, None
         if self._written is not None:
             self._written.note(lines)
         self._end += len(block)
@@ -111,7 +134,7 @@ class Journal:
         index = JournalIndex()
         for line, offset in self._heads():
             index.note(line, offset)
-        self._sorted = index.is_in_order
+        self._sorted = index.is_in_order and not self.damaged
         return index
 
     def in_order(self) -> Iterator[bytes]:
@@ -124,7 +147,7 @@ class Journal:
     def entries(self) -> Iterator[Entry]:
         """Every line, to be written elsewhere; of a key that occurs twice, both lines."""
         for head, offset in self._heads():
-            line = self.line_at(offset)
+            line = unsealed(self.line_at(offset))
             yield Entry(head.parsed(), b"{" + line[body_start(line) :].rstrip(b"\n"))
 
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
@@ -133,7 +156,8 @@ class Journal:
         `position_of` tells where a sample stands now, where that is not what its line says. The lines are told.
         """
         order = self._order(position_of)
-        self._sorted = order.is_sorted
+        self._sorted = order.is_sorted and not self.damaged
+        self._keys = len(order)
         if self._sorted:
             return False
         replacement = self.path.with_name(self.path.name + ".compacting")
@@ -151,6 +175,7 @@ class Journal:
             raise StorageError(f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). {advice}") from error
         self._reopen()
         self._written, self._sorted = None, True
+        self.damaged.clear()
         return True
 
     def close(self) -> None:
@@ -172,12 +197,18 @@ class Journal:
         tail = os.pread(self._descriptor, len(OPENING), self._end)
         if not OPENING.startswith(tail) and tail.strip(b"\0"):  # zeros: what a power cut may leave of a line
             raise self._foreign("the last line")
-        if self._end:
+        if self._end and not (self._owed_again and any(is_whole(line) is not False for line in self._raw_lines())):
             self._head(self.line_at(0), "line 1")
 
     def _foreign(self, where: str) -> StorageError:
         return StorageError(
             f"{str(self.path)!r}, {where}, is not a line of a run. Restore the file or choose another output directory."
+        )
+
+    def _damage(self, number: int) -> StorageError:
+        return StorageError(
+            f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the file, or "
+            f"have `reward-kit doctor {str(self.path.parent)!r} --mend` set the line aside, so that it is owed again."
         )
 
     def _end_of_last_line(self) -> int:
@@ -224,6 +255,28 @@ class Journal:
 
     def lines(self) -> Iterator[bytes]:
         """Every whole line as it stands in the file: one a key, in dataset order, where a finished run left it."""
+        return self._raw_lines() if self._is_ours else (line for _, _, line in self._checked())
+
+    def _checked(self) -> Iterator[tuple[int, int, bytes]]:
+        """The number, the offset and the bytes of every line, compared with its checksum."""
+        offset = self.unchecked = 0
+        for number, raw in enumerate(self._raw_lines(), start=1):
+            whole = is_whole(raw)
+            if whole:
+                yield number, offset, raw
+            elif whole is None:
+                self.unchecked += 1
+                yield number, offset, raw
+            elif self._owed_again:
+                self.damaged.add(number)
+            elif raw.startswith(OPENING):
+                self._refuse_schema(raw)
+                raise self._damage(number)
+            else:
+                raise self._foreign(f"line {number}")
+            offset += len(raw)
+
+    def _raw_lines(self) -> Iterator[bytes]:
         left = self._end
         with self.path.open("rb", buffering=1 << 20) as file:
             for raw in file:
@@ -233,31 +286,43 @@ class Journal:
                 yield raw
 
     def _heads(self) -> Iterator[tuple[RawHead, int]]:
-        offset = 0
-        for number, raw in enumerate(self.lines(), start=1):
+        for number, offset, raw in self._checked():
             yield self._head(raw, f"line {number}"), offset
-            offset += len(raw)
 
     def _head(self, raw: bytes, where: str) -> RawHead:
         match = HEAD.match(raw)
         if match is None or not raw.endswith(b"}\n"):
             raise self._foreign(where)
-        schema, sample_id, index, position, content, status, cost = match.groups()
-        if int(schema) != SCHEMA_VERSION:
-            raise StorageError(
-                f"{str(self.path)!r} was written with file schema {int(schema)}, and this version reads "
-                f"{SCHEMA_VERSION}. Choose another output directory."
-            )
+        _, sample_id, index, position, content, status, cost = match.groups()
+        self._refuse_schema(raw)
         return RawHead(sample_id, int(index), int(position), content, status, cost)
 
-    def line_at(self, offset: int, guess: int = 4096) -> bytes:
+    def _refuse_schema(self, line: bytes) -> None:
+        """Say of a line that a later version wrote that it is not read; it may well be whole."""
+        match = HEAD.match(line)
+        if match is not None and int(match[1]) > SCHEMA_VERSION:
+            known = " and ".join(map(str, READABLE_SCHEMAS))
+            raise StorageError(
+                f"{str(self.path)!r} was written with file schema {int(match[1])}, and this version reads {known}. "
+                "Choose another output directory."
+            )
+
+    def line_at(self, offset: int) -> bytes:
         """The line that begins at `offset`."""
+        line = self._line_at(offset)
+        if not self._is_ours and is_whole(line) is False:
+            before = os.pread(self._descriptor, offset, 0)
+            self._head(line, f"line {before.count(_NEWLINE) + 1}")
+            raise self._damage(before.count(_NEWLINE) + 1)
+        return line
+
+    def _line_at(self, offset: int, guess: int = 4096) -> bytes:
         raw = os.pread(self._descriptor, guess, offset)
-        newline = raw.find(b"\n")
+        newline = raw.find(_NEWLINE)
         if newline >= 0:
             return raw[: newline + 1]
         if len(raw) < guess:
             raise StorageError(
                 f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it."
             )
-        return self.line_at(offset, guess * 8)
+        return self._line_at(offset, guess * 8)

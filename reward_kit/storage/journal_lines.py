@@ -1,8 +1,9 @@
 """One line of a journal.
 
-    {"schema":1,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …the entry itself…}
+    {"schema":2,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …, "check":"…"}
 
-Every line opens with its *head*, always in this order, so that finding out what a file holds does not mean parsing it.
+Every line opens with its *head*, always in this order, so that finding out what a file holds does not mean parsing it,
+and ends with the checksum of all that stands before, which the journal adds as it writes. Lines of schema 1 have none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import orjson
 
 from reward_kit.models import SCHEMA_VERSION
+from reward_kit.utils.checksums import check_line, sealed_line, unsealed
 
 __all__ = [
     "HEAD",
@@ -25,6 +27,7 @@ __all__ = [
     "RawHead",
     "Status",
     "body_start",
+    "is_whole",
     "moved_to",
     "position_in",
 ]
@@ -109,6 +112,19 @@ class Entry(NamedTuple):
         return self.head.position, self.head.response_index, self.head.line(self.body)
 
 
+def is_whole(line: bytes) -> bool | None:
+    """True: the line is as it was written. False: it is damaged. None: it is of a time before checksums."""
+    checked = check_line(line)
+    if checked is not None:
+        return checked
+    if not line.startswith(b'{"schema":1,'):
+        return False
+    try:
+        return None if HEAD.match(line) and isinstance(orjson.loads(line), dict) else False
+    except orjson.JSONDecodeError:
+        return False
+
+
 def body_start(line: bytes) -> int:
     """Where the fields behind a line's head begin; at the closing brace where there are none."""
     match = HEAD.match(line)
@@ -126,4 +142,6 @@ def moved_to(position: int, line: bytes) -> bytes:
     match = HEAD.match(line)
     if match is None or int(match[4]) == position:
         return line
-    return b"%b%d%b" % (line[: match.start(4)], position, line[match.end(4) :])
+    was_sealed = check_line(line) is not None
+    line = b"%b%d%b" % (line[: match.start(4)], position, unsealed(line)[match.end(4) :])
+    return sealed_line(line) if was_sealed else line

@@ -28,6 +28,10 @@ class WrittenOrder:
     def __init__(self) -> None:
         self._positions, self._indexes, self._lengths = array("I"), array("H"), array("I")
 
+    def __len__(self) -> int:
+        """How many lines are to be kept: one a key."""
+        return len(self._positions) if self.is_sorted else sum(1 for _ in self._numbers())
+
     def note(self, lines: Sequence[Line]) -> None:
         """Take account of lines just written."""
         try:
@@ -90,6 +94,10 @@ class ScannedOrder:
         self._moved = False
         self._in_order = True
         self._last = (-1, 0, 0)
+
+    def __len__(self) -> int:
+        """How many lines are to be kept: one a key."""
+        return len(self._offsets) if self._in_order else len(set(zip(self._owners, self._indexes, strict=True)))
 
     @property
     def is_sorted(self) -> bool:

@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,10 @@ from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal import Journal
+from reward_kit.utils.checksums import check_document, sealed_document, sealed_text
 from reward_kit.utils.git_revision import GitRevision
 
-__all__ = ["RunDirectory", "digest_of"]
+__all__ = ["RunDirectory", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut"]
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
@@ -45,12 +47,56 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(canonical).hexdigest()[:16]
 
 
+def read_document(path: Path) -> dict[str, Any] | None:
+    """The fields of a manifest or a summary; None where there is none. One that is damaged is an error."""
+    try:
+        fields = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise StorageError(
+            f"{str(path)!r} cannot be read ({error}). Restore it, or choose another output directory."
+        ) from error
+    if not isinstance(fields, dict):
+        raise StorageError(f"{str(path)!r} is not a run's. Move it away, or choose another output directory.")
+    if check_document(fields) is False:
+        raise StorageError(
+            f"{str(path)!r} is damaged: it is not what was written there. Restore it, or see what "
+            f"`reward-kit doctor {str(path.parent)!r}` says."
+        )
+    return fields
+
+
+def held_by(path: Path) -> int | None:
+    """How many entries a journal had when its run was last left, by the manifest beside it; None: nobody knows."""
+    manifest = read_document(path.parent / "manifest.json") or {}
+    held: int | None = (manifest.get("holds") or {}).get(path.name)
+    return held
+
+
+def line_numbers(numbers: Sequence[int], most: int = 8) -> str:
+    """`line 7 is`, `lines 7, 9 and 12 are`: the beginning of a sentence about lines."""
+    if len(numbers) == 1:
+        return f"line {numbers[0]} is"
+    named = [str(number) for number in numbers[:most]]
+    last = f"{len(numbers) - most} more" if len(numbers) > most else named.pop()
+    return f"lines {', '.join(named)} and {last} are"
+
+
+def refuse_cut(journal: Journal, advice: str = "") -> None:
+    """Stop where a journal holds fewer entries than its run left in it. `advice`: what to do about it."""
+    held = held_by(journal.path)
+    if held is not None and (found := journal.keys) < held:
+        advice = advice or "Restore it, or enter the run again, which makes what is missing."
+        raise StorageError(f"{str(journal.path)!r} was cut: it holds {found} of the {held} lines it had. {advice}")
+
+
 class RunDirectory:
     """A run directory that this process has entered: nobody else writes to it until it leaves."""
 
     def __init__(self, path: Path) -> None:
         """Name the directory; nothing is touched until it is entered."""
-        self.path = path
+        self.path = path.absolute()  # a reward may change the working directory
         self._lock: int | None = None
         self._manifest: dict[str, Any] = {}
         self._revision: GitRevision | None = None
@@ -104,13 +150,23 @@ class RunDirectory:
         """Where the figures are."""
         return self.path / "summary.json"
 
-    def rollouts(self) -> Journal:
-        """Open the journal of rollouts."""
-        return Journal(self.rollouts_path)
+    def rollouts(self, *, owed_again: bool = False) -> Journal:
+        """Open the journal of rollouts. `owed_again`: they can be had again for nothing, so damaged ones are owed."""
+        return Journal(self.rollouts_path, owed_again=owed_again)
 
     def results(self) -> Journal:
-        """Open the journal of results."""
-        return Journal(self.results_path)
+        """Open the journal of results; a damaged line is owed again, for its rollout can be judged again."""
+        return Journal(self.results_path, owed_again=True)
+
+    def keep_damaged(self, journal: Journal) -> Path:
+        """Keep a journal as it was found, before its damaged lines go; where it is kept."""
+        kept = self._free_name(f"{journal.path.stem}.damaged")
+        shutil.copyfile(journal.path, kept)
+        return kept
+
+    def note_held(self, counts: Mapping[str, int]) -> None:
+        """Keep how many entries the journals hold, so that one that is cut later is noticed."""
+        self.note("holds", {**self._manifest.get("holds", {}), **counts})
 
     def claim(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
         """Bind the directory's rollouts or results to `digest`. True if they already were.
@@ -149,6 +205,7 @@ class RunDirectory:
         if self.results_path.exists():
             self.results_path.rename(kept)
         del self._manifest["digests"]["results"]
+        self._manifest.get("holds", {}).pop(RESULTS, None)
         self.write_manifest()
         return kept
 
@@ -201,33 +258,32 @@ class RunDirectory:
         if left_out:
             remark += f"# On the command line: {left_out[0]}=… In a file, by a variable: ${{oc.env:MY_VARIABLE}}\n"
         text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
-        self.write("config.yaml", (remark + text).encode())
+        self.write("config.yaml", sealed_text(blot_bytes((remark + text).encode())))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write the figures."""
-        self.write("summary.json", orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+        self.write("summary.json", sealed_document(_without_credentials(dict(summary))))
 
     def read_summary(self) -> dict[str, Any] | None:
-        """The figures of the last time the run was finished, if they can be read."""
+        """The figures of the last time the run was finished, if they can be read: they can be made again."""
         try:
-            summary: dict[str, Any] = orjson.loads(self.summary_path.read_bytes())
-        except (OSError, orjson.JSONDecodeError):
+            return read_document(self.summary_path)
+        except StorageError:
             return None
-        return summary
 
     def write_manifest(self) -> None:
         """Write the manifest as it now stands."""
         made_by = self._manifest.setdefault("made_by", _provenance())
         if self._revision is not None:
             made_by["git"] = self._revision.answer()
-        self.write("manifest.json", orjson.dumps(self._manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+        self.write("manifest.json", sealed_document(_without_credentials(self._manifest)))
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file of the directory atomically."""
         target = self.path / name
         draft = target.with_name(f"{name}.writing")
         try:
-            draft.write_bytes(blot_bytes(content))
+            draft.write_bytes(content)
             draft.replace(target)
         except OSError as error:
             raise StorageError(
@@ -255,18 +311,7 @@ class RunDirectory:
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
     def _read_manifest(self) -> dict[str, Any]:
-        path = self.path / "manifest.json"
-        if not path.exists():
-            return {}
-        try:
-            manifest: dict[str, Any] = orjson.loads(path.read_bytes())
-        except (OSError, orjson.JSONDecodeError) as error:
-            raise StorageError(
-                f"{str(path)!r} cannot be read ({error}). Restore it, or choose another output directory."
-            ) from error
-        if not isinstance(manifest, dict):
-            raise StorageError(f"{str(path)!r} is not a run's. Move it away, or choose another output directory.")
-        return manifest
+        return read_document(self.path / "manifest.json") or {}
 
     def _is_unused(self, which: str) -> bool:
         """Whether nothing was made yet that a claim on `which` would hold for."""
@@ -289,6 +334,13 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 def _short(value: object, limit: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _without_credentials(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields without any known credential. Before they are sealed: the checksum is of what is written."""
+    written = orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS)
+    blotted = blot_bytes(written)
+    return fields if blotted == written else orjson.loads(blotted)
 
 
 def _provenance() -> dict[str, Any]:

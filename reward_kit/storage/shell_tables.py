@@ -13,6 +13,7 @@ from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.sample_text import SampleText
+from reward_kit.utils.checksums import CHECK, sealed_line
 from reward_kit.utils.shell_command import extract_command
 
 __all__ = ["COMMAND_COLUMNS", "NO_COMMAND", "command_line", "extra_columns", "shell_result_entry"]
@@ -22,7 +23,7 @@ NO_COMMAND = "NoCommand"
 
 COMMAND_COLUMNS = (
     "task_id", "response_index", "task", "setup_commands", "success_condition", "generated_command", "timestamp",
-    "error", "error_type", "model", "finish_reason", "usage", "cost", "latency_ms", "cached", "columns",
+    "error", "error_type", "model", "finish_reason", "usage", "cost", "latency_ms", "cached", "columns", CHECK,
 )  # fmt: skip
 """The columns of `commands.jsonl`. A dataset column of one of these names is kept inside `columns`."""
 
@@ -47,7 +48,7 @@ def command_line(rollout: Rollout) -> bytes:
         row |= {"error": f"{failure.type}: {failure.message}", "error_type": failure.type}
     elif command is None:
         row |= {"error": f"No command was found in the answer: {_shown(rollout)}", "error_type": NO_COMMAND}
-    return blot_bytes(json_line(row | {"cost": rollout.cost} | _extras(rollout)))
+    return sealed_line(blot_bytes(json_line(row | {"cost": rollout.cost} | _extras(rollout))))
 
 
 def shell_result_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Entry:

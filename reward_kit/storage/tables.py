@@ -5,19 +5,21 @@ Inside, one word per idea; outside, the columns that users and tools already kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 from orjson import dumps
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Message, Rollout
+from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample, Usage
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Line, Status, position_in
 from reward_kit.storage.row_json import as_plain, forgiving_json, plain_json
 from reward_kit.storage.sample_text import SampleText, last_text, set_fields
+from reward_kit.utils.checksums import check_line
 
 __all__ = [
     "entry_of",
@@ -85,6 +87,7 @@ def rollout_from_line(line: bytes) -> Rollout:
             f"{line[:60].decode(errors='replace')!r}… is not a rollout ({error.errors()[0]['msg']}). "
             "Name a rollouts.jsonl that `reward-kit run` wrote, or restore it."
         ) from error
+    _refuse_other_fields(line, rollout)
     for message in rollout.messages:
         if "content" not in message.model_fields_set:  # left out because it was None, not because it was empty
             message.content = None
@@ -92,6 +95,30 @@ def rollout_from_line(line: bytes) -> Rollout:
     if position is None or position == rollout.sample.position:
         return rollout
     return rollout.model_copy(update={"sample": rollout.sample.model_copy(update={"position": position})})
+
+
+def _refuse_other_fields(line: bytes, rollout: Rollout) -> None:
+    """Refuse a line that lacks a field, or of a time before checksums has another: defaults would hide the damage."""
+    lacking = {"turns", "sample"} - rollout.model_fields_set
+    other = set() if check_line(line) else _unknown_fields(orjson.loads(line))
+    if lacking or other:
+        what = f"lacks {', '.join(sorted(lacking))}" if lacking else f"has unknown fields: {', '.join(sorted(other))}"
+        raise StorageError(
+            f"The rollout {rollout.response_index} of {rollout.sample.id!r} {what}. "
+            "Name a rollouts.jsonl that `reward-kit run` wrote, or restore it."
+        )
+
+
+def _unknown_fields(row: dict[str, Any]) -> set[str]:
+    turns = [turn for turn in (*row["sample"]["messages"], *row.get("turns", ())) if isinstance(turn, dict)]
+    parts: list[tuple[Mapping[str, Any], set[str]]] = [
+        (row, {*Rollout.model_fields, *Head._fields, "schema"}),
+        (row["sample"], {*Sample.model_fields}),
+        (row.get("usage") or {}, {*Usage.model_fields}),
+        (row.get("failure") or {}, {*Failure.model_fields}),
+        *((turn, {*Message.model_fields}) for turn in turns),
+    ]
+    return {name for part, known in parts for name in part if name not in known}
 
 
 def result_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Line:

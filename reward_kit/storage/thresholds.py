@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
+from reward_kit.errors import StorageError
+from reward_kit.storage.run_directory import read_document
+from reward_kit.utils.checksums import check_text
 
 __all__ = ["Thresholds", "thresholds_of"]
 
@@ -37,7 +39,13 @@ def _told(config: Path) -> Mapping[str, Any]:
     import yaml  # here, because only this needs it
 
     try:
-        values = yaml.safe_load(config.read_bytes())
+        text = config.read_bytes()
+        if check_text(text) is False:
+            raise StorageError(
+                f"{str(config)!r} is damaged, and says from which score on an answer is verified. Enter the run again, "
+                "which writes it anew, or name the score yourself."
+            )
+        values = yaml.safe_load(text)
     except (OSError, yaml.YAMLError):
         return {}
     reward = values.get("reward") if isinstance(values, dict) else None
@@ -46,8 +54,5 @@ def _told(config: Path) -> Mapping[str, Any]:
 
 def _reported(summary: Path) -> Mapping[str, Any]:
     """For a run that was merged of others, and has no config of its own."""
-    try:
-        figures = orjson.loads(summary.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return {}
-    return {**figures, "by_split": figures.get("splits")} if isinstance(figures, dict) else {}
+    figures = read_document(summary) or {}
+    return {**figures, "by_split": figures.get("splits")}

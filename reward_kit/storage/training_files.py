@@ -74,7 +74,7 @@ def _write_parquet(lines: Path, draft: Path, fields: Iterable[str]) -> None:
         groups = iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_A_GROUP)], [])
         first = next(groups, [])
         schema = _schema(first[0] if first else {}, fields)
-        with ParquetWriter(draft, schema, compression="zstd") as writer:
+        with ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:
             for group in _with(first, groups):
                 writer.write_batch(_batch(group, schema))
 

@@ -12,7 +12,9 @@ class GitRevision:
 
     def __init__(self) -> None:
         """Ask. Where there is no git, the answer is None."""
-        command = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
+        # Without the lock that git takes to note what it has seen: killed while it holds it, git leaves it behind, and
+        # the user's next commit is refused.
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40"]
         try:
             self._asked: subprocess.Popen[str] | None = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

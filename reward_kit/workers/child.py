@@ -44,6 +44,9 @@ SERIAL_BITS = 16
 CLOSED_CODE = 76
 """The exit code of a worker after a call that closed the connection to the pool."""
 
+MAX_ANSWER = 64 << 20
+"""Bytes of one answer."""
+
 _LONG_CALL_NS = 4_000_000
 """The answer of a call that took so long is sent at once: it would be dear to lose."""
 _FLUSH_NS = 40_000_000
@@ -218,7 +221,10 @@ class _Service:
 
     def _encoded(self, value: object) -> bytes:
         try:
-            return encode((True, value))
+            answer = encode((True, value))
+            if len(answer) > MAX_ANSWER:
+                raise ValueError(f"it has {len(answer) >> 20} MB, and {MAX_ANSWER >> 20} MB are taken")
+            return answer
         except BaseException as error:  # noqa: BLE001 - a named boundary: pickling runs user code
             self._spent = isinstance(error, MemoryError)
             return _unsendable(value, error)

@@ -238,7 +238,10 @@ class WorkerPool:
         self._watch()
 
     def _greeted(self, worker: WorkerProcess, greeting: bytes) -> None:
-        ok, complaint = pickle.loads(greeting)
+        try:
+            ok, complaint = pickle.loads(greeting)
+        except Exception as error:  # noqa: BLE001 - a named boundary: user code may have written it
+            ok, complaint = False, describe(error)
         if not ok:  # it ends now, and `_lost` takes it from there
             worker.complaint = Raised(*complaint)
             return
@@ -375,10 +378,12 @@ def _backlog(worker: WorkerProcess) -> int:
 def _outcome(answer: bytes) -> Outcome:
     try:
         ok, value = pickle.loads(answer)
-    except Exception as error:  # noqa: BLE001 - a named boundary: unpickling runs the result's own code
+        return Done(value) if ok else Raised(*value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a named boundary: unpickling runs the result's own code
         kind, message, trace = describe(error)
         return Raised(kind, f"its result cannot be unpickled here ({message}); return plain data instead", trace)
-    return Done(value) if ok else Raised(*value)
 
 
 def _unsendable(error: Exception) -> Raised:

@@ -23,8 +23,17 @@ EVERYWHERE = {
     "error": "the judge was out",
     "object": "",
     "many": "returned",
+    "unprintable": "its __str__ raised Unprintable",
+    "generator": "GeneratorExit",
+    "interrupt": "KeyboardInterrupt",
+    "deep": "RecursionError",
 }
-ONLY_IN_A_PROCESS = {"exit": "exited with code 7", "quit": "SystemExit", "memory": "MemoryError"}
+ONLY_IN_A_PROCESS = {
+    "giant": "",
+    "exit": "exited with code 7",
+    "quit": "SystemExit",
+    "memory": "MemoryError",
+}
 ONLY_ON_THE_LOOP = {"quit": "SystemExit", "cancel": "cancelled"}
 ONLY_IN_A_BATCH = {
     "raise": "",
@@ -78,6 +87,45 @@ def test_in_a_worker_process(tmp_path: Path) -> None:
 
 def test_on_the_loop(tmp_path: Path) -> None:
     run(tmp_path, "faulty_async", EVERYWHERE | ONLY_ON_THE_LOOP)
+
+
+def test_an_asynchronous_reward_in_a_worker_process(tmp_path: Path) -> None:
+    run(tmp_path, "faulty_async", EVERYWHERE | ONLY_IN_A_PROCESS, reward__isolate=True)
+
+
+def test_a_reward_that_needs_a_sandbox_cannot_be_isolated(tmp_path: Path) -> None:
+    told = config(tmp_path, reward__function_path="reward_kit.rewards.shell:shell_reward", reward__isolate=True)
+    with pytest.raises(ConfigError, match="there is no sandbox for it"):
+        EvaluationPipeline(told).run()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os\nos._exit(0)\n", r"calls os\._exit\(0\) while it is imported"),
+    ],
+)
+def test_a_reward_that_is_never_imported_is_told_in_time(tmp_path: Path, code: str, said: str) -> None:
+    (tmp_path / "bad.py").write_text(f"{code}\ndef f(messages, **kwargs):\n    return 1.0\n")
+    told = config(tmp_path, reward__function_path=f"{tmp_path / 'bad.py'}:f", reward__timeout=1.0)
+    with pytest.raises(ConfigError, match=said):
+        EvaluationPipeline(told).run()
+
+
+def test_a_reward_may_change_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "wander.py").write_text(
+        "import os\n\n"
+        f"async def f(messages, **kwargs):\n    os.chdir({str(tmp_path / 'elsewhere')!r})\n    return 1.0\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    cache = {"enabled": True, "cache_dir": "cache"}
+    told = config(
+        tmp_path, reward__function_path=f"{tmp_path / 'wander.py'}:f", output__output_dir="run", generation__cache=cache
+    )
+    assert EvaluationPipeline(told).run().judged == 4
+    assert len(results(tmp_path)) == 4
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("reward", ["faulty_batch", "faulty_batch_async"])

@@ -83,14 +83,29 @@ async def test_tool_calls_and_reasoning_are_read() -> None:
     assert (entry.message.tool_calls[0].id, entry.message.tool_calls[0].function.arguments) == ("c1", '{"a":1}')
 
 
-async def test_an_answer_of_nothing_is_an_empty_answer() -> None:
+@pytest.mark.parametrize("message", [{"content": None}, {}, {"content": None, "tool_calls": []}, {"refusal": None}])
+@pytest.mark.parametrize("reason", ["stop", "length"])
+async def test_an_answer_of_nothing_is_no_answer(message: dict[str, Any], reason: str) -> None:
+    thought = message | {"reasoning_content": "hm"}
     async with (
-        loopback(scripted(says_message({"content": None}, "length"))) as endpoint,
+        loopback(scripted(says_message(thought, reason), says_message(message, reason))) as endpoint,
+        client_of(endpoint.api_base, max_retries=0) as client,
+    ):
+        for _ in range(2):
+            (entry,) = await ask(client)
+            assert isinstance(entry, Failure)
+            kind = ("GenerationError", False) if reason == "length" else ("ProviderError", True)
+            assert (entry.type, entry.retryable) == kind
+
+
+async def test_of_several_choices_only_those_that_say_nothing_are_asked_for_again() -> None:
+    both = {"choices": [{"message": {"content": None}}, {"message": {"content": "two"}}]}
+    async with (
+        loopback(scripted(Says(200, both), answer("one"))) as endpoint,
         client_of(endpoint.api_base) as client,
     ):
-        (entry,) = await ask(client)
-    assert isinstance(entry, Completion)
-    assert (entry.message.content, entry.finish_reason) == ("", "length")
+        entries = await ask(client, 0, 1)
+    assert [entry.message.content for entry in entries if isinstance(entry, Completion)] == ["two", "one"]
 
 
 async def test_usage_is_read_with_its_details() -> None:

@@ -257,3 +257,16 @@ async def test_a_failed_request_is_not_charged_for_its_tokens() -> None:
         limits.failed(ProviderError("broken"), mark, 1000)
         limits.leave()
     assert time.slept == []
+
+
+async def test_a_pause_is_capped_and_announced_once(caplog: pytest.LogCaptureFixture) -> None:
+    time = FakeTime()
+    pause = Pause(time.timing(), longest=60)
+    pause.ask(3600)
+    pause.ask(3600)
+    await pause.over()
+    assert time.slept == [60]
+    assert caplog.text.count("Waiting 60 s, as the endpoint asks (it asks for 3,600 s).") == 1
+    pause.ask(1)
+    await pause.over()
+    assert "Waiting 1 s" not in caplog.text

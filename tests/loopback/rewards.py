@@ -86,6 +86,17 @@ def ranking(rollouts_messages: list[list[Message]], **kwargs: Any) -> list[Evalu
 # ── how a reward can go wrong: a prompt that holds the name of a fault gets it ───────────────────────────────────────
 
 
+class Unprintable(Exception):
+    """Says nothing, and not even that."""
+
+    def __str__(self) -> str:
+        raise self
+
+
+def _throw(error: BaseException) -> Any:
+    raise error
+
+
 def _misbehave(prompt: str) -> Any:
     faults: dict[str, Any] = {
         "raise": lambda: 1 / 0,
@@ -105,6 +116,11 @@ def _misbehave(prompt: str) -> Any:
             "score": 1.0,
             "step_outputs": [{"step_index": 0, "base_reward": 1, "metrics": {"x": 1 << 80}}],
         },
+        "unprintable": lambda: _throw(Unprintable()),
+        "generator": lambda: _throw(GeneratorExit()),
+        "interrupt": lambda: _throw(KeyboardInterrupt()),
+        "deep": lambda: _misbehave(prompt),
+        "giant": lambda: EvaluateResult(score=1.0, reason="x" * (70 << 20)),
         "many": lambda: [EvaluateResult(score=1.0)] * 9,
     }
     return next((faults[name]() for name in faults if f"<{name}>" in prompt), None)

@@ -229,9 +229,9 @@ def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path, co
 
 def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = fill(tmp_path / "j", entry("a"))
-    newer = path.read_bytes().replace(b'"schema":1', b'"schema":2')
+    newer = path.read_bytes().replace(b'"schema":2', b'"schema":3')
     path.write_bytes(newer + newer[:40])
-    with pytest.raises(StorageError, match="schema 2, and this version reads 1"), Journal(path) as journal:
+    with pytest.raises(StorageError, match="schema 3, and this version reads 1 and 2"), Journal(path) as journal:
         journal.index()
     assert path.read_bytes().startswith(newer)
 

@@ -1,0 +1,179 @@
+"""Looking over the files of a run directory, and setting aside what is damaged in them.
+
+A journal's damaged lines are taken out, so that what they held is owed again; a damaged summary or config is moved
+away, for entering the run writes it anew. The files as they were are kept beside, as `<name>.damaged…`. A damaged
+manifest is left alone: it says what the other files were made with, and nothing else knows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from reward_kit.errors import ConfigError, StorageError
+from reward_kit.storage.journal_lines import HEAD, is_whole
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, held_by, line_numbers, read_document
+from reward_kit.utils.checksums import check_line, check_text
+
+__all__ = ["Finding", "look_over", "mend"]
+
+_JOURNALS = (ROLLOUTS, RESULTS)
+_AGAIN = {
+    ROLLOUTS: "What they held is generated and judged again when the run is entered again.",
+    RESULTS: "What they held is judged again when the run is entered again.",
+}
+
+
+class Finding(NamedTuple):
+    """What there is to say of a file."""
+
+    path: Path
+    works: bool
+    detail: str
+    advice: str = ""
+    mends: Callable[[RunDirectory], None] | None = None
+    """Sets aside what is damaged, where that helps."""
+
+
+class _Lines(NamedTuple):
+    """What a file of lines holds."""
+
+    whole: int
+    keys: int
+    damaged: list[int]
+    unchecked: int
+
+
+def look_over(path: Path) -> list[Finding]:
+    """What there is to say of each file of the run directory `path`."""
+    if not path.is_dir():
+        raise ConfigError(f"There is no run directory {str(path)!r}. Name the output directory of a run.")
+    findings = [*_documents(path), *_journals(path), *_commands(path)]
+    if not findings:
+        raise ConfigError(f"{str(path)!r} holds no file of a run. Name the output directory of a run.")
+    return findings
+
+
+def mend(path: Path, findings: list[Finding]) -> list[str]:
+    """Set aside what is damaged, and say what was done. Nobody else works in the directory meanwhile."""
+    done = []
+    with RunDirectory(path) as directory:
+        for finding in findings:
+            if finding.mends is not None:
+                finding.mends(directory)
+                done.append(f"{finding.path.name}: set right. The file as it was is kept beside it.")
+    return done
+
+
+# ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _documents(path: Path) -> Iterator[Finding]:
+    manifest, summary, config = path / "manifest.json", path / "summary.json", path / "config.yaml"
+    if manifest.exists():
+        yield _document(manifest, "Restore it: it says what the other files were made with.", None)
+    if summary.exists():
+        yield _document(summary, "It is written anew when the run is entered again.", _moves_away(summary))
+    if config.exists():
+        damaged = check_text(config.read_bytes()) is False
+        detail = "does not match its checksum" if damaged else "as it was written"
+        advice = "It is written anew when the run is entered again."
+        yield Finding(config, not damaged, detail, advice, _moves_away(config) if damaged else None)
+
+
+def _document(path: Path, advice: str, mends: Callable[[RunDirectory], None] | None) -> Finding:
+    try:
+        read_document(path)
+    except StorageError as error:
+        return Finding(path, False, str(error).removesuffix(".").split(". ")[0], advice, mends)
+    return Finding(path, True, "as it was written")
+
+
+def _journals(path: Path) -> Iterator[Finding]:
+    for file in (path / name for name in _JOURNALS if (path / name).exists()):
+        found = _lines_of(file)
+        try:
+            held = held_by(file)
+        except StorageError:  # the manifest is damaged, and said to be
+            held = None
+        missing = max(0, (held or 0) - found.keys - len(found.damaged))
+        broken = bool(found.damaged or missing)
+        advice = f"Restore the file, or set this aside with --mend. {_AGAIN[file.name]}"
+        yield Finding(file, not broken, _told(found, missing, held), advice, _rewrites(file) if broken else None)
+
+
+def _commands(path: Path) -> Iterator[Finding]:
+    file = path / "commands.jsonl"
+    if file.exists():
+        with file.open("rb") as lines:
+            damaged = [number for number, line in enumerate(lines, 1) if check_line(line) is False]
+        detail = f"{line_numbers(damaged)} damaged" if damaged else "as it was written"
+        advice = "Restore it, or remove it: --phase inference writes it anew."
+        yield Finding(file, not damaged, detail, advice, _moves_away(file) if damaged else None)
+
+
+def _lines_of(path: Path) -> _Lines:
+    keys: set[tuple[bytes, bytes]] = set()
+    damaged, whole, unchecked = [], 0, 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            checked = is_whole(line) if line.endswith(b"\n") else None
+            match = HEAD.match(line)
+            if checked is False or match is None:
+                damaged.append(number)
+            elif line.endswith(b"\n"):  # else it was torn by a crash: it is owed again without a word
+                whole += 1
+                unchecked += checked is None
+                keys.add((match[2], match[3]))
+    return _Lines(whole, len(keys), damaged, unchecked)
+
+
+def _told(found: _Lines, missing: int, held: int | None) -> str:
+    told = [f"{found.whole} whole lines"]
+    if found.damaged:
+        told.append(f"{line_numbers(found.damaged)} damaged")
+    if missing:
+        told.append(f"{missing} of the {held} entries it had are missing")
+    if found.unchecked:
+        told.append(f"{found.unchecked} lines are of a time before checksums, and could not be checked")
+    return "; ".join(told)
+
+
+# ── setting aside ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _moves_away(path: Path) -> Callable[[RunDirectory], None]:
+    def move(_: RunDirectory) -> None:
+        path.rename(_free_name(path))
+
+    return move
+
+
+def _rewrites(path: Path) -> Callable[[RunDirectory], None]:
+    """Takes the damaged lines out, and has the manifest know how many entries are left."""
+
+    def rewrite(directory: RunDirectory) -> None:
+        draft = path.with_name(f"{path.name}.mending")
+        kept = _free_name(path)
+        keys: set[tuple[bytes, bytes]] = set()
+        with path.open("rb") as lines, draft.open("wb") as file:
+            for line in lines:
+                match = HEAD.match(line)
+                if match is not None and line.endswith(b"\n") and is_whole(line) is not False:
+                    keys.add((match[2], match[3]))
+                    file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copyfile(path, kept)
+        draft.replace(path)
+        directory.note_held({path.name: len(keys)})
+
+    return rewrite
+
+
+def _free_name(path: Path) -> Path:
+    names = (path.with_name(f"{path.stem}.damaged{number}{path.suffix}") for number in ("", *range(2, 1000)))
+    return next(name for name in names if not name.exists())
