@@ -17,7 +17,7 @@ from reward_kit.typed_interface import RewardContractError
 from tests.rewards.answers import answered
 
 REWARDS = [exact_match_reward, contains_reward, token_f1_reward]
-NO_TEXT: list[Any] = [None, "", "  ", [], [""], ["a", None], {}, {"text": "a"}, True, float("nan"), [["a"]], object()]
+NO_TEXT: list[Any] = [None, "", "  ", [], [""], ["a", None], {}, {"text": "a"}, True, float("nan"), [["a"]], type]
 
 
 def is_no_verdict(result: EvaluateResult) -> bool:
