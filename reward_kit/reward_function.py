@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -201,6 +201,8 @@ def _answer_to(request: Request, timeout: float) -> Any:
     try:
         with build_opener(_NoRedirect).open(request, timeout=timeout) as response:
             content = response.read(_LARGEST_ANSWER + 1)
+            if response.length and len(content) <= _LARGEST_ANSWER:
+                raise IncompleteRead(content, response.length)  # a read of a certain size does not say so by itself
             if len(content) > _LARGEST_ANSWER:
                 raise RewardError(f"The reward at {url!r} answered with more than {_LARGEST_ANSWER >> 20} MB. Mend it.")
             return json.loads(content)
