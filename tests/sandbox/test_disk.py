@@ -269,7 +269,8 @@ time.sleep(60)
 
 
 def test_a_removed_file_counts_once_and_memory_never(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path / "f")], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "f")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
         both = processes_below(process.pid)
@@ -335,6 +336,17 @@ async def test_loop_devices_are_free_when_supervisors_are_killed(bounded: Namesp
             break
         await asyncio.sleep(0.1)
     assert loop_devices(name) == []
+
+
+async def test_disks_that_are_not_used_any_more_are_freed_while_others_are(bounded: NamespacesBackend) -> None:
+    assert bounded._machine is not None
+    async with await bounded.open(SPEC):
+        for _ in range(30):
+            async with await bounded.open(SPEC) as sandbox:
+                assert (await sandbox.run("head -c 1M /dev/zero > /tmp/x")).ok
+        async with asyncio.timeout(60):  # those that are open or ready for each supervisor are left
+            while len(loop_devices(bounded._machine.state.name)) > 1 + 3 * len(bounded._supervisions):
+                await asyncio.sleep(0.05)
 
 
 async def test_the_probe_says_how_the_disk_is_bounded(bounded: NamespacesBackend) -> None:
