@@ -1,6 +1,6 @@
 """Disks of a fixed size: what one sandbox writes lies on a filesystem of its own, in a file behind a loop device.
 
-    template ── copied ──▶ image, a file without a name ──▶ loop device ──▶ ext4, mounted ──▶ upper layers of a sandbox
+    file without a name ──▶ loop device ── template copied ──▶ ext4, mounted ──▶ upper layers of a sandbox
 
 The filesystem has as much room and as many inodes as the sandbox may take, so that nothing that is done with files can
 take more: not those that were removed and are still open, mapped or on their way through a socket either. Nothing of it
@@ -47,6 +47,8 @@ _CONFIGURATION, _FLAGS, _LO_FLAGS_AUTOCLEAR = 304, 60, 4
 """The size of struct loop_config, where in it the flags are, and that the last who closes the device frees it."""
 _ATTEMPTS: Final = 64
 _AHEAD: Final = 2
+_WAITING: Final = 8
+"""How many jobs may wait for the thread."""
 
 
 def most_files(megabytes: int) -> int:
@@ -140,7 +142,10 @@ class DiskMaker:
                 disk.umount()
             disk.close()
 
-        self._do(free)
+        if self._jobs.qsize() < _WAITING:
+            self._do(free)
+        else:  # they come faster than they go: whoever brings one more waits
+            free()
 
     def _do(self, job: Callable[[], None]) -> None:
         """Started late: who forks must have no other thread, and supervisors do so when they begin."""
@@ -165,12 +170,17 @@ class DiskMaker:
     # ── one disk ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _make(self, template: str) -> Disk:
-        image = self._image(template)
+        size, blocks = self._blocks(template)
+        image = os.open(self._images, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
+            os.ftruncate(image, size)
             number, device = _attach(image)
         finally:
             os.close(image)
         try:
+            # Not before: who attaches a file waits until all that is in it is on the real disk.
+            for place, block in blocks:
+                os.pwrite(device, block, place)
             path = f"{self._mounts}/disk-{next(self._numbers)}"
             os.mkdir(path)
             try:
@@ -182,19 +192,6 @@ class DiskMaker:
             os.close(device)  # from here on it is the mount that keeps it
         os.rmdir(f"{path}/lost+found")
         return Disk(path, template)
-
-    def _image(self, template: str) -> int:
-        """A file without a name that holds what the template holds."""
-        size, blocks = self._blocks(template)
-        image = os.open(self._images, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            os.ftruncate(image, size)
-            for place, block in blocks:
-                os.pwrite(image, block, place)
-        except OSError:
-            os.close(image)
-            raise
-        return image
 
     def _blocks(self, template: str) -> tuple[int, list[tuple[int, bytes]]]:
         if template not in self._templates:
