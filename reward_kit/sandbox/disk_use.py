@@ -73,7 +73,7 @@ def held_use(processes: Iterable[int]) -> DiskUse:
     for process in processes:
         for thread in _names(f"/proc/{process}/task"):
             for name in _names(f"/proc/{thread}/fd"):
-                _add_removed(f"/proc/{thread}/fd/{name}", sizes)
+                _add_removed(f"/proc/{thread}/fd/{name}", memory, sizes)
         for thread, line in _mapped_and_removed(process):
             _add_mapped(f"/proc/{thread}/map_files", line, memory, sizes, parts)
     for file, ranges in parts.items():
@@ -100,10 +100,10 @@ def _names(directory: str) -> list[str]:
         return []
 
 
-def _add_removed(path: str, sizes: dict[tuple[int, int], int]) -> None:
+def _add_removed(path: str, memory: int, sizes: dict[tuple[int, int], int]) -> None:
     with suppress(OSError):
         found = os.stat(path)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and found.st_dev != memory:
             sizes[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK
 
 

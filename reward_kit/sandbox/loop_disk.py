@@ -190,7 +190,6 @@ class DiskMaker:
                 raise
         finally:
             os.close(device)  # from here on it is the mount that keeps it
-        os.rmdir(f"{path}/lost+found")
         return Disk(path, template)
 
     def _blocks(self, template: str) -> tuple[int, list[tuple[int, bytes]]]:

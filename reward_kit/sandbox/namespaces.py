@@ -12,8 +12,9 @@ killed; files that a killed process leaves are removed by the next one.
 
 Not covered: faults of the kernel itself, which is shared with the host; as root, root inside is the host's root with
 fewer capabilities, as in a default container. As an ordinary user, everything inside belongs to one user (so `chown` to
-another fails); and without control groups, memory is looked at every 20 ms by the porter, who kills the largest process
-when all together have too much, and processes are counted by a user namespace that the sandbox has for itself.
+another fails); disk is looked at, where root has a filesystem of a fixed size for each sandbox; and without control
+groups, memory is looked at every 20 ms by the porter, who kills the largest process when all together have too much,
+and processes are counted by a user namespace that the sandbox has for itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The backend `none`: the same shell, results and limits, and no isolation at all.
 
-Covered: time limits, output limits, per-process rlimits; what it starts is ended by `close`.
+Covered: time limits, output limits, per-process rlimits, what is in its directory; what it starts is ended by `close`.
 Not covered: everything else. Commands run as you, with your files and your network. It is used only when asked for by
 name: for trying things out where nothing better works, with commands you would run yourself.
 """

@@ -99,7 +99,8 @@ class MountedFiles:
     def umount(self) -> None:
         """Unmount all of it. What was written stays until it is released, or for good where it has a home."""
         if self._disk is not None:
-            self._disk.umount()
+            with suppress(OSError):
+                self._disk.umount()
             return
         with suppress(OSError):  # nothing may have been mounted yet
             umount(self.devices)

@@ -260,6 +260,7 @@ import mmap, os, sys, time
 path = sys.argv[1]
 f = os.open(path, os.O_RDWR | os.O_CREAT); os.posix_fallocate(f, 0, 8 << 20); os.unlink(path)
 memory = mmap.mmap(-1, 64 << 20); memory.write(bytes(64 << 20))
+os.write(os.memfd_create("m"), bytes(64 << 20))
 if os.fork() == 0:
     os.close(1)
 else:

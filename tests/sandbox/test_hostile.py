@@ -358,8 +358,7 @@ async def test_memory_that_is_only_open_is_bounded(sandbox: Sandbox) -> None:
         pytest.skip("no python3 in /usr")
     done = await sandbox.run_standalone("python3 -", stdin=HELD.encode())
     assert "done" not in done.stdout
-    # Files without a name count as disk, too: on a slow machine that may be seen first.
-    assert done.oom_killed or "of disk" in done.output
+    assert done.oom_killed
     await still_serves(sandbox)
 
 
