@@ -62,11 +62,13 @@ class DiskGuard:
     def _look(self) -> None:
         self._timer = None
         if not self._is_closed:
-            self._looking = asyncio.ensure_future(self._keep_looking())
-            self._looking.add_done_callback(self._looked)
+            self._looking = asyncio.ensure_future(self._watch())
 
-    def _looked(self, _: asyncio.Task[None]) -> None:
-        self._looking = None
+    async def _watch(self) -> None:
+        try:
+            await self._keep_looking()
+        finally:
+            self._looking = None  # at once: a command that begins now has to be watched again
 
     async def _keep_looking(self) -> None:
         while True:

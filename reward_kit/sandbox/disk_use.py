@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["DiskUse", "held_use", "tree_use"]
 
 _BLOCK = 512
+_NAMES_PER_FILE = 8
+"""How many names the files of a tree may have, each, for it to be counted."""
 _REMOVED = b" (deleted)"
 _IN_MEMORY = b"/dev/shm/"
 
@@ -41,25 +43,40 @@ class DiskUse:
 def tree_use(directories: Iterable[str], most: DiskUse) -> DiskUse:
     """What is in these directories, or so much of it as is more than `most`.
 
-    A tree that is too deep to be named cannot be counted, and so counts as too much: else all could be hidden there.
+    A file with several names counts once. A tree that is too deep to be named, or that has names without end, cannot be
+    counted, and so counts as too much: else all could be hidden there.
     """
     use = DiskUse()
+    linked: set[tuple[int, int]] = set()
     waiting = list(directories)
+    names = _NAMES_PER_FILE * most.files
     while waiting and not use.exceeds(most):
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    use.files += 1
+                    names -= 1
                     with suppress(FileNotFoundError):
-                        use.size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
-                    if use.files > most.files:
+                        _add_entry(entry, use, linked, waiting)
+                    if use.files > most.files or names < 0:
                         break
         except OSError as error:  # mostly it has been removed meanwhile
             if error.errno == errno.ENAMETOOLONG:
-                return DiskUse(most.size + 1, use.files)
+                names = -1
+        if names < 0:
+            return DiskUse(most.size + 1, most.files + 1)
     return use
+
+
+def _add_entry(entry: os.DirEntry[str], use: DiskUse, linked: set[tuple[int, int]], waiting: list[str]) -> None:
+    found = entry.stat(follow_symlinks=False)
+    if stat.S_ISDIR(found.st_mode):
+        waiting.append(entry.path)
+    elif found.st_nlink > 1:
+        if (found.st_dev, found.st_ino) in linked:
+            return
+        linked.add((found.st_dev, found.st_ino))
+    use.files += 1
+    use.size += found.st_blocks * _BLOCK
 
 
 def held_use(processes: Iterable[int]) -> DiskUse:
@@ -76,10 +93,9 @@ def held_use(processes: Iterable[int]) -> DiskUse:
                 _add_removed(f"/proc/{thread}/fd/{name}", memory, sizes)
         for thread, line in _mapped_and_removed(process):
             _add_mapped(f"/proc/{thread}/map_files", line, memory, sizes, parts)
-    for file, ranges in parts.items():
-        if file not in sizes:
-            sizes[file] = _length(ranges)
-    return DiskUse(sum(sizes.values()), len(sizes))
+    open_too = {inode for _, inode in sizes}  # by another name of the device: who maps a file sees what is below it
+    mapped = [_length(ranges) for (_, inode), ranges in parts.items() if inode not in open_too]
+    return DiskUse(sum(sizes.values()) + sum(mapped), len(sizes) + len(mapped))
 
 
 def _device_of_memory() -> int:

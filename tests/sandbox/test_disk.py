@@ -255,6 +255,17 @@ def test_a_count_ends_at_the_limit(tmp_path: Path) -> None:
     assert tree_use([str(tmp_path)], DiskUse(8192 * 10, 1 << 40)).exceeds(DiskUse(8192 * 10, 1 << 40))
 
 
+def test_a_file_with_many_names_counts_once_and_names_without_end_are_too_many(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 65536)
+    for number in range(100):
+        os.link(tmp_path / "f", tmp_path / str(number))
+    use = tree_use([str(tmp_path)], PLENTY)
+    assert use.files == 1
+    assert use.size < 2 * 65536
+    few = DiskUse(1 << 40, 10)
+    assert tree_use([str(tmp_path)], few).exceeds(few)
+
+
 HOLD = """
 import mmap, os, sys, time
 path = sys.argv[1]
