@@ -15,6 +15,8 @@ __all__ = ["Supervised", "Supervision"]
 
 _START_SECONDS = 30.0
 _CLOSE_SECONDS = 30.0
+_KEEP_SECONDS = 300.0
+"""Where files are kept, they may have to be copied."""
 
 
 class Supervised:
@@ -154,9 +156,10 @@ class Supervision:
         if sandbox is None:
             return
         self._channel.send({"do": "close", "sandbox": key, "keep": sandbox.is_wanted})
-        done, _ = await asyncio.wait([sandbox.closed], timeout=_CLOSE_SECONDS)
+        seconds = _KEEP_SECONDS if sandbox.is_wanted else _CLOSE_SECONDS
+        done, _ = await asyncio.wait([sandbox.closed], timeout=seconds)
         if not done:
-            raise SandboxError(f"A sandbox did not end in {_CLOSE_SECONDS:g} s: a process in it cannot be killed.")
+            raise SandboxError(f"A sandbox did not end in {seconds:g} s: a process in it cannot be killed.")
 
 
 def _resolve_with(future: asyncio.Future[DiskUse], value: DiskUse) -> None:
