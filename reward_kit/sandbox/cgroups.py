@@ -142,6 +142,9 @@ class ProcessGroup:
         _write(memory, f"memory.{names[0]}", str(memory_bytes))
         with contextlib.suppress(OSError):
             _write(memory, f"memory.{names[1]}", str(memory_bytes) if self._version == _V1 else "0")
+        if self._version == _V1:
+            with contextlib.suppress(OSError):  # buffers of TCP and UDP are in an account of their own there
+                _write(memory, "memory.kmem.tcp.limit_in_bytes", str(memory_bytes))
 
     def enter(self) -> None:
         """Put the calling process into it."""

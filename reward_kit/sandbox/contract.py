@@ -33,7 +33,7 @@ class Limits:
     file_size_mb: int = 512
     """The largest file it may write."""
     disk_mb: int = 2048
-    """What all its files together may take on disk."""
+    """What all its files together may take on disk. It also says how many there may be: 64 per MB, 8,192 at least."""
     output_bytes: int = 1 << 20
     """What is kept of each of a command's output streams: the beginning and the end."""
     open_files: int = 1024

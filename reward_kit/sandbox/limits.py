@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.disk_use import DiskUse
+from reward_kit.sandbox.loop_disk import most_files
 from reward_kit.sandbox.processes import most_processes
 
-__all__ = ["process_limits"]
+__all__ = ["most_use", "process_limits"]
 
 _BURST = 4
 """How many times the memory of a sandbox one of its processes may have, where no control group bounds it."""
@@ -30,3 +32,8 @@ def process_limits(limits: Limits, *, grouped: bool = True, own_users: bool = Fa
         bounds["RLIMIT_DATA"] = _BURST * limits.memory_mb << 20
         bounds["RLIMIT_NPROC"] = most_processes(limits.processes, own_users=own_users)
     return bounds
+
+
+def most_use(limits: Limits) -> DiskUse:
+    """What all files together may take."""
+    return DiskUse(limits.disk_mb << 20, most_files(limits.disk_mb))

@@ -6,7 +6,8 @@ import asyncio
 import os
 import posixpath
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +15,8 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.disk import DiskGuard
+from reward_kit.sandbox.disk_use import DiskUse
+from reward_kit.sandbox.limits import most_use
 from reward_kit.sandbox.pipes import Reader, write_all
 from reward_kit.sandbox.session import Place, ShellSession, run_beside
 from reward_kit.sandbox.set_up import run_set_up
@@ -34,11 +37,13 @@ class LocalSandbox:
         opened: Awaitable[None],
         end: Callable[[], Awaitable[None]],
         *,
-        disk: Callable[[int], Awaitable[int]],
+        disk: Callable[[DiskUse], Awaitable[DiskUse]],
+        is_bounded: Callable[[], bool] = lambda: False,
     ) -> None:
         """Start a shell in `place`, which may still be opening; `end` ends everything in it.
 
-        `disk` tells how many bytes its files take, and may stop counting at those it is given.
+        `disk` tells what its files take, and may stop counting at what it is given. `is_bounded` tells, once it is
+        open, whether that cannot be too much, so that nobody needs to look.
         """
         self._place = place
         self._workdir = workdir
@@ -49,7 +54,8 @@ class LocalSandbox:
         self._full = False
         self.set_up_seconds = 0.0
         """How long its set-up took."""
-        self._disk = DiskGuard(disk, place.limits.disk_mb << 20, self._exceeded)
+        self._disk = DiskGuard(disk, most_use(place.limits), self._exceeded, self.is_quiet)
+        self._is_bounded = is_bounded
 
     async def prepare(self, spec: SandboxSpec) -> None:
         """Wait until it is open, write the files, run the set-up."""
@@ -63,20 +69,26 @@ class LocalSandbox:
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the persistent shell."""
         self._check()
-        self._disk.begin()
-        try:
+        with self._watched():
             return self._noted(await self._session.run(command, timeout, stdin))
-        finally:
-            self._disk.end()
 
     async def run_standalone(
         self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
     ) -> ExecResult:
         """Run as a process of its own, in the directory where the shell is."""
         self._check()
+        with self._watched():
+            return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Look at its disk while a command runs, and for as long as something runs that it has left."""
+        if self._is_bounded():
+            yield
+            return
         self._disk.begin()
         try:
-            return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
+            yield
         finally:
             self._disk.end()
 
@@ -89,12 +101,18 @@ class LocalSandbox:
         if not self._full:
             return done
         self._full = False
-        note = f"[killed: the sandbox took more than {self._place.limits.disk_mb} MB of disk]\n"
+        most = most_use(self._place.limits)
+        note = f"[killed: the sandbox took more than {most.size >> 20} MB of disk or {most.files:,} files]\n"
         return done.model_copy(update={"output": done.output + note, "stderr": done.stderr + note})
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has closed it."""
+        return self._closing is None
 
     def is_quiet(self) -> bool:
         """Whether nothing runs in it but its shell, as far as can be known."""
-        return len(self._place.processes()) == _PORTER_AND_SHELL
+        return len(self._place.processes()) <= _PORTER_AND_SHELL
 
     async def read(self, path: str) -> bytes:
         """The content of a file in the sandbox; an OSError where there is none that can be read."""

@@ -14,7 +14,8 @@ import stat
 import time
 from contextlib import suppress
 
-from reward_kit.sandbox.processes import kill_in, processes_in, read_in
+from reward_kit.sandbox.processes import kill_in, living_in, read_in, threads_in
+from reward_kit.sandbox.socket_memory import socket_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryWatch"]
 
-_STATE, _USER_TICKS, _SYSTEM_TICKS, _RESIDENT = 0, 11, 12, 21
+_USER_TICKS, _SYSTEM_TICKS, _RESIDENT = 11, 12, 21
 """Fields of /proc/PID/stat, counted after the name."""
 _SHORTEST, _LONGEST = 0.02, 0.2
 _SHARE = 20
@@ -39,17 +40,26 @@ class MemoryWatch:
     """Watches the processes of one sandbox. Whoever waits for them calls `look_if_due` after every `pause`."""
 
     def __init__(
-        self, proc: int, most: int, exceeded: Callable[[], None], *, stores: tuple[str, ...], has_segments: bool
+        self,
+        proc: int,
+        most: int,
+        exceeded: Callable[[], None],
+        *,
+        stores: tuple[str, ...],
+        has_segments: bool,
+        has_sockets: bool = False,
     ) -> None:
         """Let all processes but the first in this /proc have `most` bytes; call `exceeded` before one is killed.
 
-        `stores` are directories whose files are in memory; `has_segments`: System V shared memory is what we see of it.
+        `stores` are directories whose files are in memory; `has_segments`: System V shared memory is what we see of it;
+        `has_sockets`: so are the sockets of our network namespace.
         """
         self._proc = proc
         self._most = most
         self._exceeded = exceeded
         self._stores = stores
         self._has_segments = has_segments
+        self._has_sockets = has_sockets
         self._turns = 0
         self._ticks = -1
         self._victim, self._patience = 0, 0.0
@@ -80,12 +90,15 @@ class MemoryWatch:
         """Look once, and kill the largest process where all together have too much."""
         self._looked = time.monotonic()
         began = time.process_time()
-        found = {process: fields for process, fields in processes_in(self._proc).items() if fields[_STATE] not in b"ZX"}
-        ticks = sum(int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS]) for fields in found.values())
-        resident = sum(int(fields[_RESIDENT]) for fields in found.values()) * _PAGE
+        found = living_in(self._proc)
+        ticks = sum(int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS]) for _, fields in found.values())
+        resident = sum(int(fields[_RESIDENT]) for _, fields in found.values()) * _PAGE
+        threads = {process: thread for process, (thread, _) in found.items()}
         stored = self._stored(list(found))
+        sockets = socket_bytes(self._proc, self._most) if self._has_sockets else 0
         is_dying = self._victim in found and self._looked < self._patience
-        if resident + stored > self._most and not is_dying and self._kill_largest(list(found), stored):
+        is_much = resident + stored + sockets > self._most
+        if is_much and not is_dying and self._kill_largest(threads, stored, sockets):
             self._pause = _SHORTEST  # there may be another
             return
         is_still = ticks == self._ticks
@@ -108,14 +121,17 @@ class MemoryWatch:
                 total += (found.f_blocks - found.f_bfree) * found.f_frsize
         return total
 
-    def _kill_largest(self, processes: list[int], stored: int) -> bool:
-        """Look closely: what processes share counts once. Whether one was killed."""
+    def _kill_largest(self, threads: dict[int, int], stored: int, sockets: int) -> bool:
+        """Look closely: what processes share counts once. Whether one was killed.
+
+        `threads` says for each process which of its threads can be asked.
+        """
         own, shared = {}, 0
-        for process in processes:
-            own[process], part = _taken(self._proc, process)
+        for process, thread in threads.items():
+            own[process], part = _taken(self._proc, thread)
             shared += part
         # What is in a store may also be mapped.
-        if not own or sum(own.values()) + max(shared, stored) <= self._most:
+        if not own or sum(own.values()) + max(shared, stored) + sockets <= self._most:
             return False
         self._exceeded()
         self._victim, self._patience = max(own, key=lambda process: own[process]), self._looked + _DYING_SECONDS
@@ -147,11 +163,14 @@ def _device_of_memory() -> int:
 
 
 def _open_memory(proc: int, processes: list[int], device: int) -> int:
-    """What is in files that were never anywhere but in memory, and that these processes have open."""
+    """What is in files that were never anywhere but in memory, and that these processes have open.
+
+    Every thread is asked: it may have a table of open files for itself.
+    """
     sizes = {}
-    for process in processes:
+    for thread in (thread for process in processes for thread in threads_in(proc, process)):
         with suppress(OSError):
-            directory = os.open(f"{process}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+            directory = os.open(f"{thread}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
             try:
                 for name in os.listdir(directory):
                     with suppress(OSError):

@@ -12,8 +12,9 @@ killed; files that a killed process leaves are removed by the next one.
 
 Not covered: faults of the kernel itself, which is shared with the host; as root, root inside is the host's root with
 fewer capabilities, as in a default container. As an ordinary user, everything inside belongs to one user (so `chown` to
-another fails); and without control groups, memory is looked at every 20 ms by the porter, who kills the largest process
-when all together have too much, and processes are counted by a user namespace that the sandbox has for itself.
+another fails); disk is looked at, where root has a filesystem of a fixed size for each sandbox; and without control
+groups, memory is looked at every 20 ms by the porter, who kills the largest process when all together have too much,
+and processes are counted by a user namespace that the sandbox has for itself.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.bubblewrap import bubblewrap_options
 from reward_kit.sandbox.cgroups import Hierarchy, ProcessGroup, find_hierarchy
 from reward_kit.sandbox.contract import Probe, SandboxSpec
-from reward_kit.sandbox.disk_use import disk_bytes, held_bytes
+from reward_kit.sandbox.disk_use import DiskUse, held_use, tree_use
 from reward_kit.sandbox.limits import process_limits
 from reward_kit.sandbox.local_sandbox import LocalSandbox
+from reward_kit.sandbox.loop_disk import make_template
 from reward_kit.sandbox.meter import GroupMeter, Meter, NoMeter, TurnMeter
 from reward_kit.sandbox.overlay import remove_home, upper_directories
 from reward_kit.sandbox.portal import Portal
@@ -89,6 +91,11 @@ class _Machine:
             if self.hierarchy is not None:
                 self.hierarchy.remove_groups(f"{owner}-")
 
+    def make_disk(self, megabytes: int) -> str:
+        """The template of disks of this size; "" where there is none, so that what is written has to be watched."""
+        path = self.state.path(f"disk-{megabytes}")
+        return path if self.as_root and make_template(path, megabytes) else ""
+
     def leave(self) -> None:
         """Leave nothing here."""
         self.state.remove()
@@ -129,6 +136,7 @@ class NamespacesBackend:
         self._supervisions: list[Supervision] = []
         self._is_starting = False
         self._roots: dict[str | None, Root] = {}
+        self._disks: dict[int, str] = {}
         self._keys = itertools.count(1)
         self._lock = asyncio.Lock()
         self._open: dict[LocalSandbox, Supervised] = {}
@@ -139,17 +147,18 @@ class NamespacesBackend:
 
     # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
+    async def _ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, Supervision, Root]:
         """This machine, the supervisor with the least to do, and the root; each made when it is first needed."""
         supervision = min((one for one in self._supervisions if one.alive), key=_load, default=None)
-        if self._machine is None or supervision is None or image not in self._roots:
+        is_known = image in self._roots and disk_mb in self._disks
+        if self._machine is None or supervision is None or not is_known:
             async with self._lock:
-                return await self._make_ready(image)
+                return await self._make_ready(image, disk_mb)
         if supervision.load and len(self._supervisions) < self._most and not self._is_starting:
             self._start_in_background(self._machine)
         return self._machine, supervision, self._roots[image]
 
-    async def _make_ready(self, image: str | None) -> tuple[_Machine, Supervision, Root]:
+    async def _make_ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, Supervision, Root]:
         if self._machine is None:
             self._machine = await asyncio.to_thread(_Machine.examine, self._state)
         for dead in [one for one in self._supervisions if not one.alive]:
@@ -159,6 +168,8 @@ class NamespacesBackend:
             await self._start_supervisor(self._machine)
         if image not in self._roots:
             self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
+        if disk_mb not in self._disks:
+            self._disks[disk_mb] = await asyncio.to_thread(self._machine.make_disk, disk_mb)
         return self._machine, min(self._supervisions, key=_load), self._roots[image]
 
     async def _start_supervisor(self, machine: _Machine) -> None:
@@ -193,6 +204,7 @@ class NamespacesBackend:
         try:
             async with await self.open(SandboxSpec()) as sandbox:
                 done = await sandbox.run("echo it works")
+                is_bounded = self._open[sandbox].is_bounded
         except (RewardKitError, OSError) as error:
             return Probe(False, str(error), _advice(str(error)))
         if done.output != "it works\n":
@@ -202,7 +214,8 @@ class NamespacesBackend:
         groups = (
             f"cgroup v{self._machine.hierarchy.version}" if self._machine.hierarchy else "memory watched (no cgroup)"
         )
-        return Probe(True, f"{version}, {groups}, as {'root' if self._machine.as_root else 'an ordinary user'}")
+        disk = "disk bounded by a loop filesystem" if is_bounded else "disk watched (no loop filesystem)"
+        return Probe(True, f"{version}, {groups}, {disk}, as {'root' if self._machine.as_root else 'an ordinary user'}")
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,9 +224,9 @@ class NamespacesBackend:
         return await (self._snapshots.open(spec) if self._snapshots else self._open_fresh(spec, None))
 
     async def _open_fresh(self, spec: SandboxSpec, snapshot: Snapshot | None) -> LocalSandbox:
-        machine, supervision, root = await self._ready(spec.image)
+        machine, supervision, root = await self._ready(spec.image, spec.limits.disk_mb)
         key = next(self._keys)
-        request = _request(machine, root, spec, snapshot)
+        request = _request(machine, root, self._disks[spec.limits.disk_mb], spec, snapshot)
         ours, porters_end = socket.socketpair()
         supervised = supervision.open(key, request, porters_end)
         if snapshot is not None:
@@ -235,12 +248,14 @@ class NamespacesBackend:
             group.close()
             await supervision.close(key)
 
-        async def disk(enough: int) -> int:
-            held = await asyncio.to_thread(held_bytes, group.processes())
-            return held + await self._disk_bytes(supervision, key, supervised.home, enough)
+        async def disk(most: DiskUse) -> DiskUse:
+            held = await asyncio.to_thread(lambda: held_use(group.processes()))
+            return held + await self._tree_use(supervision, key, supervised.home, most)
 
         workdir = spec.workdir or place.environment["HOME"]
-        sandbox = LocalSandbox(place, workdir, supervised.opened, end, disk=disk)
+        sandbox = LocalSandbox(
+            place, workdir, supervised.opened, end, disk=disk, is_bounded=lambda: supervised.is_bounded
+        )
         self._open[sandbox] = supervised
         try:
             await sandbox.prepare(spec)
@@ -249,15 +264,15 @@ class NamespacesBackend:
             raise
         return sandbox
 
-    async def _disk_bytes(self, supervision: Supervision, key: int, home: str, enough: int) -> int:
-        """What a sandbox's files take.
+    async def _tree_use(self, supervision: Supervision, key: int, home: str, most: DiskUse) -> DiskUse:
+        """What a sandbox's files take that have a name.
 
         Root can look for itself. Another user is kept out by modes that a command may set, and asks the supervisor,
         which is root in its own user namespace.
         """
         if self._machine is not None and self._machine.as_root:
-            return await asyncio.to_thread(disk_bytes, [home], enough)
-        return await supervision.measure(key, enough)
+            return await asyncio.to_thread(tree_use, [home], most)
+        return await supervision.measure(key, most)
 
     def _closed(self, supervised: Supervised, snapshot: Snapshot | None) -> None:
         """Nothing is left of a sandbox but its files."""
@@ -266,13 +281,16 @@ class NamespacesBackend:
         if snapshot is not None and self._snapshots is not None:
             self._snapshots.released(snapshot)
 
-    async def _keep(self, sandbox: LocalSandbox) -> tuple[str, int]:
-        """Close a sandbox and leave its files, for a snapshot."""
+    async def _keep(self, sandbox: LocalSandbox) -> tuple[str, int] | None:
+        """Close a sandbox and leave its files, for a snapshot; None where they could not be kept."""
         supervised = self._open[sandbox]
-        supervised.is_kept = True
+        supervised.is_wanted = True
         await sandbox.close()
         await supervised.closed
-        return supervised.home, await asyncio.to_thread(disk_bytes, [supervised.home], sys.maxsize)
+        if not supervised.is_kept:
+            return None
+        everything = DiskUse(sys.maxsize, sys.maxsize)
+        return supervised.home, (await asyncio.to_thread(tree_use, [supervised.home], everything)).size
 
     def _discard(self, home: str) -> None:
         """Remove what a sandbox has left, soon: going to another thread takes as long as the work there."""
@@ -300,6 +318,7 @@ class NamespacesBackend:
             await asyncio.gather(*tasks)
             self._tasks.difference_update(tasks)  # from Python 3.12 on, gather has no turn for their callbacks
         self._roots.clear()
+        self._disks.clear()
         if machine is not None:
             await asyncio.to_thread(machine.leave)
 
@@ -357,7 +376,7 @@ class _Group:
             self._meter.close()
 
 
-def _request(machine: _Machine, root: Root, spec: SandboxSpec, snapshot: Snapshot | None) -> dict[str, Any]:
+def _request(machine: _Machine, root: Root, disk: str, spec: SandboxSpec, snapshot: Snapshot | None) -> dict[str, Any]:
     lowers = [("", [root.lower]), *((mounted, [mounted]) for mounted in root.mounts)]
     if snapshot is not None:
         uppers = upper_directories(snapshot.home, len(lowers))
@@ -369,6 +388,7 @@ def _request(machine: _Machine, root: Root, spec: SandboxSpec, snapshot: Snapsho
         "own_users": not machine.as_root,
         "own_network": not spec.network,
         "lowers": lowers,
+        "disk": disk,
         "options": options,
         "memory_bytes": spec.limits.memory_mb << 20,
         "shared_memory": spec.limits.memory_mb << 19,

@@ -230,7 +230,7 @@ def _wait(descriptor: int, group: ProcessGroup | None, pins: list[int], seccomp:
         enter_namespaces(kind["first"], seccomp, own_users=kind["own_users"], own_network=kind["own_network"])
         roll.first = kind["first"]
         if group is None:
-            porter.watch_memory(kind["memory_bytes"])
+            porter.watch_memory(kind["memory_bytes"], own_network=kind["own_network"])
         _, (portal,) = _next(inbox)
         orders.close()
         porter.serve(socket.socket(fileno=portal))

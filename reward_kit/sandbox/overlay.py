@@ -34,12 +34,11 @@ class MountedRoot:
     """
 
     def __init__(self, home: str, path: str, lowers: Lowers, *, as_root: bool) -> None:
-        """Make `home`, where what is written comes to lie, and mount the root at `path`, which is made, too."""
+        """Mount the root at `path`, which is made. What is written comes to lie in the empty directory `home`."""
         self.home = home
         self.path = path
         self.uppers = upper_directories(home, len(lowers))
         self._as_root = as_root
-        os.mkdir(home)
         os.mkdir(path)
         try:
             for number, (place, layers) in enumerate(lowers):

@@ -59,12 +59,20 @@ class Porter:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
-    def watch_memory(self, most: int) -> None:
-        """From here on, inside, see to it that all processes together have no more than `most` bytes."""
+    def watch_memory(self, most: int, *, own_network: bool) -> None:
+        """From here on, inside, see to it that all processes together have no more than `most` bytes.
+
+        Sockets count where the sandbox has a network of its own, so that they are nobody else's.
+        """
         self._roll.look_inside()
         exhausted = {"event": "exhausted", "serial": 0}
         self._memory = MemoryWatch(
-            self._roll.inside, most, lambda: self._say(exhausted), stores=("/dev/shm",), has_segments=True
+            self._roll.inside,
+            most,
+            lambda: self._say(exhausted),
+            stores=("/dev/shm",),
+            has_segments=True,
+            has_sockets=own_network,
         )
 
     def serve(self, channel: socket.socket) -> None:

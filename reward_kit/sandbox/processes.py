@@ -16,11 +16,15 @@ __all__ = [
     "Roll",
     "boot_ticks",
     "is_ending",
+    "is_gone",
     "kill_in",
+    "living_in",
     "most_processes",
+    "processes_below",
     "processes_beside",
     "processes_in",
     "read_in",
+    "threads_in",
 ]
 
 _PATIENCE = 2.0
@@ -28,7 +32,7 @@ _PATIENCE = 2.0
 _ALL_PROCESSES = 4096
 _COUNTED_BY_NAMESPACE = (5, 14)
 """The first Linux that counts a user's processes in each user namespace by itself."""
-_PARENT, _FLAGS, _STARTED = 1, 6, 19
+_PARENT, _FLAGS, _THREADS, _STARTED = 1, 6, 17, 19
 """Fields of /proc/PID/stat, counted after the name."""
 _EXITING = 4
 """PF_EXITING: set before a first process takes the others with it."""
@@ -125,9 +129,8 @@ class Roll:
         members = self.members()
         killed = 0
         for process, fields in members.items():
-            gone = fields[0] in b"ZX"
             if (
-                gone
+                is_gone(fields)
                 or process in (but, self._own)
                 or int(fields[_STARTED]) < since
                 or _is_below(process, spared, members)
@@ -149,7 +152,12 @@ def is_ending(first: int) -> bool:
 
 
 def _is_ending(fields: list[bytes]) -> bool:
-    return not fields or fields[0] in b"ZX" or bool(int(fields[_FLAGS]) & _EXITING)
+    return not fields or is_gone(fields) or bool(int(fields[_FLAGS]) & _EXITING)
+
+
+def is_gone(fields: list[bytes]) -> bool:
+    """Whether a process has ended. One whose first thread has ended looks so, too, but has others that go on."""
+    return fields[0] in b"ZX" and int(fields[_THREADS]) <= 1
 
 
 def read_in(proc: int, path: str) -> bytes:
@@ -175,6 +183,38 @@ def processes_in(proc: int) -> dict[int, list[bytes]]:
     """Every process but the first in this /proc, with its fields."""
     numbers = [int(name) for name in os.listdir(proc) if name.isdigit()]
     return {number: fields for number in numbers if number != 1 and (fields := _stat(proc, number))}
+
+
+def living_in(proc: int) -> dict[int, tuple[int, list[bytes]]]:
+    """Every process but the first in this /proc that has not ended: a thread of it that goes on, with its fields.
+
+    That is the first thread mostly. Where that has ended, its own fields say that the process has no memory.
+    """
+    found = {}
+    for process, fields in processes_in(proc).items():
+        if fields[0] not in b"ZX":
+            found[process] = process, fields
+        elif not is_gone(fields):
+            for thread in threads_in(proc, process):
+                told = _stat(proc, thread)
+                if told and told[0] not in b"ZX":
+                    found[process] = thread, told
+                    break
+    return found
+
+
+def threads_in(proc: int, process: int) -> list[int]:
+    """The threads of a process in this /proc, by numbers under which it has a directory for each."""
+    try:
+        directory = os.open(f"{process}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+    except OSError:
+        return []
+    try:
+        return [int(name) for name in os.listdir(directory)]
+    except OSError:
+        return []
+    finally:
+        os.close(directory)
 
 
 def kill_in(proc: int, process: int) -> None:
@@ -206,6 +246,18 @@ def processes_beside(first: int) -> list[int]:
                 if name.isdigit() and os.readlink(f"/proc/{name}/ns/pid") == namespace:
                     found.append(int(name))
     return found
+
+
+def processes_below(process: int) -> list[int]:
+    """A process and its descendants; only itself, where there is no /proc to tell."""
+    proc = _open_if_there("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    if proc < 0:
+        return [process]
+    try:
+        known = processes_in(proc)
+    finally:
+        os.close(proc)
+    return [each for each in known if _is_below(each, {process}, known)]
 
 
 def _open_if_there(path: str, flags: int) -> int:

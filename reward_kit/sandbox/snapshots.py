@@ -85,14 +85,14 @@ class SnapshotStore:
     """Opens sandboxes for a backend, on snapshots where that pays.
 
     `open_fresh` opens a sandbox on a snapshot or on none; `keep` ends one and tells where its files are and how many
-    bytes they take; `discard` removes such files.
+    bytes they take, or None where they are lost; `discard` removes such files.
     """
 
     def __init__(
         self,
         policy: SnapshotPolicy,
         open_fresh: Callable[[SandboxSpec, Snapshot | None], Awaitable[LocalSandbox]],
-        keep: Callable[[LocalSandbox], Awaitable[tuple[str, int]]],
+        keep: Callable[[LocalSandbox], Awaitable[tuple[str, int] | None]],
         discard: Callable[[str], None],
     ) -> None:
         """Nothing is kept yet."""
@@ -116,7 +116,7 @@ class SnapshotStore:
                     sandbox = await self._open_fresh(spec, None)
                     async with _closed_unless_done(sandbox):
                         snapshot = await self._take(key, sandbox)
-                    if snapshot is None:
+                    if snapshot is None and sandbox.is_open:
                         return sandbox
         finally:
             self._locks.pop(key, None)  # those who wait for it have it; whoever comes now finds what was found out
@@ -132,12 +132,14 @@ class SnapshotStore:
     async def _take(self, key: str, sandbox: LocalSandbox) -> Snapshot | None:
         """Make a snapshot of a sandbox that has just been set up, which ends it; None where that is not worth it."""
         state = await sandbox.run(_STATE) if sandbox.set_up_seconds > self._policy.slower_than else None
-        if state is None or not state.ok or state.truncated or not sandbox.is_quiet():
+        is_fit = state is not None and state.ok and not state.truncated and sandbox.is_quiet()
+        kept = await self._keep(sandbox) if is_fit else None
+        if state is None or kept is None:
             self._not_worth[key] = None
             if len(self._not_worth) > _REMEMBERED:
                 self._not_worth.popitem(last=False)
             return None
-        home, size = await self._keep(sandbox)
+        home, size = kept
         snapshot = Snapshot(home, state.stdout, size)
         self._forget(key)
         self._kept[key] = snapshot

@@ -49,7 +49,7 @@ class SupervisedSandbox:
         self._first = 0  # by its number outside
         self._living: dict[str, int] = {}  # by their pidfds
         self._is_mounted = True
-        self._made = self._open = self._closing = False
+        self._made = self._open = self._closing = self._keep = False
 
     @property
     def opening(self) -> bool:
@@ -64,7 +64,7 @@ class SupervisedSandbox:
     @property
     def home(self) -> str:
         """Where its files are; nowhere, when it has not come so far."""
-        return self._files.root.home if self._files else ""
+        return self._files.home if self._files else ""
 
     @property
     def uppers(self) -> list[str]:
@@ -79,7 +79,7 @@ class SupervisedSandbox:
         try:
             if self._porter.group is not None:
                 self._porter.group.limit(memory_bytes=self.kind["memory_bytes"], processes=self.kind["processes"])
-            self._files = files = self._hub.workshop.make(self.kind["lowers"], self.kind["shared_memory"])
+            self._files = files = self._hub.workshop.make(self.kind)
             self._bwrap = self._hub.launcher.start(files.root.path, files.devices, self.kind["options"])
             if self._bwrap.pidfd >= 0:  # else it has ended, and has said why
                 self._watch("bwrap", self._bwrap.pidfd)
@@ -136,7 +136,8 @@ class SupervisedSandbox:
     def _introduce(self) -> None:
         if self._open and self.key:
             group = self._porter.group.name if self._porter.group else ""
-            told = {"group": group, "home": self.home, "first": self._first}
+            is_bounded = self._files is not None and self._files.is_bounded
+            told = {"group": group, "home": self.home, "first": self._first, "bounded": is_bounded}
             with suppress(BrokenPipeError):
                 self._porter.serve(self._portal)
             self._close_portal()
@@ -163,11 +164,12 @@ class SupervisedSandbox:
 
     # ── closing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def close(self) -> None:
-        """Kill everything in it; the rest follows when the last one is dead."""
+    def close(self, *, keep: bool = False) -> None:
+        """Kill everything in it; the rest follows when the last one is dead. `keep`: what was written is wanted."""
         if self._closing:
             return
         self._closing = True
+        self._keep = keep
         self._kill()
         self._finish()
 
@@ -205,5 +207,28 @@ class SupervisedSandbox:
             self._bwrap.close()
         self._umount()
         self._porter.remove()
+        if self._keep and self._files is not None and self._files.is_bounded:
+            self._copy(self._files)
+        else:
+            self._end(is_kept=self._keep)
+
+    def _copy(self, files: MountedFiles) -> None:
+        """What is wanted goes to where other supervisors find it, too."""
+        try:
+            result = files.copy()
+        except OSError:
+            self._end(is_kept=False)
+            return
+
+        def copied() -> None:
+            is_kept = files.is_copied(result)
+            self._hub.forget(result)
+            self._end(is_kept=is_kept)
+
+        self._hub.watch(result, copied)
+
+    def _end(self, *, is_kept: bool) -> None:
+        if self._files is not None:
+            self._files.release()
         self._hub.drop(self)
-        self._tell({"event": "closed", "home": self.home})
+        self._tell({"event": "closed", "home": self.home, "kept": is_kept})

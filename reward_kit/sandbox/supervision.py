@@ -9,11 +9,14 @@ from typing import Any
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.channel import Channel, start_program
+from reward_kit.sandbox.disk_use import DiskUse
 
 __all__ = ["Supervised", "Supervision"]
 
 _START_SECONDS = 30.0
 _CLOSE_SECONDS = 30.0
+_KEEP_SECONDS = 300.0
+"""Where files are kept, they may have to be copied."""
 
 
 class Supervised:
@@ -28,10 +31,14 @@ class Supervised:
         """The number of its first process, once it is open."""
         self.home = ""
         """Where its files are, once it is open."""
-        self.measured: asyncio.Future[int] | None = None
+        self.measured: asyncio.Future[DiskUse] | None = None
         """What its files take on disk, while somebody wants to know."""
+        self.is_bounded = False
+        """Whether its files are on a disk of its own, and cannot take more than it has; once it is open."""
+        self.is_wanted = False
+        """Whether its files are to be kept when it closes."""
         self.is_kept = False
-        """Whether its files are wanted when it has closed."""
+        """Whether they have been."""
         self.closed: asyncio.Future[None] = loop.create_future()
         """Nothing is left of it but its files."""
 
@@ -107,13 +114,14 @@ class Supervision:
                 )
             case "opened" if sandbox:
                 sandbox.group, sandbox.home, sandbox.first = event["group"], event["home"], event["first"]
+                sandbox.is_bounded = event["bounded"]
                 _resolve(sandbox.opened)
             case "failed" if sandbox:
                 _refuse(sandbox.opened, SandboxError(f"The sandbox could not be opened: {event['reason']}."))
             case "measured" if sandbox and sandbox.measured:
-                _resolve_with(sandbox.measured, event["bytes"])
+                _resolve_with(sandbox.measured, DiskUse(*event["use"]))
             case "closed" if sandbox:
-                sandbox.home = event["home"]
+                sandbox.home, sandbox.is_kept = event["home"], event["kept"]
                 _refuse(sandbox.opened, SandboxError("The sandbox ended before it was open. Open another one."))
                 _resolve(sandbox.closed)
 
@@ -130,30 +138,31 @@ class Supervision:
             self._gone(self._dead)
         return sandbox
 
-    async def measure(self, key: int, enough: int) -> int:
-        """How many bytes the files of a sandbox take, up to about `enough`; none, where it is gone."""
+    async def measure(self, key: int, most: DiskUse) -> DiskUse:
+        """What the files of a sandbox take, up to about `most`; nothing, where it is gone."""
         sandbox = self._sandboxes.get(key)
         if sandbox is None:
-            return 0
+            return DiskUse()
         if sandbox.measured is None or sandbox.measured.done():
             sandbox.measured = self._loop.create_future()
-            self._channel.send({"do": "measure", "sandbox": key, "enough": enough})
+            self._channel.send({"do": "measure", "sandbox": key, "most": [most.size, most.files]})
         either: list[asyncio.Future[Any]] = [sandbox.measured, sandbox.closed]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return sandbox.measured.result() if sandbox.measured.done() else 0
+        return sandbox.measured.result() if sandbox.measured.done() else DiskUse()
 
     async def close(self, key: int) -> None:
         """Close a sandbox and wait until every process in it is dead."""
         sandbox = self._sandboxes.get(key)
         if sandbox is None:
             return
-        self._channel.send({"do": "close", "sandbox": key})
-        done, _ = await asyncio.wait([sandbox.closed], timeout=_CLOSE_SECONDS)
+        self._channel.send({"do": "close", "sandbox": key, "keep": sandbox.is_wanted})
+        seconds = _KEEP_SECONDS if sandbox.is_wanted else _CLOSE_SECONDS
+        done, _ = await asyncio.wait([sandbox.closed], timeout=seconds)
         if not done:
-            raise SandboxError(f"A sandbox did not end in {_CLOSE_SECONDS:g} s: a process in it cannot be killed.")
+            raise SandboxError(f"A sandbox did not end in {seconds:g} s: a process in it cannot be killed.")
 
 
-def _resolve_with(future: asyncio.Future[int], value: int) -> None:
+def _resolve_with(future: asyncio.Future[DiskUse], value: DiskUse) -> None:
     if not future.done():
         future.set_result(value)
 

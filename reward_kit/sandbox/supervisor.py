@@ -28,7 +28,7 @@ from contextlib import suppress
 
 from reward_kit.sandbox.bubblewrap import Launcher
 from reward_kit.sandbox.cgroups import Hierarchy
-from reward_kit.sandbox.disk_use import disk_bytes
+from reward_kit.sandbox.disk_use import DiskUse, tree_use
 from reward_kit.sandbox.entering import only_keep_open
 from reward_kit.sandbox.nursery import Nursery
 from reward_kit.sandbox.overlay import remove_home
@@ -162,9 +162,9 @@ class Supervisor:
                 case "open":
                     self._open(request, descriptors[0])
                 case "measure":
-                    self._measure(request["sandbox"], request["enough"])
+                    self._measure(request["sandbox"], DiskUse(*request["most"]))
                 case "close":
-                    self._close(request["sandbox"])
+                    self._close(request["sandbox"], keep=request.get("keep", False))
 
     def _open(self, request: dict[str, Any], portal: int) -> None:
         """`kind` is told where it is another one than the last."""
@@ -185,7 +185,7 @@ class Supervisor:
         except OSError as error:  # no process could be started, or no group made
             os.close(portal)
             self.say({"event": "failed", "sandbox": key, "reason": str(error)})
-            self.say({"event": "closed", "sandbox": key, "home": ""})
+            self.say({"event": "closed", "sandbox": key, "home": "", "kept": False})
         else:
             sandbox.give_to(key, portal)
             sandbox.begin()
@@ -206,13 +206,13 @@ class Supervisor:
                 self._ahead = self._new_sandbox()
                 self._ahead.begin()
 
-    def _measure(self, key: int, enough: int) -> None:
+    def _measure(self, key: int, most: DiskUse) -> None:
         """Count in a process of its own, which has our rights and does not hold us up."""
         directories = self._given[key].uppers if key in self._given else []
         result, tell = os.pipe2(os.O_CLOEXEC)
         try:
             if os.fork() == 0:
-                _count(directories, enough, tell)
+                _count(directories, most, tell)
         except OSError:
             pass  # then there is nothing to be told, and the next look will tell
         finally:
@@ -220,22 +220,23 @@ class Supervisor:
         self.watch(result, lambda: self._measured(key, result))
 
     def _measured(self, key: int, result: int) -> None:
-        taken = int(os.read(result, 64) or b"0")
+        use = [int(number) for number in os.read(result, 64).split()]
         self.forget(result)
-        self.say({"event": "measured", "sandbox": key, "bytes": taken})
+        self.say({"event": "measured", "sandbox": key, "use": use})
 
-    def _close(self, key: int) -> None:
+    def _close(self, key: int, *, keep: bool) -> None:
         if sandbox := self._given.get(key):
-            sandbox.close()
+            sandbox.close(keep=keep)
         else:
-            self.say({"event": "closed", "sandbox": key, "home": ""})
+            self.say({"event": "closed", "sandbox": key, "home": "", "kept": False})
 
 
-def _count(directories: list[str], enough: int, tell: int) -> NoReturn:
+def _count(directories: list[str], most: DiskUse, tell: int) -> NoReturn:
     """In a forked child, which must never go on with its parent's work."""
     try:
         only_keep_open([tell])
-        os.write(tell, b"%d" % (disk_bytes(directories, enough)))
+        use = tree_use(directories, most)
+        os.write(tell, b"%d %d" % (use.size, use.files))
     finally:
         os._exit(0)
 

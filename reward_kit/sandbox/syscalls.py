@@ -30,6 +30,7 @@ __all__ = [
     "MS_RDONLY",
     "MS_REC",
     "MS_REMOUNT",
+    "MS_SILENT",
     "MS_SLAVE",
     "become_subreaper",
     "bound_capabilities",
@@ -58,6 +59,7 @@ MS_NOEXEC: Final = 0x8
 MS_REMOUNT: Final = 0x20
 MS_BIND: Final = 0x1000
 MS_REC: Final = 0x4000
+MS_SILENT: Final = 0x8000
 MS_PRIVATE: Final = 0x4_0000
 MS_SLAVE: Final = 0x8_0000
 

@@ -1,6 +1,6 @@
 """The backend `none`: the same shell, results and limits, and no isolation at all.
 
-Covered: time limits, output limits, per-process rlimits; what it starts is ended by `close`.
+Covered: time limits, output limits, per-process rlimits, what is in its directory; what it starts is ended by `close`.
 Not covered: everything else. Commands run as you, with your files and your network. It is used only when asked for by
 name: for trying things out where nothing better works, with commands you would run yourself.
 """
@@ -17,12 +17,13 @@ import tempfile
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.channel import start_program
 from reward_kit.sandbox.contract import Probe, SandboxSpec
-from reward_kit.sandbox.disk_use import disk_bytes
+from reward_kit.sandbox.disk_use import DiskUse, held_use, tree_use
 from reward_kit.sandbox.limits import process_limits
 from reward_kit.sandbox.local_sandbox import LocalSandbox
 from reward_kit.sandbox.meter import NoMeter
 from reward_kit.sandbox.overlay import remove_tree
 from reward_kit.sandbox.portal import Portal
+from reward_kit.sandbox.processes import processes_below
 from reward_kit.sandbox.session import Place
 
 __all__ = ["UnisolatedBackend"]
@@ -67,7 +68,7 @@ class UnisolatedBackend:
             limits=spec.limits,
             environment=_environment(home) | dict(spec.environment),
             meter=NoMeter,
-            processes=list,
+            processes=lambda: processes_below(porter.pid),
             shell=shell,
         )
 
@@ -77,12 +78,11 @@ class UnisolatedBackend:
             await asyncio.to_thread(porter.wait)
             await asyncio.to_thread(remove_tree, home)
 
+        def use(most: DiskUse) -> DiskUse:
+            return held_use(place.processes()) + tree_use([home], most)
+
         sandbox = LocalSandbox(
-            place,
-            spec.workdir or home,
-            _at_once(),
-            end,
-            disk=lambda enough: asyncio.to_thread(disk_bytes, [home], enough),
+            place, spec.workdir or home, _at_once(), end, disk=lambda most: asyncio.to_thread(use, most)
         )
         self._open.add(sandbox)
         try:

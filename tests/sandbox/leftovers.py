@@ -1,4 +1,4 @@
-"""What the sandboxes of this process could have left here: processes, mounts, control groups, directories."""
+"""What the sandboxes of this process could have left here: processes, mounts, groups, directories, loop devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def leftovers() -> list[str]:
     name = f"reward-kit-{os.getpid()}-"
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
     directories = Path(os.path.expanduser("~"), ".cache", "reward-kit", "sandboxes").glob(f"{name}*")
-    return [*_processes(), *mounts, *map(str, directories), *_groups(name)]
+    return [*_processes(), *mounts, *map(str, directories), *_groups(name), *loop_devices(name)]
 
 
 def _processes() -> list[str]:
@@ -42,4 +42,17 @@ def _groups(name: str) -> list[str]:
     found = []
     for directory, names, _ in os.walk("/sys/fs/cgroup"):
         found += [os.path.join(directory, group) for group in names if group.startswith(name)]
+    return found
+
+
+def loop_devices(name: str) -> list[str]:
+    """Loop devices in use whose files were in a directory of this name."""
+    found = []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            backing = path.read_text().strip()
+        except OSError:  # it is not in use any more
+            continue
+        if name in backing:
+            found.append(f"{path.parts[3]} on {backing}")
     return found

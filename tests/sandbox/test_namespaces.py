@@ -225,7 +225,8 @@ async def test_closing_one_removes_its_groups_and_files_while_others_are_open(ba
         supervised = backend._open[sandbox]
         assert backend._machine is not None
         parents = backend._machine.hierarchy.parents.values() if backend._machine.hierarchy else ()
-        left = [Path(supervised.home), *(Path(parent, supervised.group) for parent in parents)]
+        homes = [] if supervised.is_bounded else [Path(supervised.home)]  # a disk of its own has no name
+        left = [*homes, *(Path(parent, supervised.group) for parent in parents)]
         assert all(path.is_dir() for path in left)
         await sandbox.close()
         await none_is_there(left)

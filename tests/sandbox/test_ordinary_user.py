@@ -19,11 +19,12 @@ ROOT = Path(__file__).parents[2]
 USER = 54_321
 """A number that nobody has."""
 FILES = [
-    f"tests/sandbox/test_{name}.py" for name in ("contract", "hostile", "namespaces", "snapshots", "zygote_hostile")
+    f"tests/sandbox/test_{name}.py"
+    for name in ("contract", "disk", "hostile", "namespaces", "snapshots", "zygote_hostile")
 ]
 CHOSEN = (
     "namespaces and (standalone_command_past or too_much_memory) or network_is_there or fork_bomb or counted or bomb "
-    "or disk_cannot or undumpable or is_a_root or forbidding or runs_once or memory_of_all or together"
+    "or watched or undumpable or first_thread or is_a_root or forbidding or runs_once or memory_of_all or together"
 )
 """Time, memory, processes, disk, network, images, removal and snapshots: each is bounded or done by another means."""
 
