@@ -1,6 +1,6 @@
 """The disk of a sandbox: by a filesystem of a fixed size where there can be one, by looking where there cannot.
 
-Every test has been seen to fail with the guard it is about taken away.
+Most of these have been seen to fail with the guard they are about taken away.
 """
 
 from __future__ import annotations
