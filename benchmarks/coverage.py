@@ -143,7 +143,8 @@ def _change_chances(mean: float, correlation: float, answers: int) -> Chances:
         for won in range(answers - again + 1):
             share = comb(answers - again, won) * BETTER**won * (1 - BETTER) ** (answers - again - won)
             chances[answers + again + won - first] += chance * share
-    return chances / chances.sum()
+    chances /= chances.sum()
+    return chances
 
 
 def _of_passes(rights: Counts, mean: float, correlation: float) -> Iterator[Setting]:
