@@ -218,7 +218,7 @@ def _difference(figure: str, split: str, before: Numbers, after: Numbers) -> Dif
     change = after - before
     won, lost = int(np.count_nonzero(change > 0)), int(np.count_nonzero(change < 0))
     found = paired_difference(
-        float(change.sum()), float(change @ change), samples=len(change), differing=int(np.count_nonzero(change))
+        float(change.sum()), float(change @ change), samples=len(change), absolute=float(np.abs(change).sum())
     )
     return Difference(
         figure=figure,

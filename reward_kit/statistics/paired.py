@@ -11,10 +11,10 @@ __all__ = ["McNemar", "PairedDifference", "mcnemar", "paired_difference"]
 
 _EXACT = 1_000
 """Up to so many disagreements the binomial distribution is summed; beyond, the normal one is as good."""
-_IMAGINED = 1.5
+_IMAGINED = 1.75
 """So many imagined samples, half of them won and half lost, are counted among the real ones."""
-_WHOLE = 0.1
-"""How much the belief that a difference is by a whole answer weighs, against one sample that was seen to differ."""
+_WHOLE = 0.02
+"""How much the belief that a difference is by a whole answer weighs, against a whole answer that was seen to differ."""
 
 
 class McNemar(NamedTuple):
@@ -60,20 +60,21 @@ class PairedDifference(NamedTuple):
     """How likely a mean so far from zero is when neither system is better."""
 
 
-def paired_difference(total: float, squares: float, *, samples: int, differing: int) -> PairedDifference:
+def paired_difference(total: float, squares: float, *, samples: int, absolute: float) -> PairedDifference:
     """Student's interval and test for the mean of differences in [-1, 1].
 
-    They are given by their sum, their sum of squares, and how many are not zero. A few imagined samples, won and lost
-    alike, are counted among them: without these, a handful of samples on which nothing differs would say "certainly no
-    difference". They differ by as much as the samples usually do where they differ, and by a whole answer where none
-    does.
+    They are given by their sum, their sum of squares, and the sum of their absolute values. A few imagined samples, won
+    and lost alike, are counted among them: without these, a handful of samples on which nothing differs would say
+    "certainly no difference". They differ by as much as samples usually do where they differ, and by a whole answer
+    where none does. Small differences are those of many answers per sample, of which a few samples tell enough: the
+    imagined ones count the less, the smaller they are.
     """
     if samples < 1:
         raise ValueError(f"{samples!r} samples cannot be compared; give at least one")
-    doubt = (squares + _WHOLE) / (differing + _WHOLE)
+    size = (squares + _WHOLE) / (absolute + _WHOLE)
     count = samples + _IMAGINED
     centre = total / count
-    variance = max(0.0, (squares + _IMAGINED * doubt) / count - centre * centre)
+    variance = max(0.0, (squares + _IMAGINED * size**3) / count - centre * centre)
     error = sqrt(variance / (count - 1))
     reach = student_t_quantile(0.975, samples) * error
     mean = total / samples

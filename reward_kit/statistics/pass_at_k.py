@@ -1,18 +1,28 @@
-"""pass@k and pass^k: how often at least one, or each, of k answers is right, from n answers to each sample."""
+"""pass@k and pass^k: how often at least one, or each, of k answers is right, from n answers to each sample.
+
+The interval is that of a clustered proportion (see `proportion`). Only the share, how far the draws of k answers from
+one sample agree, takes more than to look at them: draws of which all k fail may be too rare to say. So it is read off
+the single answers first. They say how far they are alike, believed by the samples that show the rarer outcome of one
+answer and of k. If the samples' chances then follow a beta distribution, the share of draws of k follows. What the
+draws themselves show replaces it, the sooner the more of them show the rarer outcome.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from math import comb, fsum, inf, sqrt
+from math import comb, fsum, sqrt
+from typing import NamedTuple
 
 from reward_kit.statistics.estimate import Estimate
-from reward_kit.statistics.proportion import clustered_proportion_interval
+from reward_kit.statistics.proportion import belief, proportion_interval
 
 __all__ = ["PassAtK", "ladder", "pass_at_k", "pass_hat_k"]
 
 _ALL_UP_TO = 16
 """So many k are each worth a line; beyond, the curve is told at ever larger steps."""
+_LATER = 4
+"""How many times later draws are believed that agree less than their single answers let expect."""
 
 
 def ladder(most: int) -> list[int]:
@@ -44,6 +54,8 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
 
 _Value = Callable[[int, int, int], float]
 """What a sample of n answers, c of them right, says of k answers."""
+_Terms = tuple[tuple[int, int], ...]
+"""A value but for a constant: each term is the chance that so many answers are all alike, and its sign."""
 
 
 class PassAtK:
@@ -84,7 +96,7 @@ class PassAtK:
             raise ValueError(f"what {k!r} answers have over {before!r} cannot be told; expected fewer than {k!r}")
         if not before:
             return self.estimate(k)
-        return self._mean(k, lambda n, c, k: pass_at_k(n, c, k) - pass_at_k(n, c, before))
+        return self._mean(k, lambda n, c, k: pass_at_k(n, c, k) - pass_at_k(n, c, before), ((before, 1), (k, -1)))
 
     def estimates(self) -> dict[int, Estimate]:
         """Every k for which there is an estimate."""
@@ -105,49 +117,116 @@ class PassAtK:
 
     def _known(self, k: int, value: _Value) -> Estimate | None:
         if (value, k) not in self._found:
-            self._found[value, k] = self._mean(k, value)
+            self._found[value, k] = self._mean(k, value, ((k, 1),))
         return self._found[value, k]
 
-    def _mean(self, k: int, value: _Value) -> Estimate | None:
-        """The mean over samples of a value between 0 and 1 that rests on k of a sample's answers.
-
-        A sample of n answers holds n / k separate draws of k, which is how soon it shows the rarer outcome.
-        """
-        able = [(value(n, c, k), n, times) for (n, c), times in self._counts.items() if n >= k]
-        samples = sum(times for _, _, times in able)
+    def _mean(self, k: int, value: _Value, terms: _Terms) -> Estimate | None:
+        """The mean over samples of a value between 0 and 1 that rests on k of a sample's answers."""
+        able = [
+            _Group(n, n - c if value is not pass_hat_k else c, value(n, c, k), times)
+            for (n, c), times in self._counts.items()
+            if n >= k
+        ]
+        samples = sum(group.times for group in able)
         if not samples:
             return None
-        mean = min(1.0, fsum(value * times for value, _, times in able) / samples)
-        squares = fsum((value - mean) ** 2 * times for value, _, times in able)
-        sizes: Counter[int] = Counter()
-        for _, n, times in able:
-            sizes[n] += times
-        rare = mean if value is pass_hat_k else 1 - mean
-        low, high = clustered_proportion_interval(
-            mean,
-            sqrt(squares / (samples - 1) / samples) if samples > 1 else inf,
-            clusters=samples,
-            least_share=fsum(times * _independent_share(n, k, rare) for n, times in sizes.items()) / samples,
-            minority=min(
-                fsum(min(1.0, value * n / k) * times for value, n, times in able),
-                fsum(min(1.0, (1 - value) * n / k) * times for value, n, times in able),
-            ),
-        )
-        return Estimate(mean, low, high, samples)
+        seen = _spread([(group.value, group.times) for group in able])
+        share = _share(able, seen, terms) if samples > 1 else 1.0
+        return Estimate(seen.mean, *proportion_interval(seen.mean, samples / share), samples)
 
 
-def _independent_share(n: int, k: int, failing: float) -> float:
-    """What the draws of k from n independent answers share, when each of a draw's k answers fails with this chance.
+class _Group(NamedTuple):
+    """Samples with the same answers."""
 
-    It is the variance of the mean over all draws, as a share of the variance of a single one: two draws that have j
-    answers in common both fail with the chance q ** (2k - j), where q is that of one answer. 1 / n for k = 1, 1 for
-    k = n.
-    """
-    if not 0 < failing < 1:
+    n: int
+    alike: int
+    """How many of the answers are of the kind of which a draw has only: wrong, or for pass^k right."""
+    value: float
+    times: int
+
+
+class _Spread(NamedTuple):
+    """Values between 0 and 1, one per sample."""
+
+    mean: float
+    share: float
+    """Their variance as a share of the largest that values with this mean can have; 1 where all are 0 or all are 1."""
+    showing: int
+    """How many show the rarer outcome: are not 0, or are not 1."""
+    rarer: float
+    """The sum of the values, or of what they lack of 1, whichever is less."""
+
+
+def _spread(values: list[tuple[float, int]]) -> _Spread:
+    samples = sum(times for _, times in values)
+    mean = min(1.0, fsum(value * times for value, times in values) / samples)
+    share = 1.0
+    if 0 < mean < 1 and samples > 1:
+        squares = fsum((value - mean) ** 2 * times for value, times in values)
+        share = min(1.0, squares / (samples - 1) / (mean * (1 - mean)))
+    some = sum(times for value, times in values if value > 0)
+    lacking = sum(times for value, times in values if value < 1)
+    return _Spread(mean, share, min(some, lacking), samples * min(mean, 1 - mean))
+
+
+def _share(able: list[_Group], seen: _Spread, terms: _Terms) -> float:
+    """How far the draws of k answers from one sample agree."""
+    sizes: Counter[int] = Counter()
+    for group in able:
+        sizes[group.n] += group.times
+    samples = sizes.total()
+    single = _spread([(group.alike / group.n, group.times) for group in able])
+    # What single answers share when they are independent of each other.
+    least = fsum(times / n for n, times in sizes.items()) / samples
+    share = max(least, single.share)
+    share = float(share ** belief(share, sqrt(single.showing * seen.showing)))
+    if terms == ((1, 1),) or least == 1:
+        return share
+    alike = (share - least) / (1 - least)
+    expected = _expected_share(sizes, terms, single.mean, alike)
+    found = max(seen.share, _expected_share(sizes, terms, single.mean, 0.0))
+    # What is less than expected is believed late: rare draws that fail together may not have been met yet.
+    trust = belief(max(found, expected), seen.rarer if found > expected else seen.rarer / _LATER)
+    return float(found**trust * expected ** (1 - trust))
+
+
+def _expected_share(sizes: Counter[int], terms: _Terms, chance: float, alike: float) -> float:
+    """The share, when samples' chances follow the beta distribution with this mean and this correlation of answers."""
+    most = max(drawn for drawn, _ in terms)
+    together = _all_alike(chance, alike, 2 * most)
+    mean = fsum(sign * together[drawn] for drawn, sign in terms)
+    most_variance = abs(mean) * (1 - abs(mean))
+    if most_variance <= 0:
         return 1.0
-    every, q = comb(n, k), failing ** (1 / k)
-    common = (comb(k, j) * comb(n - k, k - j) / every * (q ** (k - j) - q**k) for j in range(max(0, 2 * k - n), k + 1))
-    return min(1.0, max(0.0, fsum(common)) / (1 - failing))
+    squares = fsum(
+        times * one * other * _both_alike(n, first, second, together)
+        for n, times in sizes.items()
+        for first, one in terms
+        for second, other in terms
+    )
+    return min(1.0, max(0.0, squares / sizes.total() - mean * mean) / most_variance)
+
+
+def _all_alike(chance: float, alike: float, most: int) -> list[float]:
+    """The chance that 0, 1, … `most` answers to one sample are all of a kind that comes with this chance.
+
+    It is that of the beta-binomial distribution.
+    """
+    chances = [1.0]
+    for drawn in range(most):
+        free = 1 - alike + drawn * alike
+        chances.append(chances[-1] * ((chance * (1 - alike) + drawn * alike) / free if free else chance))
+    return chances
+
+
+def _both_alike(n: int, first: int, second: int, together: list[float]) -> float:
+    """The chance that two draws from the same n answers are both all of the kind; they may have answers in common."""
+    every = comb(n, second)
+    shared = range(max(0, first + second - n), min(first, second) + 1)
+    return fsum(
+        comb(first, common) * comb(n - first, second - common) / every * together[first + second - common]
+        for common in shared
+    )
 
 
 def _check(n: int, c: int, k: int) -> None:

@@ -3,14 +3,14 @@
 One rule serves every clustered proportion, from a single sample to a million, without a seam. It is the arcsine
 interval (see `proportion_interval`), for as many independent trials as the answers are worth:
 
-    trials = clusters / share ** (m / (m + 3 sqrt(share)))
+    trials = clusters / share ** belief        belief = m² / (m² + (7 share)² + 0.4)
 
 `share` is how far the answers of one sample agree, read from the clustered standard error: 1 when a sample's answers
 are all alike, so that each sample is one trial, and clusters / answers when they are as good as independent. It can
-only be read off where both outcomes were seen, so it is believed in proportion to `m`, how many clusters showed the
-rarer outcome: with none, each sample is one trial. Answers that look independent are believed sooner than answers that
-look half alike, since a few samples of the latter say little about how far. `benchmarks/coverage.py` measures how often
-these intervals hold the truth.
+only be read off where both outcomes were seen, so it is believed the more, the larger `m` is: how many clusters showed
+the rarer outcome. With none, each sample is one trial. Answers that look independent are believed sooner than answers
+that look half alike, since a few samples of the latter say little about how far. `benchmarks/coverage.py` measures how
+often these intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from math import asin, inf, pi, sin, sqrt
 from reward_kit.statistics.estimate import Interval
 from reward_kit.statistics.quantiles import normal_quantile
 
-__all__ = ["clustered_proportion_interval", "proportion_interval", "wilson_interval"]
+__all__ = ["belief", "clustered_proportion_interval", "proportion_interval", "wilson_interval"]
 
-_DOUBT = 3
-"""So many clusters' worth of doubt that a sample's answers are as far apart as they look. Less, and rare outcomes of
-alike answers are covered too seldom; more, and the intervals of independent answers are wider than they need be."""
+_DOUBT = 7
+"""So many clusters of alike answers must show the rarer outcome before that is half believed. Less, and rare outcomes
+of alike answers are covered too seldom; more, and the intervals of independent answers are wider than they need be."""
+_HARDLY_SHOWN = 0.4
+"""Keeps belief small where hardly one cluster shows the rarer outcome: one pass, or a grade of 0.001 among zeros."""
 _REACH = normal_quantile(0.975) / 2
 
 
@@ -79,5 +81,9 @@ def clustered_proportion_interval(
         share = min(1.0, max(least_share, seen))
     if not share:  # graded values that are all the same
         return Interval(mean, mean)
-    belief = minority / (minority + _DOUBT * sqrt(share))
-    return proportion_interval(mean, clusters / share**belief)
+    return proportion_interval(mean, clusters / share ** belief(share, minority))
+
+
+def belief(share: float, showing: float) -> float:
+    """How far, from 0 to 1, it is believed that answers agree to this share, when so many clusters showed it."""
+    return showing**2 / (showing**2 + (_DOUBT * share) ** 2 + _HARDLY_SHOWN)

@@ -62,7 +62,7 @@ def test_an_example_worked_by_hand() -> None:
     assert streamed(EXAMPLE).standard_error == pytest.approx(error, abs=1e-12)
     estimate = estimate_of(EXAMPLE)
     # Agreement is error² x 5 / (1/2 x 1/2) = 5/8; four of the clusters hold a pass, four a failure.
-    worth = 5 / (5 / 8) ** (4 / (4 + 3 * sqrt(5 / 8)))
+    worth = 5 / (5 / 8) ** (4**2 / (4**2 + (7 * 5 / 8) ** 2 + 0.4))
     assert (estimate.low, estimate.high) == pytest.approx(proportion_interval(0.5, worth))
     assert (estimate.value, estimate.count) == (0.5, 5)
 
@@ -122,7 +122,7 @@ def test_when_all_answers_agree_the_interval_still_has_a_width(score: float) -> 
 def test_clusters_that_agree_on_the_mean_do_not_make_it_certain() -> None:
     """As if their answers were independent, at the most: no more than 21 trials, and a little less for doubt."""
     estimate = estimate_of([[1.0, 0.0, 0.0]] * 7)
-    worth = 7 / (1 / 3) ** (7 / (7 + 3 * sqrt(1 / 3)))
+    worth = 7 / (1 / 3) ** (7**2 / (7**2 + (7 / 3) ** 2 + 0.4))
     assert 7 < worth < 21
     assert (estimate.low, estimate.high) == pytest.approx(proportion_interval(1 / 3, worth))
 

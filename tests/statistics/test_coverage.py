@@ -8,11 +8,9 @@ import pytest
 
 from benchmarks.coverage import ENOUGH, HIGH, LEAST, LOW, measured
 
-SIMULATIONS = 250
+SIMULATIONS = 400
 NOISE = 3.5 * sqrt(0.95 * 0.05 / SIMULATIONS)
 """What so few simulations may be off by, once in the hundreds of settings."""
-CAUTIOUS = 0.07
-"""The share of settings that may be covered more often than wanted: single failures of independent answers."""
 
 
 @pytest.mark.parametrize("queries", [20, 50])
@@ -21,5 +19,5 @@ def test_intervals_hold_the_truth_as_often_as_they_say(queries: int) -> None:
     shown = [setting for setting in found if setting.showing >= ENOUGH]
     assert [setting for setting in found if setting.held < LEAST - NOISE / 2] == []
     assert [setting for setting in shown if setting.held < LOW - NOISE] == []
-    assert sum(setting.held for setting in shown) / len(shown) == pytest.approx(0.957, abs=0.015)
-    assert sum(setting.held > HIGH + NOISE / 2 for setting in shown) <= CAUTIOUS * len(shown)
+    assert [setting for setting in shown if setting.held > HIGH + NOISE / 2] == []
+    assert sum(setting.held for setting in shown) / len(shown) == pytest.approx(0.952, abs=0.008)

@@ -45,8 +45,8 @@ differences = st.lists(st.integers(-8, 8).map(lambda eighths: eighths / 8), min_
 
 
 def compared(changes: list[float]) -> PairedDifference:
-    squares, differing = sum(change * change for change in changes), sum(change != 0 for change in changes)
-    return paired_difference(sum(changes), squares, samples=len(changes), differing=differing)
+    squares, absolute = sum(change * change for change in changes), sum(map(abs, changes))
+    return paired_difference(sum(changes), squares, samples=len(changes), absolute=absolute)
 
 
 @given(differences)
@@ -87,6 +87,14 @@ def test_no_difference_at_all_is_not_certainty(samples: int) -> None:
     assert found.high >= 1 / samples
 
 
+@given(differences)
+def test_a_difference_that_hardly_changes_hardly_changes_the_interval(changes: list[float]) -> None:
+    """Also where nothing differed before: there is no seam between no difference and a tiny one."""
+    nudged = [changes[0] - 1e-9 if changes[0] > 0 else changes[0] + 1e-9, *changes[1:]]
+    before, after = compared(changes), compared(nudged)
+    assert tuple(after) == pytest.approx(tuple(before), abs=1e-6)
+
+
 def test_nothing_cannot_be_compared() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        paired_difference(0, 0, samples=0, differing=0)
+        paired_difference(0, 0, samples=0, absolute=0)
