@@ -21,8 +21,6 @@ __all__ = ["PassAtK", "ladder", "pass_at_k", "pass_hat_k"]
 
 _ALL_UP_TO = 16
 """So many k are each worth a line; beyond, the curve is told at ever larger steps."""
-_LATER = 4
-"""How many times later draws are believed that agree less than their single answers let expect."""
 
 
 def ladder(most: int) -> list[int]:
@@ -185,9 +183,9 @@ def _share(able: list[_Group], seen: _Spread, terms: _Terms) -> float:
     alike = (share - least) / (1 - least)
     expected = _expected_share(sizes, terms, single.mean, alike)
     found = max(seen.share, _expected_share(sizes, terms, single.mean, 0.0))
-    # What is less than expected is believed late: rare draws that fail together may not have been met yet.
-    trust = belief(max(found, expected), seen.rarer if found > expected else seen.rarer / _LATER)
-    return float(found**trust * expected ** (1 - trust))
+    # The larger of the two: queries need not follow that distribution, and draws that fail together may be too rare to
+    # have been met yet.
+    return max(found, expected)
 
 
 def _expected_share(sizes: Counter[int], terms: _Terms, chance: float, alike: float) -> float:
