@@ -15,6 +15,7 @@ import contextlib
 import importlib
 import inspect
 import json
+import re
 import unittest
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -102,11 +103,13 @@ def _parsed(test: str) -> ast.Module:
 
 
 def _mentioned(trees: list[ast.Module]) -> set[str]:
-    """Every name and attribute that the tests use."""
+    """Every name and attribute that the tests use, also in examples that they hold as text."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    examples = {word for text in texts if ">>> " in text for word in re.findall(r"[^\W\d]\w*", text)}
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
-    return names | imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return names | imported | examples | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 class _Scene:

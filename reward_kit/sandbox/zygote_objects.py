@@ -135,18 +135,20 @@ class _Objects:
         self._known: list[Any] = [module]
         self._numbers: dict[int, int] = {}
         self._functions: dict[int, Callable[..., Any]] = {}
+        self._function_numbers: dict[int, int] = {}
         self._printed = _Printed()
 
     def serve(self) -> None:
         """Answer until there are no more questions."""
-        sys.stdout = sys.__stdout__ = io.TextIOWrapper(io.BufferedWriter(self._printed), "utf-8", "backslashreplace")
+        printing = io.TextIOWrapper(io.BufferedWriter(self._printed), "utf-8", "backslashreplace")
+        vars(sys).update(stdout=printing, __stdout__=printing)
         while request := self._frames.receive():
             self._respond(*request)
 
     def _respond(self, nonce: bytes, request: bytes) -> None:
         before, self._nonce = self._nonce, nonce
         try:
-            answer = self._answer(decode(request.decode()))
+            answer = self.answer(decode(request.decode()))
         except builtins.BaseException as error:  # noqa: BLE001 - whatever the code raises is its answer
             answer = _raised(error)
         self._send(answer)
@@ -157,7 +159,7 @@ class _Objects:
             answer = ["printed", printed, answer]
         self._frames.send(self._nonce, _text(answer))
 
-    def _answer(self, request: list[Any]) -> _Answer:
+    def answer(self, request: list[Any]) -> _Answer:
         """Do as asked."""
         kind, *rest = request
         if kind == "names":
@@ -191,20 +193,8 @@ class _Objects:
             case ["v", value]:
                 taken.things += changeable(value)
                 return value
-            case ["list", parts]:
-                items: list[Any] = []
-                taken.things.append(items)
-                items += [self._taken(part, taken) for part in parts]
-                return items
-            case ["tuple", parts]:
-                return tuple([self._taken(part, taken) for part in parts])
-            case ["dict", pairs]:
-                pairs_taken: dict[Any, Any] = {}
-                taken.things.append(pairs_taken)
-                for key, value in pairs:
-                    known_key = self._taken(key, taken)
-                    pairs_taken[known_key] = self._taken(value, taken)
-                return pairs_taken
+            case ["list" | "tuple" | "dict" as kind, parts]:
+                return self._container(kind, parts, taken)
             case ["range", *bounds]:
                 return range(*bounds)
             case ["iterator", parts]:
@@ -220,6 +210,17 @@ class _Objects:
             case ["error", names, arguments]:
                 return self._error(names, arguments)
         return self._known[argument[1]]
+
+    def _container(self, kind: str, parts: list[Any], taken: _Taken) -> Any:
+        if kind == "tuple":
+            return tuple([self._taken(part, taken) for part in parts])
+        made: Any = [] if kind == "list" else {}
+        taken.things.append(made)  # before what it holds, as the judge does
+        if kind == "list":
+            made += [self._taken(part, taken) for part in parts]
+        else:
+            made |= ([self._taken(part, taken) for part in pair] for pair in parts)
+        return made
 
     def _made(self, number: int, name: str, source: str, state: list[Any], taken: _Taken) -> Any:
         """An object like one of the test's own: of the code's class of that name, or of a copy of the test's."""
@@ -254,6 +255,7 @@ class _Objects:
             function.__name__ = function.__qualname__ = name
             function.__doc__ = doc
             self._functions[number] = function
+            self._function_numbers[id(function)] = number
         return self._functions[number]
 
     def _call_back(self, number: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -294,8 +296,8 @@ class _Objects:
             return ["dict", pairs]
         if name := next((name for name, each in _TYPES.items() if each is value), None):
             return ["known", "builtins", name]
-        if (number := next((number for number, each in self._functions.items() if each is value), None)) is not None:
-            return ["function", number]
+        if id(value) in self._function_numbers:
+            return ["function", self._function_numbers[id(value)]]
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._known)
             self._known.append(value)

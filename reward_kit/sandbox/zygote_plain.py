@@ -8,9 +8,9 @@
     P(x=1, y=2)             {"named": ["P", ["x", "y"], [1, 2]]}, a tuple with names
     Counter, OrderedDict, defaultdict                  as dicts, under their own names
 
-Only Python's own types come out, however clever a subclass went in: an `int` that claims to equal everything is written
-as the number it holds. Reading text from a hostile writer is safe: it is a `ValueError`, or plain data, in bounded time.
-Standard library only.
+Only Python's own types come out, however clever a subclass went in: an `int` that claims to equal everything is
+written as the number it holds. Reading text from a hostile writer is safe: it is a `ValueError`, or plain data, in
+bounded time. Standard library only.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _write_dict(value: Any, depth: int, careful: bool) -> object:
     kind = next((each for each in (OrderedDict, Counter, defaultdict) if isinstance(value, each)), dict)
     pairs: Any = [_items(pair, depth, careful) for pair in (kind if kind is OrderedDict else dict).items(value)]
     if kind is defaultdict:
-        maker = defaultdict.default_factory.__get__(value)  # type: ignore[attr-defined]
+        maker = value.default_factory
         name = next((name for name, each in _FACTORIES.items() if each is maker), None)
         return {"defaultdict": [name, pairs]} if name else {"dict": pairs}
     return {kind.__name__: pairs}
@@ -200,7 +200,7 @@ def _read_named(parts: Any) -> tuple[Any, ...]:
     if len(values) != len(names) or (kind not in _named and max(len(_named), len(names), len(name)) >= _MOST_NAMED):
         return values
     if kind not in _named:
-        _named[kind] = namedtuple(name, names)  # type: ignore[misc]
+        _named[kind] = namedtuple(name, names)
     made: tuple[Any, ...] = _named[kind](*values)
     return made
 

@@ -127,6 +127,7 @@ class Link:
         self._coroutines: dict[int, tuple[Any, int]] = {}
         self._remotes: dict[int, Any] = {}
         self._functions: list[Callable[..., Any]] = []
+        self._function_numbers: dict[Any, int] = {}
         self._lock = threading.RLock()
         self.changes = 0
         """How often something was done that may have changed an object."""
@@ -277,7 +278,8 @@ class Link:
 
     def _sent_function(self, value: Callable[..., Any]) -> list[Any]:
         """A function of the test, which the code can have called here."""
-        number = next((number for number, each in enumerate(self._functions) if each == value), len(self._functions))
+        key = value if getattr(type(value), "__hash__", None) else id(value)
+        number = self._function_numbers.setdefault(key, len(self._functions))
         if number == len(self._functions):
             self._functions.append(value)
         name, doc = getattr(value, "__name__", None), getattr(value, "__doc__", None)
@@ -498,7 +500,7 @@ class _Items:
 
 
 class Remote:
-    # An object in the process of the code under test. Not a docstring: tests ask for the code's.
+    """An object in the process of the code under test."""
 
     __slots__ = ("_reward_kit_facts", "_reward_kit_link", "_reward_kit_number")
 
@@ -533,7 +535,7 @@ class Remote:
     def __delattr__(self, name: str) -> None:
         link_of(self).operate("delete", self, name)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return GeneratorType if facts_of(self).get("generator") is True else type(self)
 
@@ -706,12 +708,12 @@ def _kind_of(name: Any) -> type[Remote]:
         fitting = isinstance(name, str) and name.isidentifier() and len(_kinds) < _MOST_KINDS
         if not fitting:
             return Remote
-        _kinds[name] = type(name, (Remote,), {"__slots__": ()})
+        _kinds[name] = type(name, (Remote,), {"__slots__": (), "__doc__": vars(Remote)["__doc__"]})
     return _kinds[name]
 
 
 def _left(remote: Remote, how: str, error: BaseException | None) -> bool:
-    """Leave a context. The code may swallow what the test raises in it on purpose, and nothing by which it would pass."""
+    """Leave a context. The code may swallow what the test raises in it on purpose, but no objection of the test."""
     link = link_of(remote)
     if error is None:
         link.ask(how, [link.sent(remote), ["v", None]])

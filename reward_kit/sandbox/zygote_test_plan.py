@@ -378,6 +378,7 @@ class _Reporting(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         """A check by a statement."""
+        self.generic_visit(node)
         return [_report(_CHECK, node), node]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
