@@ -270,7 +270,8 @@ class _Tally:
     def loaded(self, name: str, error: str | None) -> None:
         """The source was run; what it checked by itself is a test too."""
         self._swayed_at_first = self._link.swayed > 0
-        problem = error or self._fault()
+        fault = self._fault()
+        problem = error or fault
         checked = self.ran.checks > 0
         self._at_once = checked or (self._plan.can_object and self._link.called > self._called)
         if problem is not None or checked:
@@ -291,7 +292,8 @@ class _Tally:
         self._swayed = self._link.swayed
 
     def _judge(self, report: Report) -> None:
-        problem = report.problem or self._fault()
+        fault = self._fault()
+        problem = report.problem or fault
         mine = self._plan.numbers(report.function)
         if problem is None and report.skipped is not None:
             if mine and all(self._plan.tests[number].left_out for number in mine):
