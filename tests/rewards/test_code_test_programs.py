@@ -1299,6 +1299,11 @@ ABUSES = {
         "    def __hash__(self): return 1",
         "assert len({Box(1), Box(1)}) == 1",
     ),
+    "a method of the test's object, replaced": (
+        "def fill(log): log.is_full = lambda: True",
+        "class Log:\n    def __init__(self): self.n = 0\n    def is_full(self): return self.n == 3\n"
+        "log = Log()\nfill(log)\nassert log.is_full()",
+    ),
     "changes of what was not handed over": (
         WRITING.format(["v", [9], {0: ["v", [9]], 1: ["v", [9]], -1: ["v", [9]]}], "def f(xs): return [9]"),
         "asked, wanted = [3], [3]\nassert f(asked) == wanted",
