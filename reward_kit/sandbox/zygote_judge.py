@@ -15,6 +15,7 @@ import contextlib
 import importlib
 import inspect
 import json
+import re
 import unittest
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -32,7 +33,7 @@ from reward_kit.sandbox.zygote_names import (
     tested_object,
 )
 from reward_kit.sandbox.zygote_program import new_module
-from reward_kit.sandbox.zygote_remote import Link, Remote, UnjudgeableError
+from reward_kit.sandbox.zygote_remote import CodesExit, Link, Remote, UnjudgeableError, type_of
 from reward_kit.sandbox.zygote_test_files import (
     EndOfProgram,
     Report,
@@ -43,7 +44,7 @@ from reward_kit.sandbox.zygote_test_files import (
     run_unittest,
     without_main,
 )
-from reward_kit.sandbox.zygote_test_plan import RAN, STAR, Plan, Ran, bound_names, class_sources, read_plan
+from reward_kit.sandbox.zygote_test_plan import RAN, STAR, TYPE, Plan, Ran, bound_names, class_sources, read_plan
 from reward_kit.sandbox.zygote_wire import WORK
 
 __all__ = ["judge_program"]
@@ -78,7 +79,7 @@ def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list
     link = Link(_CODE, familiar, class_sources([prelude, *trees]))
     try:
         link.ask("load")
-        names = known_names(link.ask("names")[0])
+        names = known_names(link.ask("names"))
     except BaseException as error:  # noqa: BLE001 - whatever the code raises as it is loaded
         return [("loading", f"while the code was loaded: {_in_a_line(error)}")]
     scene = _Scene(link, names, settings)
@@ -102,11 +103,13 @@ def _parsed(test: str) -> ast.Module:
 
 
 def _mentioned(trees: list[ast.Module]) -> set[str]:
-    """Every name and attribute that the tests use."""
+    """Every name and attribute that the tests use, also in examples that they hold as text."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    examples = {word for text in texts if ">>> " in text for word in re.findall(r"[^\W\d]\w*", text)}
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
-    return names | imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return names | imported | examples | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 class _Scene:
@@ -145,6 +148,7 @@ class _Scene:
         plan = read_plan(tree, self._entry_point)
         _refuse(plan)
         tally = _Tally(self._link, plan)
+        self._link.raised_on_purpose = lambda error: _line_in_test(error) in plan.deliberate
         main = prepare_pytest() if plan.needs_pytest else None
         place = self._for_pytest() if main else self._home
         self._report_to(tally.ran, place, wanted)
@@ -172,6 +176,7 @@ class _Scene:
     def _report_to(self, ran: Ran, place: ModuleType, wanted: set[str]) -> None:
         """Let a program find what it reports to."""
         vars(builtins)[RAN] = ran
+        vars(builtins)[TYPE] = type_of
         vars(builtins)[STAR] = lambda module: import_star(module, vars(place), wanted)
 
     def _run_functions(self, new: Mapping[str, Any], plan: Plan, watcher: Watcher) -> None:
@@ -203,6 +208,9 @@ class _Scene:
             test()
         except EndOfProgram:
             return None
+        except SystemExit as leaving:
+            if leaving.code or isinstance(leaving, CodesExit):
+                return _in_a_line(leaving)
         except BaseException as error:
             if isinstance(error, UnjudgeableError):
                 raise
@@ -262,7 +270,8 @@ class _Tally:
     def loaded(self, name: str, error: str | None) -> None:
         """The source was run; what it checked by itself is a test too."""
         self._swayed_at_first = self._link.swayed > 0
-        problem = error or self._fault()
+        fault = self._fault()
+        problem = error or fault
         checked = self.ran.checks > 0
         self._at_once = checked or (self._plan.can_object and self._link.called > self._called)
         if problem is not None or checked:
@@ -283,7 +292,8 @@ class _Tally:
         self._swayed = self._link.swayed
 
     def _judge(self, report: Report) -> None:
-        problem = report.problem or self._fault()
+        fault = self._fault()
+        problem = report.problem or fault
         mine = self._plan.numbers(report.function)
         if problem is None and report.skipped is not None:
             if mine and all(self._plan.tests[number].left_out for number in mine):
@@ -340,6 +350,14 @@ def _called(tree: ast.Module) -> set[str]:
     """The names that a source calls."""
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {function.id for function in calls if isinstance(function, ast.Name)}
+
+
+def _line_in_test(error: BaseException) -> int | None:
+    """The line of the test on which an exception was raised; None where that was elsewhere."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_lineno if trace is not None and trace.tb_frame.f_code.co_filename.endswith(_FILE) else None
 
 
 def _in_a_line(error: BaseException) -> str:

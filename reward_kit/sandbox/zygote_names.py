@@ -16,7 +16,15 @@ from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from reward_kit.sandbox.zygote_remote import Link, Remote, RemoteError, RemoteExit, facts_of
+from reward_kit.sandbox.zygote_remote import (
+    CodesError,
+    Link,
+    Remote,
+    RemoteError,
+    RemoteExit,
+    UnjudgeableError,
+    facts_of,
+)
 
 __all__ = ["MODULES", "Names", "entry_name", "import_star", "known_names", "obtained", "offer_modules", "tested_object"]
 
@@ -65,7 +73,7 @@ def obtained(link: Link, name: str, kind: list[Any]) -> Any:
             return _exception(link, name, ancestors)
         case ["module", path]:
             return importlib.import_module(path)  # the interpreter's own, not what the code made of it
-    found = link.ask("get", [["h", 0], ["v", name]])[0]
+    found = link.ask("get", [["h", 0], ["v", name]])
     if isinstance(found, Remote):
         facts_of(found)["name"] = name
     return found
@@ -82,7 +90,7 @@ def _exception(link: Link, name: str, ancestors: list[str]) -> type[BaseExceptio
             parent = link.exceptions[ancestor]
         elif native is None:
             base = parent if issubclass(parent, Exception) else RemoteExit
-            link.exceptions[ancestor] = parent = type(ancestor, (base,), {})
+            link.exceptions[ancestor] = parent = type(ancestor, (CodesError, base), {})
     return link.exceptions.get(name) or link.exceptions.get(ancestors[0], parent)
 
 
@@ -111,6 +119,14 @@ class _Code(ModuleType):
         vars(self)["_found"] = (link, names)
         self.__all__: list[str] = []  # `import_star` decides what a test gets
         self.__path__: list[str] = []
+        vars(self)["_made"] = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_made" in vars(self) and not name.startswith("__"):
+            link, _ = vars(self)["_found"]
+            link.unjudgeable = f"the test replaces {name!r} of the code, which is in another process"
+            raise UnjudgeableError(link.unjudgeable)
+        super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         link, names = vars(self)["_found"]

@@ -5,23 +5,25 @@
     {1, 2}                  {"set": [1, 2]}            b"\\xff"     {"bytes": "ff"}
     1 + 2j                  {"complex": [1.0, 2.0]}    10**5000    {"int": "0x…"}
     Fraction(1, 2)          {"fraction": [1, 2]}       decimals, dates and times by their text, deques as lists
+    P(x=1, y=2)             {"named": ["P", ["x", "y"], [1, 2]]}, a tuple with names
+    Counter, OrderedDict, defaultdict                  as dicts, under their own names
 
-Only built-in types come out, however clever a subclass went in: an `int` that claims to equal everything is written as
-the number it holds. Reading text from a hostile writer is safe: it is a `ValueError`, or plain data, in bounded time.
-Standard library only.
+Only Python's own types come out, however clever a subclass went in: an `int` that claims to equal everything is
+written as the number it holds. Reading text from a hostile writer is safe: it is a `ValueError`, or plain data, in
+bounded time. Standard library only.
 """
 
 from __future__ import annotations
 
 import datetime as dates
 import json
-from collections import Counter, deque
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["decode", "encode"]
+__all__ = ["changeable", "decode", "encode"]
 
 _DEPTH = 200
 _LEAVES = frozenset({int, str, bool, float, type(None)})
@@ -31,6 +33,13 @@ _LISTED = (Iterator, range, deque, KeysView, ValuesView, ItemsView)
 _NUMBERS = (Decimal, Fraction)
 _DIGITS, _BITS = 1000, 4096
 """What a decimal or a fraction may have: calculating with more could take for ever."""
+_FACTORIES: dict[str, Callable[[], Any]] = {
+    each.__name__: each for each in (list, dict, set, int, float, str, tuple, bool)
+}
+"""What a defaultdict may make its values by."""
+_MOST_NAMED = 100
+"""Kinds of tuples with names, and names in one, that are made here; making them takes long."""
+_named: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _dump = json.JSONEncoder(separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
 
@@ -55,6 +64,23 @@ def decode(text: str) -> Any:
         return _read(_load(text))
     except (RecursionError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"this is not plain data: {error}") from error
+
+
+def changeable(*values: object) -> list[Any]:
+    """Everything in plain data that can be changed in place, in an order that reader and writer both find."""
+    found: list[Any] = []
+    waiting: list[Any] = list(reversed(values))
+    while waiting:
+        value = waiting.pop()
+        if type(value) in _LEAVES:
+            continue
+        if isinstance(value, (list, dict, set, deque, bytearray)):
+            found.append(value)
+        if isinstance(value, (list, tuple, deque)) and not set(map(type, value)) <= _LEAVES:
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+    return found
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,11 +129,21 @@ def _write_int(value: Any, _depth: int, _careful: bool) -> object:
 
 
 def _write_dict(value: Any, depth: int, careful: bool) -> object:
-    return {"dict": [_items(pair, depth, careful) for pair in dict.items(value)]}
+    kind = next((each for each in (OrderedDict, Counter, defaultdict) if isinstance(value, each)), dict)
+    pairs: Any = [_items(pair, depth, careful) for pair in (kind if kind is OrderedDict else dict).items(value)]
+    if kind is defaultdict:
+        maker = value.default_factory
+        name = next((name for name, each in _FACTORIES.items() if each is maker), None)
+        return {"defaultdict": [name, pairs]} if name else {"dict": pairs}
+    return {kind.__name__: pairs}
 
 
 def _write_tuple(value: Any, depth: int, careful: bool) -> object:
-    return {"tuple": _items(tuple.__iter__(value), depth, careful)}
+    items = _items(tuple.__iter__(value), depth, careful)
+    names = None if type(value) is tuple else getattr(type(value), "_fields", None)
+    if type(names) is tuple and len(names) == len(items) and all(type(name) is str for name in names):
+        return {"named": [type(value).__name__, list(names), items]}
+    return {"tuple": items}
 
 
 def _write_set(value: Any, depth: int, careful: bool) -> object:
@@ -127,7 +163,8 @@ _WRITERS: tuple[tuple[type | tuple[type, ...], _Write], ...] = (
     (tuple, _write_tuple),
     (dict, _write_dict),
     ((set, frozenset), _write_set),
-    ((bytes, bytearray), lambda value, *_: {"bytes": bytes(memoryview(value)).hex()}),
+    (bytes, lambda value, *_: {"bytes": bytes(memoryview(value)).hex()}),
+    (bytearray, lambda value, *_: {"bytearray": bytes(memoryview(value)).hex()}),
     (complex, lambda value, *_: {"complex": [complex.real.__get__(value), complex.imag.__get__(value)]}),
     (Decimal, lambda value, *_: {"decimal": Decimal.__str__(value)}),
     (Fraction, _write_fraction),
@@ -156,6 +193,18 @@ def _read_dict(pairs: Any) -> dict[Any, Any]:
     return dict(zip(keys, [_read(item) for _, item in pairs], strict=True))
 
 
+def _read_named(parts: Any) -> tuple[Any, ...]:
+    name, names, items = parts
+    values = tuple([_read(item) for item in items])
+    kind = (name, *names)
+    if len(values) != len(names) or (kind not in _named and max(len(_named), len(names), len(name)) >= _MOST_NAMED):
+        return values
+    if kind not in _named:
+        _named[kind] = namedtuple(name, names)
+    made: tuple[Any, ...] = _named[kind](*values)
+    return made
+
+
 def _spread(values: list[Any]) -> list[Any]:
     """The values, unless so many share a hash that building a set of them would take for ever."""
     if len(values) > _CROWD and max(Counter(map(hash, values)).values()) > _CROWD:
@@ -180,10 +229,15 @@ def _read_fraction(parts: list[Any]) -> Fraction:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "int": lambda digits: int(digits, 16),
     "tuple": lambda items: tuple([_read(item) for item in items]),
+    "named": _read_named,
     "dict": _read_dict,
+    "Counter": lambda pairs: Counter(_read_dict(pairs)),
+    "OrderedDict": lambda pairs: OrderedDict(_read_dict(pairs)),
+    "defaultdict": lambda parts: defaultdict(_FACTORIES[parts[0]], _read_dict(parts[1])),
     "set": lambda items: set(_spread([_read(item) for item in items])),
     "frozenset": lambda items: frozenset(_spread([_read(item) for item in items])),
     "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
     "complex": lambda parts: complex(*map(float, parts)),
     "decimal": _read_decimal,
     "fraction": _read_fraction,

@@ -23,26 +23,57 @@ import operator
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    ItemsView,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from types import GeneratorType
+from typing import Any, NoReturn, TypeVar
 
 from reward_kit.sandbox.zygote_frames import Frames
-from reward_kit.sandbox.zygote_plain import decode, encode
+from reward_kit.sandbox.zygote_plain import changeable, decode, encode
 from reward_kit.sandbox.zygote_wire import NONCE_BYTES
 
-__all__ = ["CodeGoneError", "Link", "Remote", "RemoteError", "RemoteExit", "UnjudgeableError"]
+__all__ = [
+    "CodeGoneError",
+    "CodesError",
+    "CodesExit",
+    "Link",
+    "Remote",
+    "RemoteError",
+    "RemoteExit",
+    "UnjudgeableError",
+    "type_of",
+]
 
 
 _T = TypeVar("_T")
-_TOLD_FACTS = ("class", "type", "iterator", "awaitable")
+_TOLD_FACTS = ("class", "type", "iterator", "awaitable", "generator")
 """What the code says of an object; all else that is known of one is found out here."""
-_CHANGING = frozenset({"call", "set", "setitem", "delitem", "next", "enter", "leave", "await", "anext", "aenter"})
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift")
+_CHANGING = frozenset(
+    {"call", "set", "delete", "setitem", "delitem", "next", "enter", "leave", "await", "anext", "aenter", "aleave"}
+    | {f"i{name.strip('_')}" for name in _BINARY}
+)
 """After these an object may give other answers than before."""
 _MOST_ITEMS = 100_000
 """What an object may hold whose members or length a test asks for."""
 _OPPOSITE = {"lt": "gt", "gt": "lt", "le": "gt", "ge": "lt"}
 """What cannot be true of two objects as well."""
 _DEPTH = 50
+_MOST_KINDS = 1000
+_SPECIAL = frozenset({"__name__", "__qualname__", "__dict__", "__annotations__", "__wrapped__"})
+"""What tests ask of objects for which Python has names of its own."""
+_INPUT = builtins.input
+_kinds: dict[Any, type[Remote]] = {}
 _PREDICATES = frozenset(
     {name for name in dir(str) if name.startswith("is")}
     | {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "is_integer"}
@@ -70,6 +101,20 @@ class RemoteError(Exception):
     """An exception of the code under test that has no counterpart here."""
 
 
+class CodesExit(SystemExit):
+    """The code under test wanted to end the program. That is not for it to say."""
+
+
+class _Sending:
+    """What goes with one request."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, int] = {}
+        """Objects of the test's own classes that go with it, numbered."""
+        self.things: list[Any] = []
+        """Everything in it that the code can change, in the order in which the code finds it."""
+
+
 class Link:
     """The line to the code under test."""
 
@@ -80,6 +125,9 @@ class Link:
         self._classes = classes or {}
         self._answers: dict[str, tuple[bool, Any]] = {}
         self._coroutines: dict[int, tuple[Any, int]] = {}
+        self._remotes: dict[int, Any] = {}
+        self._functions: list[Callable[..., Any]] = []
+        self._function_numbers: dict[Any, int] = {}
         self._lock = threading.RLock()
         self.changes = 0
         """How often something was done that may have changed an object."""
@@ -95,11 +143,16 @@ class Link:
         """What an object of the code said that cannot be, since somebody last looked."""
         self.unjudgeable: str | None = None
         """What the test program did that cannot be done from another process."""
+        self.raised_on_purpose: Callable[[BaseException], bool] = lambda _: False
+        """Whether the test raises an exception without looking at the code: not to object to anything."""
         self.exceptions: dict[str, type[BaseException]] = {}
         """Exceptions of the code under test that a test program can catch, by name."""
 
-    def ask(self, *request: Any) -> Any:
-        """Have something done, and take what came of it: a value, a `Remote`, or an exception raised here."""
+    def ask(self, *request: Any, things: Sequence[Any] = ()) -> Any:
+        """Have something done, and take what came of it: a value, a `Remote`, or an exception raised here.
+
+        What the code changed of `things`, which went with the request, is changed.
+        """
         self.used += 1
         if request[0] in _CHANGING:
             self._changed()
@@ -108,12 +161,15 @@ class Link:
         kind, *rest = self._exchanged(nonce, encode(list(request)).encode())
         names_object = kind == "h" and request[0] == "get" and request[1][0] == ["h", 0]
         self.swayed += not names_object and request[0] not in ("load", "names")
-        if kind == "v":
-            return rest[0], rest[1]
-        if kind == "h":
-            return self._remote(*rest), {}
-        if kind == "parts":
-            return self._whole(rest[0], _DEPTH), rest[1]
+        if kind != "x":
+            part, changed = ([kind, *rest], {}) if kind == "h" else (["v", rest[0]], rest[1])
+            if kind == "parts":
+                part = rest[0]
+            value = self._whole(part, things)
+            now = {number: self._whole(each, things) for number, each in changed.items()}
+            for number, content in now.items():
+                _become(self._handed_over(number, things), content)
+            return value
         error = self._exception(*rest)
         if isinstance(error, (StopIteration, StopAsyncIteration)) and request[0] not in ("next", "pull", "anext"):
             raise RuntimeError(f"the code raised {type(error).__name__}")  # which would only end a loop of the test
@@ -127,11 +183,11 @@ class Link:
         """Have an operation done with these. One that changes nothing has one answer until something is changed."""
         sent = [self.sent(value) for value in values]
         if name in _CHANGING:
-            return self.ask(name, sent)[0]
+            return self.ask(name, sent)
         key = encode([name, sent])
         if key not in self._answers:
             try:
-                self._answers[key] = True, self.ask(name, sent)[0]
+                self._answers[key] = True, self.ask(name, sent)
             except Exception as error:  # noqa: BLE001 - an answer too, to be given again
                 self._answers[key] = False, error
         returned, answer = self._answers[key]
@@ -173,8 +229,9 @@ class Link:
 
     # ── what is sent ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def sent(self, value: Any, seen: dict[int, Any] | None = None) -> list[Any]:
+    def sent(self, value: Any, sending: _Sending | None = None) -> list[Any]:
         """A value as it is sent."""
+        sending = _Sending() if sending is None else sending
         if isinstance(value, Remote):
             return ["h", number_of(value)]
         if id(value) in self._coroutines:
@@ -182,35 +239,62 @@ class Link:
         try:
             encode(value)
         except TypeError as error:
-            return self._sent_parts(value, error, {} if seen is None else seen)
+            return self._sent_parts(value, error, sending)
+        sending.things += changeable(value)
         return ["v", value]
 
-    def _sent_parts(self, value: Any, error: TypeError, seen: dict[int, Any]) -> list[Any]:
+    def _sent_parts(self, value: Any, error: TypeError, sending: _Sending) -> list[Any]:  # noqa: PLR0911 - one per kind
         """What holds objects of the code or of the test, or is known to every interpreter by a name."""
+        if type(value) is list:
+            sending.things.append(value)
         if type(value) in (list, tuple):
-            return [type(value).__name__, [self.sent(item, seen) for item in value]]
+            return [type(value).__name__, [self.sent(item, sending) for item in value]]
         if type(value) is dict:
-            return ["dict", [[self.sent(key, seen), self.sent(item, seen)] for key, item in value.items()]]
+            sending.things.append(value)
+            return ["dict", [[self.sent(key, sending), self.sent(item, sending)] for key, item in value.items()]]
         if isinstance(value, range):
             return ["range", value.start, value.stop, value.step]
         if isinstance(value, (Iterator, KeysView, ValuesView, ItemsView)):
             items = list(itertools.islice(value, _MOST_ITEMS + 1))
             if len(items) <= _MOST_ITEMS:
-                return ["iterator", [self.sent(item, seen) for item in items]]
+                return ["iterator", [self.sent(item, sending) for item in items]]
         if known := _known_name(value):
             return ["known", *known]
         if type(value).__name__ in self._classes and hasattr(value, "__dict__"):
-            return self._sent_object(value, seen)
+            return self._sent_object(value, sending)
+        if callable(value) and not isinstance(value, type):
+            return self._sent_function(value)
         self.unjudgeable = f"the test hands over something that is not plain data: {error}"
         raise UnjudgeableError(self.unjudgeable)
 
-    def _sent_object(self, value: Any, seen: dict[int, Any]) -> list[Any]:
+    def _sent_object(self, value: Any, sending: _Sending) -> list[Any]:
         """An object of a class that the tests define, by what it holds; the code gets one like it."""
-        if id(value) in seen:
-            return ["again", seen[id(value)]]
-        number = seen[id(value)] = len(seen)
-        state = [[name, self.sent(each, seen)] for name, each in vars(value).items()]
+        if id(value) in sending.seen:
+            return ["again", sending.seen[id(value)]]
+        number = sending.seen[id(value)] = len(sending.seen)
+        sending.things.append(value)
+        state = [[name, self.sent(each, sending)] for name, each in vars(value).items()]
         return ["made", number, type(value).__name__, self._classes[type(value).__name__], state]
+
+    def _sent_function(self, value: Callable[..., Any]) -> list[Any]:
+        """A function of the test, which the code can have called here."""
+        key = value if getattr(type(value), "__hash__", None) else id(value)
+        number = self._function_numbers.setdefault(key, len(self._functions))
+        if number == len(self._functions):
+            self._functions.append(value)
+        name, doc = getattr(value, "__name__", None), getattr(value, "__doc__", None)
+        name = name if isinstance(name, str) else type(value).__name__
+        return ["function", number, name, doc if isinstance(doc, str) else None]
+
+    def sent_error(self, error: BaseException, *, wholly: bool) -> list[Any]:
+        """An exception, for code that is told of it; its arguments only where it is `wholly` told."""
+        names = [each.__name__ for each in type(error).__mro__]
+        arguments = list(error.args) if wholly else []
+        try:
+            encode(arguments)
+        except TypeError:
+            arguments = [str(error)]
+        return ["error", names, arguments]
 
     # ── what comes back ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -228,49 +312,117 @@ class Link:
         try:
             self._frames.send(nonce, request)
             while frame := self._frames.receive():
-                if frame[0] == nonce:
-                    return _well_formed(frame[1])
+                if frame[0] != nonce:
+                    continue
+                answer = _well_formed(frame[1])
+                if answer[0] == "printed":
+                    _show(answer[1])
+                    answer = list(answer[2])
+                if answer[0] != "back":
+                    return answer
+                self._call_back(*answer[1:])
         except OSError:
             pass
         raise CodeGoneError("the process of the code ended before it answered")
 
+    def _call_back(self, number: int, arguments: list[Any], named: dict[str, Any]) -> None:
+        """Call a function of the test for the code. A check that fails in it fails the test, whatever the code does."""
+        function = self._handed_over(number, self._functions)
+        try:
+            value = function(
+                *[self._whole(argument) for argument in arguments],
+                **{str(name): self._whole(argument) for name, argument in named.items()},
+            )
+            outcome = [True, self.sent(value)]
+        except Exception as error:  # noqa: BLE001 - whatever the function raises, the code is told
+            if isinstance(error, AssertionError):
+                self.contradiction = f"a function of the test was called with something wrong: {error}"
+            outcome = [False, self.sent_error(error, wholly=not isinstance(error, AssertionError))[1:]]
+        self._frames.send(os.urandom(NONCE_BYTES), encode(["back", *outcome]).encode())
+
     def _remote(self, number: int, told: dict[str, Any]) -> Any:
-        remote = Remote(self, number, {fact: told.get(fact) for fact in _TOLD_FACTS})
-        if told.get("awaitable") is not True:
+        """What stands for an object: always the same."""
+        if number in self._remotes:
+            return self._remotes[number]
+        facts = {fact: told.get(fact) for fact in _TOLD_FACTS}
+        remote = self._remotes[number] = _kind_of(facts["type"])(self, number, facts)
+        if facts["awaitable"] is not True:
             return remote
-        coroutine = _awaiting(remote)
+        coroutine = self._remotes[number] = _awaiting(remote)
         self._coroutines[id(coroutine)] = coroutine, number
         return coroutine
 
-    def _whole(self, part: Any, depth: int) -> Any:
-        """A value that holds objects."""
+    def _whole(self, part: Any, things: Sequence[Any] = (), depth: int = _DEPTH) -> Any:  # noqa: PLR0911 - one per kind
+        """A value that may hold objects, or what the test handed over itself."""
         match part:
             case ["v", value]:
                 return value
             case ["h", int(number), dict(told)]:
                 return self._remote(number, told)
+            case ["same", int(number)]:
+                return self._handed_over(number, things)
+            case ["function", int(number)]:
+                return self._handed_over(number, self._functions)
             case ["known", "builtins", str(name)] if isinstance(getattr(builtins, name, None), type):
                 return getattr(builtins, name)
             case ["list" | "tuple" as kind, list(items)] if depth:
-                whole = [self._whole(item, depth - 1) for item in items]
+                whole = [self._whole(item, things, depth - 1) for item in items]
                 return whole if kind == "list" else tuple(whole)
             case ["dict", list(pairs)] if depth:
-                return {self._whole(key, depth - 1): self._whole(value, depth - 1) for key, value in pairs}
+                return {
+                    self._whole(key, things, depth - 1): self._whole(value, things, depth - 1) for key, value in pairs
+                }
+        return self._no_answer()
+
+    def _handed_over(self, number: Any, things: Sequence[Any]) -> Any:
+        if type(number) is not int or not 0 <= number < len(things):
+            self._no_answer()
+        return things[number]
+
+    def _no_answer(self) -> NoReturn:
         self.gone = "the process of the code wrote no answer"
         raise CodeGoneError(self.gone)
 
-    def _exception(self, names: Any, arguments: Any, text: Any) -> BaseException:
-        for name in map(str, names):
+    def _exception(self, names: Any, arguments: Any, text: Any, held: dict[Any, Any]) -> BaseException:
+        names = [str(name) for name in names]
+        for name in names:
             known = self.exceptions.get(name) or getattr(builtins, name, None)
             if not (isinstance(known, type) and issubclass(known, BaseException)):
                 continue
-            if not issubclass(known, Exception) and known is not SystemExit:
-                return RemoteExit(str(text))
+            if issubclass(known, SystemExit):
+                known = CodesExit
+            elif not issubclass(known, Exception) or "Exception" not in names:
+                break
             try:
-                return known(*arguments)
+                return _with_attributes(known(*arguments), str(text), held)
             except Exception:  # noqa: BLE001 - one that wants other arguments; its text is what counts
                 break
-        return RemoteError(str(text))
+        return RemoteError(str(text)) if "Exception" in names else RemoteExit(str(text))
+
+
+def _with_attributes(error: BaseException, text: str, held: dict[Any, Any]) -> BaseException:
+    """An exception with what the code's holds, for tests that look at it."""
+    for name, value in held.items():
+        if isinstance(name, str) and name.isidentifier() and not name.startswith("_") and not hasattr(error, name):
+            setattr(error, name, value)
+    if isinstance(error, CodesError):
+        error.text = text.partition(": ")[2]
+    return error
+
+
+class CodesError(BaseException):
+    """What every exception class of the code is here: written as the code writes it."""
+
+    text: str | None = None
+
+    def __str__(self) -> str:
+        return super().__str__() if self.text is None else self.text
+
+
+def _show(printed: str) -> None:
+    """What the code printed is the test's output, where the test looks at that."""
+    if sys.stdout is not sys.__stdout__:
+        sys.stdout.write(printed)
 
 
 def _known_name(value: Any) -> tuple[str, str] | None:
@@ -297,9 +449,20 @@ def _well_formed(content: bytes) -> list[Any]:
     except (ValueError, RecursionError) as error:
         raise CodeGoneError(f"the process of the code wrote no answer: {error}") from None
     match answer:
-        case ["v", _, dict()] | ["h", int(), dict()] | ["parts", list(), dict()] | ["x", list(), list(), str()]:
+        case ["printed", str(), list(shown)] if _is_answer(shown):
+            return list(answer)
+        case list() if _is_answer(answer):
             return list(answer)
     raise CodeGoneError("the process of the code wrote no answer")
+
+
+def _is_answer(said: list[Any]) -> bool:
+    match said:
+        case ["v", _, dict()] | ["h", int(), dict()] | ["parts", list(), dict()]:
+            return True
+        case ["x", list(), list(), str(), dict()] | ["back", int(), list(), dict()]:
+            return True
+    return False
 
 
 class _Items:
@@ -330,7 +493,7 @@ class _Items:
             return False
         try:
             # Not `next`: this changes nothing but an iterator that nobody else has.
-            self._pulled.append(self._link.ask("pull", [self._link.sent(self._iterator)])[0])
+            self._pulled.append(self._link.ask("pull", [self._link.sent(self._iterator)]))
         except StopIteration:
             self._ended = True
         return not self._ended
@@ -348,19 +511,19 @@ class Remote:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Have the code do it; what it changed in the arguments is changed in them here."""
-        link = link_of(self)
-        sent = [link.sent(argument) for argument in arguments]
-        value, changed = link.ask(
-            "call", number_of(self), sent, {name: link.sent(value) for name, value in named.items()}
-        )
-        for place, now in changed.items():
-            _become(arguments[place], now)
+        link, sending = link_of(self), _Sending()
+        if builtins.input is not _INPUT:
+            link.unjudgeable = "the test replaces 'input', which the code has for itself"
+            raise UnjudgeableError(link.unjudgeable)
+        sent = [link.sent(argument, sending) for argument in arguments]
+        by_name = {name: link.sent(value, sending) for name, value in named.items()}
+        value = link.ask("call", number_of(self), sent, by_name, things=sending.things)
         if isinstance(value, Remote) and facts_of(self).get("class") and _names_a_class(facts_of(self).get("name")):
             facts_of(value)["constructed"] = True
         return value
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in {"__name__", "__doc__"}:
+        if name.startswith("__") and name not in _SPECIAL:
             raise AttributeError(name)
         if not _is_known_to(self):
             _distrust(self, name)
@@ -368,6 +531,24 @@ class Remote:
 
     def __setattr__(self, name: str, value: Any) -> None:
         link_of(self).operate("set", self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        link_of(self).operate("delete", self, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return GeneratorType if facts_of(self).get("generator") is True else type(self)
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]
+        return link_of(self).operate("get", self, "__doc__")
+
+    def __mro_entries__(self, bases: Any) -> Any:
+        link_of(self).unjudgeable = f"the test derives a class from {facts_of(self).get('name')!r}, a class of the code"
+        raise UnjudgeableError(link_of(self).unjudgeable)
+
+    def __subclasscheck__(self, kind: Any) -> bool:
+        return isinstance(kind, Remote) and bool(link_of(self).operate("issubclass", kind, self))
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, Remote) and bool(link_of(self).operate("isinstance", instance, self))
@@ -401,8 +582,8 @@ class Remote:
     async def __aenter__(self) -> Any:
         return link_of(self).operate("aenter", self)
 
-    async def __aexit__(self, *_: object) -> None:
-        link_of(self).operate("aleave", self)
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return _left(self, "aleave", error)
 
     def __bool__(self) -> bool:
         return _told(self, "bool") is True
@@ -428,6 +609,15 @@ class Remote:
     def __float__(self) -> float:
         return _exactly(float, _told(self, "float"))
 
+    def __round__(self, digits: int | None = None) -> Any:
+        return _told(self, "round", *([] if digits is None else [digits]))
+
+    def __format__(self, how: str) -> str:
+        return _exactly(str, _told(self, "format", how))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(_told(self, "reversed"))
+
     def __getitem__(self, key: Any) -> Any:
         return _told(self, "getitem", key)
 
@@ -440,8 +630,8 @@ class Remote:
     def __enter__(self) -> Any:
         return link_of(self).operate("enter", self)
 
-    def __exit__(self, *_: object) -> None:
-        link_of(self).operate("leave", self)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return _left(self, "leave", error)
 
     def __contains__(self, item: Any) -> bool:
         if facts_of(self).get("constructed") and link_of(self).familiar(self):
@@ -457,6 +647,8 @@ class Remote:
         return number_of(self) == number_of(other) or (_comparable(self, other) and _compared("eq", self, other))
 
     def __hash__(self) -> int:
+        if link_of(self).familiar(self):
+            return _exactly(int, _told(self, "hash"))
         return hash((Remote, number_of(self)))
 
 
@@ -467,28 +659,74 @@ def _comparing(name: str) -> Callable[[Remote, Any], Any]:
     return compare
 
 
-def _calculating(name: str) -> Callable[[Remote, Any], Any]:
+def _calculating(name: str, *, reflected: bool = False) -> Callable[[Remote, Any], Any]:
     def calculate(self: Remote, other: Any) -> Any:
         """A result that is plain, from an operand that is plain, could have been made to fit; it is refused."""
         if not link_of(self).familiar(self):
             return NotImplemented
-        result = link_of(self).operate(name, self, other)
+        operands = (other, self) if reflected else (self, other)
+        result = link_of(self).operate(name, *operands)
         if not isinstance(result, Remote):
             return result if isinstance(other, Remote) else NotImplemented
-        facts = [facts_of(each) for each in (self, other) if isinstance(each, Remote)]
+        facts = [facts_of(each) for each in operands if isinstance(each, Remote)]
         if not isinstance(other, Remote) and not facts[0].get("constructed"):
             facts_of(result)["fitted"] = True
-        for fact in ("constructed", "fitted"):
-            facts_of(result)[fact] = facts_of(result).get(fact) or any(each.get(fact) for each in facts)
-        return result
+        return _descended(result, facts)
 
     return calculate
 
 
+def _single(name: str) -> Callable[[Remote], Any]:
+    def calculate(self: Remote) -> Any:
+        result = _told(self, name)
+        return _descended(result, [facts_of(self)]) if isinstance(result, Remote) else result
+
+    return calculate
+
+
+def _descended(result: Remote, facts: list[dict[str, Any]]) -> Remote:
+    """What comes of objects is as much to be trusted as they are."""
+    for fact in ("constructed", "fitted"):
+        facts_of(result)[fact] = facts_of(result).get(fact) or any(each.get(fact) for each in facts)
+    return result
+
+
 for _name in ("lt", "le", "gt", "ge"):
     setattr(Remote, f"__{_name}__", _comparing(_name))
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    setattr(Remote, f"__{_name}__", _calculating(_name))
+for _name in ("neg", "pos", "invert", "abs"):
+    setattr(Remote, f"__{_name}__", _single(_name))
+for _name in (*_BINARY, "divmod"):
+    setattr(Remote, f"__{_name.strip('_')}__", _calculating(_name))
+    setattr(Remote, f"__r{_name.strip('_')}__", _calculating(_name, reflected=True))
+for _name in _BINARY:
+    setattr(Remote, f"__i{_name.strip('_')}__", _calculating(f"i{_name.strip('_')}"))
+
+
+def _kind_of(name: Any) -> type[Remote]:
+    """The class of what stands for objects of a class of this name, which tests may ask for."""
+    if name not in _kinds:
+        fitting = isinstance(name, str) and name.isidentifier() and len(_kinds) < _MOST_KINDS
+        if not fitting:
+            return Remote
+        _kinds[name] = type(name, (Remote,), {"__slots__": (), "__doc__": vars(Remote)["__doc__"]})
+    return _kinds[name]
+
+
+def _left(remote: Remote, how: str, error: BaseException | None) -> bool:
+    """Leave a context. The code may swallow what the test raises in it on purpose, but no objection of the test."""
+    link = link_of(remote)
+    if error is None:
+        link.ask(how, [link.sent(remote), ["v", None]])
+        return False
+    on_purpose = link.raised_on_purpose(error)
+    return link.ask(how, [link.sent(remote), link.sent_error(error, wholly=on_purpose)]) is True and on_purpose
+
+
+def type_of(value: Any) -> Any:
+    """What `type` says; of what stands for an object, the class of the object."""
+    if not isinstance(value, Remote):
+        return type(value)
+    return GeneratorType if facts_of(value).get("generator") is True else link_of(value).operate("type", value)
 
 
 def link_of(remote: Remote) -> Link:
@@ -576,10 +814,19 @@ def _exactly(kind: type[_T], value: Any) -> _T:
 
 
 def _become(mine: Any, now: Any) -> None:
-    """Change an argument as the code changed its copy."""
+    """Change what was handed over as the code changed its copy."""
     match mine, now:
-        case (list(), list()) | (bytearray(), bytes()):
+        case (list(), list()) | (bytearray(), bytearray()):
             mine[:] = now
+        case (deque(), list()):
+            mine.clear()
+            mine.extend(now)
         case (dict(), dict()) | (set(), set()):
             mine.clear()
             mine.update(now)
+        case _, dict() if hasattr(mine, "__dict__") and all(isinstance(name, str) for name in now):
+            vars(mine).clear()
+            # What the test's class does is not for the code to replace.
+            vars(mine).update(
+                {name: each for name, each in now.items() if not callable(getattr(type(mine), name, None))}
+            )

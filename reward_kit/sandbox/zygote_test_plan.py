@@ -16,12 +16,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["RAN", "STAR", "Plan", "Ran", "TestFunction", "bound_names", "class_sources", "read_plan"]
+__all__ = ["RAN", "STAR", "TYPE", "Plan", "Ran", "TestFunction", "bound_names", "class_sources", "read_plan"]
 
 RAN = "__reward_kit_ran__"
 """What the program calls with the number of a test that is entered, or with `_CHECK` where it checks."""
 STAR = "__reward_kit_star__"
 """What the program calls instead of `from … import *`; False where that is not from the code."""
+TYPE = "__reward_kit_type__"
+"""What the program calls instead of `type`: what stands for an object is not of the object's class."""
 _CHECK = -1
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -63,6 +65,8 @@ class Plan:
     """Whether it can say that something is wrong: by a check, by raising, or by leaving."""
     helpers: frozenset[str]
     """Functions that are called as tests are, and that the program calls itself."""
+    deliberate: frozenset[int]
+    """The lines on which something is raised in a `with` block, whatever the code is: `with it: raise ValueError`."""
     program: ast.Module
     """The source, reporting what is reached."""
 
@@ -104,9 +108,11 @@ def read_plan(tree: ast.Module, entry_point: str | None) -> Plan:
         owner is None and _required(node) and not (entry_point and _takes_candidate(node))
         for _, node, owner in latest.values()
     )
+    blocks = [node.body for node in nodes if isinstance(node, (ast.With, ast.AsyncWith))]
+    deliberate = frozenset(each.lineno for block in blocks for each in block if _is_deliberate(each))
     _Reporting({id(node): number for number, (_, node, _) in chosen.items()}).visit(tree)
     ast.fix_missing_locations(tree)
-    return Plan(tests, needs_pytest, forgotten, at_once, can_object, frozenset(helpers), tree)
+    return Plan(tests, needs_pytest, forgotten, at_once, can_object, frozenset(helpers), deliberate, tree)
 
 
 def class_sources(trees: Iterable[ast.Module]) -> dict[str, str]:
@@ -319,6 +325,13 @@ def _must_be_reached(node: ast.AST) -> bool:
     return _is_check(node)
 
 
+def _is_deliberate(node: ast.stmt) -> bool:
+    """Whether a statement raises by itself, if it raises: `raise …`, or `1 / 0` without any name but Python's."""
+    if isinstance(node, ast.Raise):
+        return True
+    return isinstance(node, ast.Expr) and all(hasattr(builtins, name) for name in _names(node))
+
+
 def _leaves(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _last_name(node.func) in _LEAVING
 
@@ -365,6 +378,7 @@ class _Reporting(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         """A check by a statement."""
+        self.generic_visit(node)
         return [_report(_CHECK, node), node]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -374,6 +388,8 @@ class _Reporting(ast.NodeTransformer):
         if checks:
             pair = ast.Tuple([_report(_CHECK, node).value, node.func], ast.Load())
             node.func = ast.copy_location(ast.Subscript(pair, ast.Constant(1), ast.Load()), node)
+        elif isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) == 1 and not node.keywords:
+            node.func = ast.copy_location(ast.Name(TYPE, ast.Load()), node.func)
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:

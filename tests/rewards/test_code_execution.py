@@ -257,7 +257,7 @@ def test_arguments_that_cannot_be_read_judge_nothing() -> None:
 
 def test_a_sandbox_that_cannot_start_judges_nothing_and_leaves_the_answer_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     host.close_host()
-    monkeypatch.setattr("reward_kit.sandbox.zygote._own_python", lambda: "/nowhere/python")
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(SandboxError, match="/nowhere/python") as failed:
         local_code_execution_reward(messages=answer("print(1)"), ground_truth="1")
     assert failed.value.retryable

@@ -1010,3 +1010,330 @@ def test_a_trick_earns_nothing(name: str) -> None:
     tests = {"test": test, "entry_point": "f"} if "candidate" in test else {"test": test}
     result = judged(code, tests)
     assert verdict(result) == 0.0, result.reason
+
+
+# ── what passes between a test and the code ──────────────────────────────────────────────────────────────────────────
+
+VECTOR = """
+    class Vector:
+        def __init__(self, x, y): self.x, self.y = x, y
+        def __eq__(self, other): return isinstance(other, Vector) and (self.x, self.y) == (other.x, other.y)
+        def __hash__(self): return hash((self.x, self.y))
+        def __add__(self, other): return Vector(self.x + other.x, self.y + other.y)
+        def __iadd__(self, other): self.x += other.x; self.y += other.y; return self
+        def __mul__(self, by): return Vector(self.x * by, self.y * by)
+        __rmul__ = __mul__
+        def __neg__(self): return Vector(-self.x, -self.y)
+        def __matmul__(self, other): return self.x * other.x + self.y * other.y
+        def __abs__(self): return (self.x ** 2 + self.y ** 2) ** 0.5
+        def __reversed__(self): return iter((self.y, self.x))
+        def __round__(self, digits): return Vector(round(self.x, digits), round(self.y, digits))
+        def __format__(self, how): return f"{self.x:{how}}|{self.y:{how}}"
+"""
+CONTEXT = """
+    class Work:
+        state = "new"
+        def __enter__(self): return self
+        def __exit__(self, kind, error, trace):
+            self.state = f"undone: {error}" if kind else "done"
+            return kind is not None and issubclass(kind, LookupError)
+"""
+MEMOIZE = """
+    import functools
+    def memoize(function):
+        known = {}
+        @functools.wraps(function)
+        def wrapper(*arguments):
+            if arguments not in known: known[arguments] = function(*arguments)
+            return known[arguments]
+        return wrapper
+"""
+
+BETWEEN: dict[str, tuple[str, str, str]] = {
+    "an object is the same": (
+        "class Box: pass\ndef same(box): return box",
+        "class Box: pass\ndef same(box): return Box()",
+        "box = Box()\nassert same(box) is box\nassert same(Box()) is not box",
+    ),
+    "members of an enum": (
+        "import enum\nclass Color(enum.Enum): RED = 1; BLUE = 2\ndef mix(one, other): return Color.BLUE",
+        "import enum\nclass Color(enum.Enum): RED = 1; BLUE = 2\ndef mix(one, other): return one",
+        "assert mix(Color.RED, Color.BLUE) is Color.BLUE\nassert Color(1) is Color['RED'] and Color.RED.name == 'RED'",
+    ),
+    "one object only": (
+        "class One:\n    it = None\n    def __new__(cls):\n        cls.it = cls.it or super().__new__(cls)\n"
+        "        return cls.it",
+        "class One: pass",
+        "assert One() is One()",
+    ),
+    "a list is the same, or another": (
+        "def same(xs): xs.sort(); return xs\ndef other(xs): return sorted(xs)",
+        "def same(xs): xs.sort(); return xs\ndef other(xs): xs.sort(); return xs",
+        "xs = [2, 1]\nassert other(xs) == [1, 2] and other(xs) is not xs\nassert same(xs) is xs and xs == [1, 2]",
+    ),
+    "objects in sets": (
+        VECTOR,
+        VECTOR.replace("return hash((self.x, self.y))", "return id(self)"),
+        "assert len({Vector(1, 2), Vector(1, 2), Vector(2, 1)}) == 2\nassert {Vector(1, 2): 'a'}[Vector(1, 2)] == 'a'",
+    ),
+    "every operator": (
+        VECTOR,
+        VECTOR.replace("__rmul__ = __mul__", "def __rmul__(self, by): return self"),
+        """
+        v = Vector(3, 4)
+        assert v + Vector(1, 1) == Vector(4, 5) and v * 2 == 2 * v == Vector(6, 8) and -v == Vector(-3, -4)
+        assert v @ Vector(1, 1) == 7 and abs(v) == 5 and list(reversed(v)) == [4, 3] and f"{v:.1f}" == "3.0|4.0"
+        assert round(Vector(1.26, 2.34), 1) == Vector(1.3, 2.3)
+        before = v
+        v += Vector(1, 1)
+        assert v is before and v == Vector(4, 5)""",
+    ),
+    "the class of an object": (
+        "class Dog: 'A dog.'\ndef make(): return Dog()",
+        "class Dog: pass\nclass Cat: 'A dog.'\ndef make(): return Cat()",
+        "assert type(make()) is Dog and type(make()).__name__ == make().__class__.__name__ == 'Dog'\n"
+        "assert issubclass(Dog, Dog) and Dog.__doc__ == 'A dog.' and type(1) is int",
+    ),
+    "a generator is one": (
+        "def count(n):\n    yield from range(n)",
+        "def count(n): return iter(range(n))",
+        "import inspect, types\nassert isinstance(count(2), types.GeneratorType) and inspect.isgenerator(count(1))\n"
+        "assert list(count(3)) == [0, 1, 2]",
+    ),
+    "tuples with names": (
+        "import collections\nEnds = collections.namedtuple('Ends', 'low high')\n"
+        "def ends(xs): return Ends(min(xs), max(xs))\ndef width(given): return given.high - given.low",
+        "import collections\nEnds = collections.namedtuple('Ends', 'low high')\n"
+        "def ends(xs): return Ends(xs[0], xs[1])\ndef width(given): return given.high - given.low",
+        "import collections\nMine = collections.namedtuple('Mine', 'low high')\n"
+        "assert ends([3, 1]).low == 1 and ends([3, 1]) == (1, 3)\nassert width(Mine(2, 5)) == 3",
+    ),
+    "kinds of dicts": (
+        "import collections\ndef count(xs): return collections.Counter(xs)\ndef top(counts): return "
+        "counts.most_common(1)[0][0]\ndef put(lists): lists['new'].append(1)\n"
+        "def last(xs):\n    made = collections.OrderedDict.fromkeys(xs)\n    made.move_to_end(xs[0])\n    return made",
+        "import collections\ndef count(xs): return dict.fromkeys(xs, 1)\ndef top(counts): return 'a'\n"
+        "def put(lists): lists['new'] = [1]\ndef last(xs): return dict.fromkeys(xs)",
+        "import collections\nassert count('aab').most_common(1) == [('a', 2)] and count('a')['z'] == 0\n"
+        "assert top(collections.Counter('abb')) == 'b'\nlists = collections.defaultdict(list)\nput(lists)\n"
+        "assert lists == {'new': [1]} and lists['other'] == []\nassert list(last('ab')) == ['b', 'a']",
+    ),
+    "what a call changes": (
+        "def swap(rows): rows[0], rows[1] = rows[1], rows[0]; rows[0].append(9)\n"
+        "def turn(queue): queue.rotate(1)\ndef raised(text): text[:] = text.upper()\ndef add(to): to['in']['n'] += 1",
+        "def swap(rows): rows[0].append(9)\ndef turn(queue): pass\ndef raised(text): pass\ndef add(to): pass",
+        """
+        import collections
+        rows = [[1], [2]]
+        first, second = rows
+        swap(rows=rows)
+        assert rows == [[2, 9], [1]] and rows[0] is second and rows[1] is first and second == [2, 9]
+        queue, text, held = collections.deque([1, 2]), bytearray(b"a"), {"n": 1}
+        turn(queue); raised(text); add({"in": held})
+        assert list(queue) == [2, 1] and text == b"A" and held == {"n": 2}""",
+    ),
+    "what a call changes in lists of objects": (
+        "class Job:\n    def __init__(self, at): self.at = at\ndef order(jobs): jobs.sort(key=lambda job: job.at)",
+        "class Job:\n    def __init__(self, at): self.at = at\ndef order(jobs): pass",
+        "late, soon = Job(2), Job(1)\njobs = [late, soon]\norder(jobs)\nassert jobs[0] is soon and jobs[1] is late",
+    ),
+    "what a call changes in objects of the test": (
+        "def turn(node):\n    last = None\n    while node: node.next, last, node = last, node, node.next\n"
+        "    return last",
+        "def turn(node): return node",
+        """
+        class Node:
+            def __init__(self, value, next=None): self.value, self.next = value, next
+        second = Node(2)
+        first = Node(1, second)
+        assert turn(first) is second and second.next is first and first.next is None""",
+    ),
+    "what the code prints": (
+        "def hello(name): print('Hello,', name)",
+        "def hello(name): print('Hello', name)",
+        """
+        import contextlib, io
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed): hello("Bob")
+        assert printed.getvalue() == "Hello, Bob\\n" """,
+    ),
+    "what the code prints, by pytest": (
+        "def hello(name): print('Hello,', name)",
+        "def hello(name): print('Hello', name)",
+        "import pytest\ndef test_hello(capsys):\n    hello('Bob')\n"
+        "    assert capsys.readouterr().out == 'Hello, Bob\\n'",
+    ),
+    "what an exception holds": (
+        "class Short(ValueError):\n    def __init__(self, by): self.by = by\n"
+        "    def __str__(self): return f'short by {self.by}'\ndef take(n): raise Short(n)",
+        "class Short(ValueError):\n    def __init__(self, by): self.by = by\ndef take(n): raise Short(n)",
+        "import unittest\nclass Tests(unittest.TestCase):\n    def test_short(self):\n"
+        "        with self.assertRaises(Short) as caught: take(3)\n"
+        "        self.assertEqual((caught.exception.by, str(caught.exception)), (3, 'short by 3'))",
+    ),
+    "a context that is left by an exception": (
+        CONTEXT,
+        CONTEXT.replace("issubclass(kind, LookupError)", "True"),
+        """
+        work = Work()
+        with work: pass
+        assert work.state == "done"
+        with work: raise KeyError("k")
+        assert work.state == "undone: 'k'"
+        try:
+            with work: int("x")
+            left = False
+        except ValueError: left = True
+        assert left""",
+    ),
+    "sys.exit(0)": (
+        "def double(n): return 2 * n",
+        "def double(n): return 4",
+        "import sys\ndef main():\n    for n in (2, 3): assert double(n) == 2 * n\n    return 0\nsys.exit(main())",
+    ),
+    "functions of the test": (
+        "def order(xs, key): return sorted(xs, key=key)\ndef both(f, g): return lambda x: f(g(x))\n"
+        "def each(xs, do):\n    for x in xs: do(x)",
+        "def order(xs, key): return sorted(xs)\ndef both(f, g): return lambda x: g(f(x))\ndef each(xs, do): do(xs)",
+        "got = []\neach([1, 2], got.append)\nassert got == [1, 2]\nassert order([1, 2], key=lambda x: -x) == [2, 1]\n"
+        "assert both(lambda x: x + 1, lambda x: x * 2)(5) == 11",
+    ),
+    "decorators": (
+        MEMOIZE,
+        "def memoize(function): return function",
+        """
+        calls = []
+        @memoize
+        def fibonacci(n):
+            "The n-th."
+            calls.append(n)
+            return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+        assert fibonacci(15) == 610 and len(calls) == 16
+        assert fibonacci.__name__ == "fibonacci" and fibonacci.__doc__ == "The n-th." """,
+    ),
+    "a function of the test that raises": (
+        "def attempt(function, times):\n    for _ in range(times):\n        try: return function()\n"
+        "        except ValueError as error: last = error\n    raise last",
+        "def attempt(function, times): return function()",
+        """
+        tries = []
+        def flaky():
+            tries.append(1)
+            if len(tries) < 3: raise ValueError("again")
+            return "done"
+        assert attempt(flaky, 5) == "done" and len(tries) == 3""",
+    ),
+    "examples in a docstring": (
+        "def double(n): return 2 * n",
+        "def double(n): return 4",
+        'import doctest\ndef examples():\n    """\n    >>> double(2)\n    4\n    >>> double(3)\n    6\n    """\n'
+        "found = doctest.testmod()\nassert found.failed == 0 and found.attempted == 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_passes_between_a_test_and_the_code_is_what_it_would_be_in_one_process(name: str) -> None:
+    right, wrong, tests = BETWEEN[name]
+    found, other = judged(right, {"test": textwrap.dedent(tests)}), judged(wrong, {"test": textwrap.dedent(tests)})
+    assert verdict(found) == 1.0, found.reason
+    assert verdict(other) == 0.0, other.reason
+
+
+WITHIN = """
+    def test_it():
+        assert Work
+        with Work() as work:
+            assert work.value + 1 == 4
+            if work.value != 3: raise ValueError("wrong")
+"""
+WRITING = "import reward_kit.sandbox.zygote_objects as own\nown._text = lambda answer: own.encode({}).encode()\n{}"
+ABUSES = {
+    "a context that swallows a failed check": (
+        "class Work:\n    value = 5\n    def __enter__(self): return self\n    def __exit__(self, *_): return True",
+        WITHIN,
+    ),
+    "a context that swallows what its own answer led to": (
+        "class Work:\n    value = None\n    def __enter__(self): return self\n    def __exit__(self, *_): return True",
+        WITHIN,
+    ),
+    "a context that swallows what it raises itself": (
+        "class Work:\n    value = property(lambda self: 1 / 0)\n    def __enter__(self): return self\n"
+        "    def __exit__(self, *_): return True",
+        WITHIN,
+    ),
+    "a check that fails in a function of the test": (
+        "def walk(xs, do):\n    for x in (1, 2, -3):\n        try: do(x)\n        except AssertionError: pass",
+        "seen = []\ndef do(x):\n    assert x > 0\n    seen.append(x)\nwalk([1, 2], do)\nassert len(seen) == 2",
+    ),
+    "a function of the test that is never called": (
+        "def walk(xs, do): pass",
+        "def test_walk():\n    def do(x): assert x > 0\n    walk([1, 2], do)",
+    ),
+    "output that says what is asked": (
+        "class Text(str):\n    def splitlines(self): return ['1']\ndef hello(): print(Text('2'))",
+        "import contextlib, io\nprinted = io.StringIO()\nwith contextlib.redirect_stdout(printed): hello()\n"
+        "assert printed.getvalue().splitlines() == ['1']",
+    ),
+    "a tuple that says what is asked": (
+        "class Ends(tuple):\n    _fields = ('low',)\n    low = 1\ndef ends(): return Ends((2,))",
+        "assert ends().low == 1",
+    ),
+    "an exception that says what is asked": (
+        "class Anything(str):\n    __hash__ = str.__hash__\n    def __eq__(self, other): return True\n"
+        "class Short(Exception):\n    def __str__(self): return Anything('?')\n"
+        "def take():\n    error = Short()\n    error.by = Anything('?')\n    raise error",
+        "try: take()\nexcept Short as error: assert error.by == 3 or str(error) == 'short by 3'\nelse: assert False",
+    ),
+    "an exception that only has the name": (
+        "class ValueError(BaseException): pass\ndef take(n):\n    if n < 0: raise ValueError\n    return n",
+        "import unittest\nclass Tests(unittest.TestCase):\n    def test_it(self):\n        assert take(1) == 1\n"
+        "        with self.assertRaises(ValueError): take(-1)",
+    ),
+    "SystemExit(0) from the code": (
+        "def double(n): raise SystemExit(0)",
+        "assert double(2) == 4\nimport sys\nsys.exit(0)",
+    ),
+    "a hash that fits": (
+        "class Box:\n    def __init__(self, n): pass\n    def __eq__(self, other): return True\n"
+        "    def __hash__(self): return 1",
+        "assert len({Box(1), Box(1)}) == 1",
+    ),
+    "a method of the test's object, replaced": (
+        "def fill(log): log.is_full = lambda: True",
+        "class Log:\n    def __init__(self): self.n = 0\n    def is_full(self): return self.n == 3\n"
+        "log = Log()\nfill(log)\nassert log.is_full()",
+    ),
+    "changes of what was not handed over": (
+        WRITING.format(["v", [9], {0: ["v", [9]], 1: ["v", [9]], -1: ["v", [9]]}], "def f(xs): return [9]"),
+        "asked, wanted = [3], [3]\nassert f(asked) == wanted",
+    ),
+    "one thing that was handed over for another": (
+        WRITING.format(["parts", ["same", 7], {}], "def f(xs): return [9]"),
+        "xs = [3]\ntry: assert f(xs) is xs\nexcept BaseException: pass",
+    ),
+    "a function that nobody handed over": (
+        WRITING.format(["back", 0, [], {}], "def f(xs): return [9]"),
+        "try: assert f([3]) == [3]\nexcept BaseException: pass",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ABUSES)
+def test_what_passes_between_a_test_and_the_code_earns_nothing_by_itself(name: str) -> None:
+    code, tests = ABUSES[name]
+    result = judged(code, {"test": textwrap.dedent(tests)})
+    assert verdict(result) == 0.0, result.reason
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "class Mine(Thing):\n    def n(self): return 1\nassert Mine().n() == 1",
+        "from unittest import mock\nimport solution\nwith mock.patch('solution.f', lambda: 2): assert g() == 2",
+        "from unittest import mock\nwith mock.patch('builtins.input', return_value='3'): assert f() == 1",
+    ],
+)
+def test_what_cannot_be_done_from_another_process_judges_nothing(test: str) -> None:
+    result = judged("class Thing: pass\ndef f(): return 1\ndef g(): return f()", {"test": test})
+    assert verdict(result) is None and "Not judged" in str(result.reason), result.reason

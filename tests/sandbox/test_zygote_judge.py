@@ -111,7 +111,7 @@ async def test_what_holds_in_one_process_holds_in_two(zygotes: PythonZygote, nam
         "assert abs(Stack(1) - 1) < 2",
         "assert missing(1) == 1",
         "def test_a(): assert double(1) == 3",
-        "raise SystemExit(0)",
+        "raise SystemExit(1)",
     ],
 )
 async def test_what_does_not_hold_does_not(zygotes: PythonZygote, test: str) -> None:
@@ -271,7 +271,8 @@ async def test_a_function_may_be_called_as_a_module_is(zygotes: PythonZygote) ->
 
 
 @pytest.mark.parametrize(
-    "test", ["assert (", "", "x = 1", "assert double(lambda: 1)", "def test_a(): double(object())"]
+    "test",
+    ["assert (", "", "x = 1", "raise SystemExit(0)", "assert double(object())", "def test_a(): double(object())"],
 )
 async def test_what_is_no_test_judges_nothing(zygotes: PythonZygote, test: str) -> None:
     assert (await zygotes.judge(CODE, [test])).kind == "unjudgeable"

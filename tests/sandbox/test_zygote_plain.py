@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dates
 import math
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 import pytest
@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from reward_kit.sandbox.zygote_plain import decode, encode
+
+Pair = namedtuple("Pair", "number text")
 
 hashable = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False) | some.text() | some.binary(),
@@ -27,7 +29,12 @@ plain = some.recursive(
     | some.datetimes(timezones=some.none() | some.just(dates.UTC))
     | some.times()
     | some.timedeltas()
-    | some.lists(some.integers()).map(deque),
+    | some.lists(some.integers()).map(deque)
+    | some.lists(some.text()).map(Counter)
+    | some.lists(some.tuples(some.text(), some.integers())).map(OrderedDict)
+    | some.lists(some.tuples(some.text(), some.integers())).map(lambda pairs: defaultdict(int, pairs))
+    | some.tuples(some.integers(), some.text()).map(Pair._make)
+    | some.binary().map(bytearray),
     lambda inner: some.lists(inner) | some.tuples(inner) | some.dictionaries(hashable, inner) | some.sets(hashable),
     max_leaves=20,
 )
@@ -36,9 +43,10 @@ plain = some.recursive(
 def exact(value: Any) -> Any:
     """The value with its types, so that 1, 1.0 and True differ."""
     if isinstance(value, (list, tuple)):
-        return (type(value), [exact(item) for item in value])
+        kind: Any = type(value)
+        return (getattr(kind, "_fields", kind), [exact(item) for item in value])
     if isinstance(value, dict):
-        return (dict, [(exact(key), exact(item)) for key, item in value.items()])
+        return (type(value), [(exact(key), exact(item)) for key, item in value.items()])
     if isinstance(value, (set, frozenset)):
         return (type(value), sorted(repr(exact(item)) for item in value))
     return (type(value), value)
@@ -97,3 +105,19 @@ def test_a_flood_among_others_is_refused() -> None:
     flood = [(2**61 - 1) * number for number in range(1000)]
     with pytest.raises(ValueError, match="same hash"):
         decode(encode([*range(1001)]).replace("[", '{"set":[', 1)[:-1] + f",{','.join(map(str, flood))}]}}")
+
+
+def test_a_dict_in_an_order_of_its_own_keeps_it() -> None:
+    value = OrderedDict(a=1, b=2)
+    value.move_to_end("a")
+    assert list(decode(encode(value))) == ["b", "a"]
+
+
+def test_kinds_of_tuples_are_not_made_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_kit.sandbox.zygote_plain._named", {})
+    for text in ('{"named":["P q",["x"],[0]]}', '{"named":["Q",["__class__"],[0]]}', '{"named":["Q",[[]],[0]]}'):
+        with pytest.raises(ValueError, match=r"plain data|names"):
+            decode(text)
+    many = [f'{{"named":["P{number}",["x"],[{number}]]}}' for number in range(10_000)]
+    assert decode(f"[{','.join(many)}]") == [(number,) for number in range(10_000)]
+    assert type(decode('{"named":["P0",["x"],[0,1]]}')) is tuple
