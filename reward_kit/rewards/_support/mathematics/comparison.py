@@ -33,7 +33,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.parameters import Family, same_parameters, unconditional
+from reward_kit.rewards._support.mathematics.parameters import Family, other_kinds, same_parameters, same_union, unconditional
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces, unknown_calls
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
@@ -53,7 +53,10 @@ class Comparison(ScalarComparison):
         if gold == answer:
             return True
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
-            gold, answer = self._declared(unconditional(gold), unconditional(answer))
+            right, given = unconditional(gold), unconditional(answer)
+            if other_kinds(right, given):
+                return False
+            gold, answer = self._declared(right, given)
         gold, answer = expanded(gold), expanded(answer)
         if isinstance(gold, Relation | Sequence) and isinstance(answer, Relation | Sequence):
             named, others = _named_values(gold), _named_values(answer)
@@ -90,6 +93,8 @@ class Comparison(ScalarComparison):
             return self.same(*((value, other) if relation is gold else (other, value)))
         if is_set(relation):
             return self._sets(gold, answer)
+        if isinstance(other, Sequence) and other.opening in ("", "{") and len(symbols(relation)) == 1:
+            return self._sets(gold, answer)  # x² = 4 and ±2
         if isinstance(other, Sequence) and len(other.items) == 1:
             return self.same(*((relation, other.items[0]) if relation is gold else (other.items[0], relation)))
         return False
@@ -107,6 +112,8 @@ class Comparison(ScalarComparison):
                 return False
             if unknown_calls(gold) != unknown_calls(answer):
                 return self._inequalities(gold, answer)
+            if len(symbols(gold)) > 1 and self._inequalities(gold, answer):
+                return True  # A > B and B < A
             try:
                 return same_pieces(pieces(gold), pieces(answer), self.same)
             except NotReal:
@@ -162,14 +169,28 @@ class Comparison(ScalarComparison):
     # ── sequences ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sequences(self, gold: Node, answer: Node) -> bool | None:
+        verdict = self._lists(gold, answer)
+        if verdict is False and self._families(gold, answer):
+            return True
+        return verdict
+
+    def _families(self, gold: Node, answer: Node) -> bool:
+        """Whether two lists of families run through the same numbers: 4k + 1, 4k + 3 and 2k + 1."""
+        ours, theirs = _members_of(gold), _members_of(answer)
+        return same_union(ours, theirs, self._integers, self._others)
+
+    def _lists(self, gold: Node, answer: Node) -> bool | None:
         if isinstance(gold, Number) and gold.grouped:
             gold = _split_groups(gold)
         if isinstance(answer, Number) and answer.grouped:
             answer = _split_groups(answer)
         ours = gold if isinstance(gold, Sequence) else Sequence((gold,))
         theirs = answer if isinstance(answer, Sequence) else Sequence((answer,))
-        if ours.opening == theirs.opening == "{" and _holds_one(ours) != _holds_one(theirs):
-            return False  # {(1, 2)} and {1, 2}
+        if ours.opening == theirs.opening == "{":
+            if _holds_one(ours) != _holds_one(theirs):
+                return False  # {(1, 2)} and {1, 2}
+            if _holds_one(ours):
+                return self._members(ours.items[0], theirs.items[0])
         if len(ours.items) == 1 and isinstance(ours.items[0], Sequence):
             return self.same(ours.items[0], answer)
         if len(theirs.items) == 1 and isinstance(theirs.items[0], Sequence):
@@ -266,6 +287,12 @@ class Comparison(ScalarComparison):
             return False
         cells = tuple(cell for row in left for cell in row)
         return self.in_order(cells, tuple(cell for row in right for cell in row))
+
+
+def _members_of(node: Node) -> tuple[Node, ...]:
+    """The items of a list or a set, without their labels."""
+    items = node.items if isinstance(node, Sequence) and node.opening in ("", "{") else (node,)
+    return tuple(unlabelled(item) if isinstance(item, Relation) else item for item in items)
 
 
 def _holds_one(node: Sequence) -> bool:

@@ -183,6 +183,12 @@ _RULES: Final = (
     ),
     # 33 1/3 %
     _Rule(("%",), re.compile(r"^(\d{1,9}) (\d{1,9})/(\d{1,9})\s?\\?%$"), r"(\1 \2/\3)%"),
+    # about 5 m
+    _Rule(
+        ("about", "pprox", "oughly", "xactly"),
+        re.compile(r"^(?:about|approximately|approx\.?|roughly|exactly)\s+(?=[-\d\\(])", re.IGNORECASE),
+        "",
+    ),
     # ≈ 5
     _Rule(("\\approx", "\\simeq"), re.compile(r"^\s*\\(?:approx|simeq)(?![A-Za-z])"), ""),
     _Rule(("\\newline",), re.compile(r"\\newline(?![A-Za-z])"), " "),

@@ -147,7 +147,7 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     if right is None:
         right = _read(stated_number(gold) or "")
         if right is None and is_prose(gold):
-            return same_words(gold, answer) or same_words(gold, conclusion(answer) or "")
+            return _same_prose(gold, answer)
         if right is None and (told := conclusion(gold)) is not None:
             right = _read(told)
         if right is not None and given is not None:
@@ -155,6 +155,13 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         verdict = None if right is None else _from_words(right, answer, tolerance)
         return verdict if not verdict or same_sentence(gold, answer) else None
     return _from_words(right, answer, tolerance)
+
+
+def _same_prose(gold: str, answer: str) -> bool:
+    """Whether two answers in words say the same, or one says at its end what the other is."""
+    if same_words(gold, answer) or same_words(gold, conclusion(answer) or ""):
+        return True
+    return is_prose(answer) and same_words(conclusion(gold) or "", answer)
 
 
 def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | None:
