@@ -125,6 +125,11 @@ _CHOOSES: Final = re.compile(
     r"|choice\s)?[*(]{0,3}([A-J])\b[*).]{0,4}\Z",
     re.IGNORECASE,
 )
+_CITES: Final = re.compile(
+    r"[\s,(]{1,3}(?:(?:by|from|see|using|in|per|via|with|cf\.?|as|shown|given|according|to|of|the)\s?){1,4}\Z", re.IGNORECASE
+)
+"""What leads from an answer to where it was shown."""
+_VERDICT: Final = re.compile(r"[\s*_]{0,4}(yes|no|true|false)\b[*_]{0,3}[,.:;!—-]", re.IGNORECASE)
 _CONTINUES: Final = re.compile(r"\A[.,;:!)*_]{1,4}\s+")
 _SHORT_WORD: Final = re.compile(r"(?<![\w\\])(?:[Ss]o|[Ii]s|[Ii]t|[Ww]e|[Nn]o|[Aa]s|[Bb]y|[Ii]f|[Hh]e|[Oo]r)(?![\w])")
 _BETWEEN: Final = re.compile(
@@ -386,10 +391,26 @@ def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
     if _ROUNDED.search(span) and (stated := said_in(span)) is not None:
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
-    said = _ADVERB.sub("", _last_side(span).strip(" \t*_`"))
-    if any(map(str.isdigit, said)) and not any(map(str.isdigit, without_references(said))):
+    if _RETRACTS.search(span) is not None:
+        return None
+    said = _uncited(_ADVERB.sub("", _last_side(span).strip(" \t*_`")))
+    if said is None:
         return None
     return Answer(_pointed(said), "phrase", phrase.group() + span, phrase.start()) if said else None
+
+
+def _uncited(said: str) -> str | None:
+    """What is said without where it stands: "24 by Theorem 2", "7 [3]"; `None` where that is all there is."""
+    if not any(map(str.isdigit, said)):
+        return said
+    masked = without_references(said)
+    if masked == said:
+        return said
+    if not any(map(str.isdigit, masked)):
+        return None
+    end = len(masked.rstrip(" .,;)]"))
+    cited = _CITES.search(masked, 0, end) if end < len(said.rstrip(" .,;)]")) else None
+    return said[: cited.start() if cited is not None else end].strip() if end < len(said.rstrip()) else said
 
 
 def _last_side(said: str) -> str:
@@ -454,6 +475,8 @@ def _in_line(  # noqa: PLR0911 - one line per kind of line
             continue
         offered = _OFFERED.search(without_references(sentence))
         stated = said_in(sentence)
+        if stated is None and not direct and (verdict := _VERDICT.match(sentence)) is not None:
+            return verdict[1]  # No, 91 is not prime.
         if stated is None or (direct and not (stated.direct or _bare(sentence, stated))):
             continue
         if offered is not None and offered.start() <= stated.start < offered.end():

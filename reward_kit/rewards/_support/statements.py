@@ -41,7 +41,7 @@ _GROUP: Final = r"\{[^{}]{1,40}\}"
 _ATOM: Final = (
     rf"(?:{_SIGNED}|[-−]?\\[dt]?frac\s?{_GROUP}\s?{_GROUP}|[-−]?(?:\\sqrt(?:\[\d\])?\s?{_GROUP}|√\s?(?:\d++|\([^()]{{1,40}}\)"
     r"|(?:π|\w\b))|sqrt\s?\([^()]{1,40}\)|\\?(?<![A-Za-z])pi(?![A-Za-z])|π|∞|[¼½¾⅓⅔])|\([^()]{1,40}\)(?=\s?[/*^]))"
-    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w)|\s?\\?%|\s?°)?"
+    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w)|\s?\\?%|\s?°(?:\s?[CF](?!\w))?)?"
 )
 _JOINT: Final = (
     r"(?:\s?(?:[*/×·⋅÷+]|\\(?:cdot|times))\s?|\s?[-−–]\s?(?=[\d\\√π(])|\s?(?=π|√|\\?pi(?![A-Za-z])|\\sqrt|sqrt\b|\\frac|[¼½¾⅓⅔])"
@@ -78,12 +78,13 @@ _REFERENCE: Final = re.compile(
     r"solutions?(?=\s\d)|scenarios?|claims?|axioms?|(?:no|nos|p|pp)\.(?=\s?\d))\s?#?(?:number\s)?"
     r"\(?\d{1,3}[a-z]?(?:\.\d{1,3}){0,3}\)?(?:(?:,\s?|\s?[-–]\s?|,?\sand\s|\sor\s)\(?\d{1,3}(?:\.\d{1,3})?\)?(?!\w))*+"
     r"(?!\s?(?:[=+*/^<>≤≥]|\\[a-z]|%|\d))"
-    r"|\[\d{1,3}(?:,\s?\d{1,3})*\](?!\s?[=,])"
+    r"|(?<=[\w.),]\s)(?<!\bis\s)(?<!are\s)\[\d{1,3}\](?!\s?[=,])"
     r"|\b\d{1,3}(?:\.\d++)?\s?%\s(?:sure|certain|confident|confidence)\b|\(\d{1,2}\s(?:points?|marks?|pts?)\)"
     r"|(?<=^)\s{0,4}(?:\d{1,2}[.)]|\(\d{1,2}\))\s(?=\S)|\\tag\s?\{[^{}]{1,10}\}|#\d{1,4}\b(?=\s[a-z])"
     r"|\b(?:mod(?:ulo)?|base)\s\d++|\bbetween\s[$\\(]{0,2}[-−]?[\d.,]{1,15}[$\\)]{0,2}\s(?:\w+\s)?and\s[$\\(]{0,2}[-−]?[\d.,]{0,14}\d[$\\)]{0,2}"
     r"|\b\d{1,2}\s(?:steps|cases|approaches|unknowns|equations|methods|things|parts)\b(?!\s(?:of\s(?!th)|are\sneeded))"
-    r"|\b(?:the\s|this\s)?(?:first|second|third|last|next)\s\d{1,2}\b",
+    r"|\b(?:the\s|this\s)?(?:first|second|third|last|next)\s\d{1,2}\b"
+    r"|\bto\s(?:the\snearest\s)?\d{1,2}\s(?:decimals?|significant|sig|places?|digits?|d\.?p)\b",
     re.IGNORECASE,
 )
 """Numbers that name a thing and count nothing."""
@@ -93,8 +94,8 @@ _SUBORDINATE: Final = re.compile(
     r"|(?:which\s)?(?:occurs?|occurring|happens?|happening)\s(?:at|when|for|in)"
     r"|using|recall(?:ing)?|substituting|plugging|considering"
     r"|dividing|multiplying|adding|subtracting|despite|regardless|as\sopposed\sto|compared\s(?:to|with)|even\sthough"
-    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|having|such\sas|for\s(?:example|instance)|instead\sof|rather\sthan|versus)\b"
-    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w)?\s?=)|\be\.g\.|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
+    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|having|such\s(?:as|that)|for\swhich|satisfying|for\s(?:example|instance)|instead\sof|rather\sthan|versus)\b"
+    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w|\^\w|[²³])?\s?[=<>≤≥])|\be\.g\.|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|therefore|thus|hence)\b", re.IGNORECASE)
@@ -110,6 +111,19 @@ _DENIED_BEFORE: Final = re.compile(
     r"\s*(?:[A-Za-z]\w{0,2}\s?=\s?)?[$\\(*_:\"“]{0,4}\Z",
     re.IGNORECASE,
 )
+_SUPPOSED_BEFORE: Final = re.compile(
+    r"\b(?:if|unless|whether|suppos(?:e|ed|es|ing)|assum(?:e|es|ing)|although|though|(?:false|untrue|(?:not|n['’]t)\strue)\sthat"
+    r"|(?:thought|believed|supposed|claimed|said|assumed)\sto\sbe)"
+    r"\s{0,2}(?:that\s)?(?:(?:it|[a-z]\w{0,2}(?:\(\w\))?|(?:the|our)\s\w+)\s?(?:=|is|was|were)\s?)?[$\\(*_\"“]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""What stands before a value that a sentence supposes, or says that others suppose."""
+_TAKEN_BACK: Final = re.compile(
+    r"\bbut\s(?:this|that|it|which)\s(?:is|was|turns\sout\sto\sbe|would\sbe)\s(?:\w+\s)?(?:wrong|incorrect|false|mistaken|a\smistake"
+    r"|not\s(?:right|correct|true|the\scase))\b",
+    re.IGNORECASE,
+)
+"""What stands before it in a sentence is not what the sentence states."""
 _DENIED_AFTER: Final = re.compile(
     r"[\s$*_)}\\\"”]{0,6}(?:[a-z]+\s){0,2}?(?:(?:(?:is|are|was|were|as|being|seems?|looks?|would\sbe)\s+(?:\w+\s){0,2}?"
     r"(?:(?:not|never)\s(?:(?:really|actually|even|quite|in\sfact)\s)?(?:a|an|the|valid|possible|allowed|correct|right|acceptable|permitted|within|prime|our|what|true|"
@@ -273,7 +287,9 @@ def said_in(sentence: str) -> Statement | None:
     if sentence.rstrip(' *_)"”').endswith(("?", "\uff1f")):
         return None
     masked = without_references(sentence)
-    values = values_in(masked)
+    back = _TAKEN_BACK.search(masked)
+    begin = back.end() if back is not None else 0
+    values = [value for value in values_in(masked) if value.start >= begin]
     kept = [value for value in values if not is_denied(masked, value.start, value.end)]
     asides = _subordinate(masked)
     ranked = [(_rank(masked, value, kept, asides), value) for value in kept]
@@ -303,6 +319,7 @@ def is_denied(text: str, start: int, end: int) -> bool:
     return (
         _DENIED_BEFORE.search(before) is not None
         or _BOUNDED.search(before) is not None
+        or _SUPPOSED_BEFORE.search(before) is not None
         or _DENIED_AFTER.match(text, end) is not None
     )
 

@@ -18,7 +18,7 @@ _CONDITIONS: Final = frozenset(
     "for where if when with whenever provided given such as since because assuming using unless while except".split()
 )
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
-_WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of)(?![A-Za-z]))")
+_WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of|no|up)(?![A-Za-z]))")
 """A word: three letters, or one of those that nobody would write for a product of variables."""
 _LONG_WORD: Final = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4}")
 _LONGEST_AMBIGUOUS: Final = 200
