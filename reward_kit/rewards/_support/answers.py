@@ -26,6 +26,7 @@ from reward_kit.rewards._support.statements import (
     is_denied,
     is_setting,
     said_in,
+    said_in_masked,
     sentences,
     values_in,
     without_references,
@@ -401,7 +402,7 @@ def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR
 
 def _uncited(said: str) -> str | None:
     """What is said without where it stands: "24 by Theorem 2", "7 [3]"; `None` where that is all there is."""
-    if not any(map(str.isdigit, said)):
+    if said.isdecimal() or not any(map(str.isdigit, said)):
         return said
     masked = without_references(said)
     if masked == said:
@@ -473,12 +474,13 @@ def _in_line(  # noqa: PLR0911 - one line per kind of line
         if is_aside(sentence):
             asides.append((at, sentence))
             continue
-        offered = _OFFERED.search(without_references(sentence))
-        stated = said_in(sentence)
+        masked = without_references(sentence)
+        stated = said_in_masked(masked)
         if stated is None and not direct and (verdict := _VERDICT.match(sentence)) is not None:
             return verdict[1]  # No, 91 is not prime.
         if stated is None or (direct and not (stated.direct or _bare(sentence, stated))):
             continue
+        offered = _OFFERED.search(masked)
         if offered is not None and offered.start() <= stated.start < offered.end():
             return offered[0]
         together = [one for one in formulas if start <= one.start() < end]
