@@ -222,18 +222,18 @@ _NEAR: Final = 50
 """Characters before a value in which a verb leads to it."""
 _BEFORE: Final = (
     (
-        ("not", "n't", "n’t", "never", "nor", "neither", "reject", "discard", "disregard", "exclud", "eliminat", "ignor")
-        + ("out", "except", "other than", "no longer", "extraneous", "spurious", "invalid", "wrong", "incorrect", "throw")
-        + ("tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "ly", "at first"),
+        ("not", "n't", "n’t", "never", "nor", "neither", "reject", "discard", "disregard", "exclud", "eliminat",
+         "ignor", "out", "except", "other than", "no longer", "extraneous", "spurious", "invalid", "wrong", "incorrect",
+         "throw", "tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "ly", "at first"),
         _DENIED_BEFORE,
     ),
     (
-        ("<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "least", "most", "than", "under", "over")
-        + ("above", "below", "up to", "within", "outside", " by", " of", "congruent", "close", "near"),
+        ("<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "least", "most", "than", "under", "over",
+         "above", "below", "up to", "within", "outside", " by", " of", "congruent", "close", "near"),
         _BOUNDED,
     ),
     (("if", "unless", "whether", "suppos", "assum", "though", "true that", "false that", "to be"), _SUPPOSED_BEFORE),
-)
+)  # fmt: skip
 """Patterns for what stands before a value that is denied, and the words without which each cannot match."""
 
 
@@ -339,9 +339,7 @@ def _before(text: str, value: Statement) -> str:
 def is_denied(text: str, start: int, end: int) -> bool:
     """Whether a text says that what stands from `start` to `end` is not the case, or only a bound."""
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
-    return (
-        any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None
-    )
+    return any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None
 
 
 def _denials_in(text: str) -> list[re.Pattern[str]]:

@@ -33,7 +33,13 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.parameters import Family, other_kinds, same_parameters, same_union, unconditional
+from reward_kit.rewards._support.mathematics.parameters import (
+    Family,
+    other_kinds,
+    same_parameters,
+    same_union,
+    unconditional,
+)
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces, unknown_calls
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
@@ -58,10 +64,11 @@ class Comparison(ScalarComparison):
                 return False
             gold, answer = self._declared(right, given)
         gold, answer = expanded(gold), expanded(answer)
-        if isinstance(gold, Relation | Sequence) and isinstance(answer, Relation | Sequence):
-            named, others = _named_values(gold), _named_values(answer)
-            if named is not None and others is not None and named.keys() == others.keys():
-                return self.in_order(tuple(named.values()), tuple(others[name] for name in named))
+        named, others = _named_values(gold), _named_values(answer)
+        if named is not None and others is not None and named.keys() == others.keys():
+            if len(named) > 1 and (_joined_by(gold) == "or") != (_joined_by(answer) == "or"):
+                return False  # x = 2 or y = 3 leaves it open
+            return self.in_order(tuple(named.values()), tuple(others[name] for name in named))
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._with_relations(gold, answer)
         if is_set(gold) or is_set(answer):
@@ -313,6 +320,10 @@ def _named_values(node: Node) -> dict[str, Node] | None:
     if names is None or not isinstance(node, Sequence):
         return None
     return {name: unlabelled(item) for name, item in zip(names, node.items, strict=True) if isinstance(item, Relation)}
+
+
+def _joined_by(node: Node) -> str:
+    return node.closing if isinstance(node, Sequence) else ""
 
 
 def _about_others(gold: Relation, answer: Relation) -> bool:

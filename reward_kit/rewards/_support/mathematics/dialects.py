@@ -138,6 +138,8 @@ _RULES: Final = (
     # 3 \mu m, 2 k\Omega
     _Rule(("\\mu",), re.compile(r"(?<=\d)\s+\\mu\s{0,2}\u27e6?([mgsLlFACVWJNT])(?=[\s\u27e7]*$)"), " u\\1"),
     _Rule(("\\Omega",), re.compile(r"(?<=\d)\s*\u27e6?([kM])[\s\u27e7]*\\Omega"), " \u27e6\\1Omega\u27e7"),
+    # f^{-1}(x) = 2x names a function
+    _Rule(("-1",), re.compile(r"^\s*([a-zA-Z])\s?\^\s?(?:\{\s?-1\s?\}|-1)\s?(?=\(\s?[a-z]\s?\)\s?=)"), r"\1"),
     # dy/dx = 2x
     _Rule(("dx", "dt"), re.compile(r"^\s*(?:\\[dt]?frac\s?\{d([a-z])\}\s?\{d[tx]\}|d([a-z])/d[tx])\s?="), _derivative),
     # Matrix([[1, 2], [3, 4]])
@@ -167,7 +169,9 @@ _RULES: Final = (
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s"), r"\1 > "),
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s"), r"\1 < "),
     # x at least 3, at most 5, more than 2
-    _Rule(("least", "less"), re.compile(_BOUND + r"(?:at\s+least|no\s+less\s+than|not\s+less\s+than)\s"), _bound("\\ge")),
+    _Rule(
+        ("least", "less"), re.compile(_BOUND + r"(?:at\s+least|no\s+less\s+than|not\s+less\s+than)\s"), _bound("\\ge")
+    ),
     _Rule(
         ("most", "more", "greater"),
         re.compile(_BOUND + r"(?:at\s+most|(?:no|not)\s+(?:more|greater)\s+than)\s"),

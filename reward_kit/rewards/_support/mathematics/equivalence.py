@@ -21,7 +21,7 @@ from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, c
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
 from reward_kit.rewards._support.mathematics.nodes import Relation
-from reward_kit.rewards._support.mathematics.parameters import integers_in
+from reward_kit.rewards._support.mathematics.parameters import integers_in, same_residue
 from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number, with_point
 from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
@@ -122,6 +122,8 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         same = same_time(time, other_time)
         if same is not None:
             return same
+    if "mod" in gold + answer and (congruent := same_residue(gold, answer)) is not None:
+        return congruent
     verdict = _understood(gold, answer, tolerance)
     if verdict is not True and (elsewhere := _told_elsewhere(gold, answer)) is not None:
         verdict = _understood(*elsewhere, tolerance) or verdict

@@ -14,7 +14,7 @@ from reward_kit.rewards._support.answers import unboxed
 from reward_kit.rewards._support.mathematics.big import Undecided
 from reward_kit.rewards._support.mathematics.evaluation import Exhausted, allow_steps, parts, symbols
 from reward_kit.rewards._support.mathematics.identity import constant
-from reward_kit.rewards._support.mathematics.labels import KNOWN_FUNCTIONS
+from reward_kit.rewards._support.mathematics.labels import KNOWN_FUNCTIONS, bare
 from reward_kit.rewards._support.mathematics.nodes import (
     Call,
     Constant,
@@ -99,7 +99,17 @@ def left_undone(gold: str, answer: str) -> str | None:
 def _result_of(text: str) -> str:
     """What a chain of equations ends in, where that says something: of `\\sum_{k=1}^9 k = 45`, 45."""
     _, equals, result = text.rpartition("=")
-    return result if equals and re.fullmatch(r"[\s$\d.,/-]+|[^_^&]*\d[^_^&]*", result) and "}" not in result else text
+    return result if equals and _balanced(result) and any(map(str.isalnum, result)) else text
+
+
+def _balanced(text: str) -> bool:
+    """Whether every brace that a text closes was opened in it: the equals sign before it is not in a subscript."""
+    depth = 0
+    for brace in re.findall(r"[{}]", text):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return not depth
 
 
 def _read(text: str) -> Node | None:
@@ -125,7 +135,7 @@ def _unsolved(text: str) -> bool:
     for part in parts(node):
         if isinstance(part, SetOperation) and part.operator == "∩":
             return True
-        if isinstance(part, Relation) and any(_to_solve(operand) for operand in part.operands):
+        if isinstance(part, Relation) and bare(part) is None and any(map(_to_solve, part.operands)):
             return len(symbols(part)) == 1
     return False
 

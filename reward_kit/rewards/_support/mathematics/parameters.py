@@ -1,4 +1,4 @@
-"""Families of answers: `x = \\pi/4 + k\\pi, k \\in \\mathbb{Z}` is about x, and k may have any name."""
+"""Families of answers: `x = \\pi/4 + k\\pi, k \\in \\mathbb{Z}` is about x, and k may have any name; `5 (mod 7)`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ from reward_kit.rewards._support.mathematics.evaluation import Point, evaluate, 
 from reward_kit.rewards._support.mathematics.labels import renamed
 from reward_kit.rewards._support.mathematics.nodes import Node, Relation, Sequence, Symbol
 from reward_kit.rewards._support.mathematics.polynomials import degree
+from reward_kit.rewards._support.mathematics.reading import plain
 
-__all__ = ["Family", "integers_in", "other_kinds", "same_family", "same_parameters", "same_union", "unconditional"]
+__all__ = [
+    "Family",
+    "integers_in",
+    "other_kinds",
+    "same_family",
+    "same_parameters",
+    "same_residue",
+    "same_union",
+    "unconditional",
+]
 
 _SETS: Final = frozenset("ℝℤℕℚℂ") | {"ℤ+", "ℕ+", "ℕ*", "Z", "N", "R", "Q"}
 
@@ -28,6 +38,13 @@ _SAID: Final = re.compile(
     r"(?:where|for|with|if|when)?(?:all|any|some|every)?(?P<name>[a-zA-Z])(?:is|are|in|∈)?(?:an|any)?"
     r"(?:integers?|Z)\.?"
 )
+
+
+_CLASS: Final = re.compile(
+    r"(?:(?P<name>[A-Za-z])\s*(?:\\equiv\s*|=\s*))?(?P<number>-?\d{1,30})\s*\\pmod\s(?P<modulus>\d{1,30})"
+)
+_WHOLE: Final = re.compile(r"-?\d{1,30}")
+_LONGEST_CLASS: Final = 120
 
 
 class Family(NamedTuple):
@@ -183,3 +200,21 @@ def same_parameters(gold: Family, answer: Family) -> tuple[Node, Node]:
         if right not in symbols(answer.node):
             return gold.node, renamed(answer.node, {given: right})
     return gold.node, answer.node
+
+
+def same_residue(gold: str, answer: str) -> bool | None:
+    """Whether two texts name one residue class, or a class and the number that stands for it; `None` for others."""
+    if max(len(gold), len(answer)) > _LONGEST_CLASS:
+        return None
+    texts = plain(gold), plain(answer)
+    right, given = (_CLASS.fullmatch(text) for text in texts)
+    if right is not None and given is not None:
+        if right["name"] and given["name"] and right["name"] != given["name"]:
+            return False
+        modulus = int(right["modulus"])
+        same = modulus == int(given["modulus"]) and modulus > 0
+        return same and (int(right["number"]) - int(given["number"])) % modulus == 0
+    one, other = (right, texts[1]) if right is not None else (given, texts[0])
+    if one is None or not _WHOLE.fullmatch(other) or not int(one["modulus"]):
+        return None
+    return int(other) in (int(one["number"]), int(one["number"]) % int(one["modulus"]))

@@ -64,7 +64,8 @@ UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u Omega".split())
 
 UNIT_SYMBOLS: Final = frozenset(
     "um ug us uF uA uV uC uL cL dL cl dl kL dm dg cg ng ns nC nm nA pF mJ MJ GJ TJ mT mN MN MV mC mF mWh MWh GWh "
-    "mpg hPa mbar keV TeV mmol kcal kbit Mbit Gbit GHz THz ha wk wks kn hp psi sec nmi tsp tbsp floz fl MeV rps mol "
+    "mpg bpm ppm ppb wpm dpi gpm cfs "
+    "hPa mbar keV TeV mmol kcal kbit Mbit Gbit GHz THz ha wk wks kn hp psi sec nmi tsp tbsp floz fl MeV rps mol "
     "ton yen won pie hat toy cow pig hen key bus ant bee fox owl row job kid die pea nut jar tin "
     "lot gem win tie run hit inn oak cub".split()
 )
