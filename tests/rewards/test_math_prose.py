@@ -11,6 +11,7 @@ from __future__ import annotations
 import pytest
 
 from reward_kit.models import Message
+from reward_kit.rewards._support.statements import is_denied
 from reward_kit.rewards.math import math_reward
 
 PLAIN = [
@@ -690,3 +691,19 @@ def test_a_misleading_number_is_not_the_answer(text: str, right: str | None, tra
     assert score(text, trap) == 0.0
     if right is not None:
         assert score(text, right) == 1.0
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["not", "It isn't", "never", "We reject", "We discard", "Disregard", "We exclude", "This rules out", "anything except",
+     "a number other than", "neither", "nor", "We ignore", "It cannot be", "no longer", "We eliminate", "the extraneous",
+     "the spurious", "the invalid", "the wrong", "the incorrect", "a tempting", "mistakenly", "erroneously", "instead of",
+     "rather than", "We throw out", "naively", "initially", "originally", "previously", "at first", "formerly",
+     "is at least", "is at most", "is less than", "is under", "is over", "is above", "is below", "is up to", "is within",
+     "is outside", "is divisible by", "is a multiple of", "is congruent to", "is close to", "is near", "n <", "n ≥",
+     "if", "unless", "whether it is", "suppose", "assuming", "although", "though", "It is false that x =",
+     "It is not true that x =", "was thought to be"],
+)  # fmt: skip
+def test_every_word_that_denies_supposes_or_bounds_is_noticed(before: str) -> None:
+    assert is_denied(f"{before} 12", len(before) + 1, len(before) + 3)
+    assert not is_denied("The total is 12", 13, 15)
