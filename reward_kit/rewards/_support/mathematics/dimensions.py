@@ -184,6 +184,9 @@ _OTHERS: Final[dict[str, tuple[Size, ...]]] = {
         f"{symbol}B {symbol.upper()}B {name}byte": (_size(8 * 1000**power, data=1), _size(8 * 1024**power, data=1))
         for power, (symbol, name) in enumerate((("k", "kilo"), ("M", "mega"), ("G", "giga"), ("T", "tera")), 1)
     },
+    # shares
+    "ppm": (_size("1e-6", share=1),),
+    "ppb": (_size("1e-9", share=1),),
     # money
     "dollar USD usd buck": (_size(1, USD=1),),
     "cent": tuple(_size("1/100", **{money: 1}) for money in ("USD", "EUR", "AUD", "CAD")),

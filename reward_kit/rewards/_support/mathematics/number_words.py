@@ -53,6 +53,8 @@ def with_digits(text: str) -> str | None:
         if found is None:
             continue
         rest = text.strip(" .$").split()[count:]
+        if rest[0].lower() in ("a", "an"):  # half a mile
+            del rest[0]
         for between in (["in"], ["out", "of"], ["to"]):
             other = spelled_number(" ".join(rest[len(between) :])) if rest[: len(between)] == between else None
             if other is not None:

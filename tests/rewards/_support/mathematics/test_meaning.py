@@ -319,6 +319,12 @@ DIFFERENT: dict[str, Pairs] = {
 
 # Written by somebody who had not seen the code: the pairs of each kind that an outside reader tried.
 OUTSIDE_EQUAL: dict[str, Pairs] = {
+    "last": [
+        (r"\frac{3}{2} h", "90 min"), (r"-\frac{1}{2}", r"-\frac{1}{2} A"), ("half a mile", "0.5 miles"),
+        (r"x \equiv 3 \pmod 5", r"x \equiv 8 \pmod 5"), (r"\sin x + C", r"\sin x + K"), ("30°15'", "30.25°"),
+        ("the function is even", "even"), ("x > y", "y < x"), ("12 years old", "12"), ("one in three", "1/3"),
+        ("no", "No"),
+    ],
     "units": [
         ("-12", "-12 °C"), ("-12 °C", "-12"), ("-3.5", "-3.5 m/s"), ("-3.5 m/s^2", "-3.5"), ("0.25", "0.25 L"),
         (r"-40 \text{ J}", "-40"), ("-5", r"-\$5"), (r"-\$5", "-5 dollars"), ("12.5", r"12.5 \text{ cm}^2"),
@@ -499,6 +505,17 @@ OUTSIDE_EQUAL: dict[str, Pairs] = {
     ],
 }  # fmt: skip
 OUTSIDE_DIFFERENT: dict[str, Pairs] = {
+    "last": [
+        ("one winner", "one loser"), ("two heads", "two tails"), ("at least 4", "4"), ("more than 10", "10"),
+        ("at least 4", "at most 4"), (r"\frac{3}{2} s", r"\frac{3}{2} h"), ("half a mile", "half a kilometer"),
+        (r"x \equiv 3 \pmod 5", r"x \equiv 2 \pmod 5"), (r"2k\pi, k \in \mathbb{N}", r"2k\pi, k \in \mathbb{Z}"),
+        ("x^2 + C", "x^2"), ("C_1 x + C_2", "C_1 x"), (r"\{1,2,3\} - \{1\}", r"\{1,2\}"), ("30°15'", "30.15°"),
+        ('5\'6"', "5.6 feet"), ("7 ‰", "7"), ("12 ppm", "12 %"), ("the function is even", "odd"),
+        ("the lines are parallel", "the lines are perpendicular"), ("convergent", "divergent"),
+        ("the series converges", "the series diverges"), ("x > y", "x < y"), ("3 feet deep", "3 feet wide"),
+        ("-7%", "7%"), ("Quadrant I", "Quadrant III"), ("1.000,50 €", "1.00050 €"), (r"x \ne 1, 2", r"x \ne 1"),
+        ("one in three", "3"), ("no", "yes"), ("x=1 or y=2", "x=1, y=2"),
+    ],
     "units": [
         ("48 square meters", "48 cubic meters"), ("48 m", "48 m^2"), ("90 minutes", "1.5 minutes"),
         ("5 minutes", "5 seconds"), ("72 km/h", "72 mph"), ("500 g", "500 kg"), ("10 kg", "10 lb"), ("10 N", "10 J"),
