@@ -26,6 +26,7 @@ from reward_kit.rewards._support.statements import (
     is_denied,
     is_setting,
     said_in,
+    said_in_masked,
     sentences,
     values_in,
     without_references,
@@ -125,13 +126,22 @@ _CHOOSES: Final = re.compile(
     r"|choice\s)?[*(]{0,3}([A-J])\b[*).]{0,4}\Z",
     re.IGNORECASE,
 )
+_CITES: Final = re.compile(
+    r"[\s,(]{1,3}(?:(?:by|from|see|using|in|per|via|with|cf\.?|as|shown|given|according|to|of|the)\s?){1,4}\Z",
+    re.IGNORECASE,
+)
+"""What leads from an answer to where it was shown."""
+_EMPTY: Final = re.compile(r"[(\[]\s*(?:[)\]]|\Z)")
+_VERDICT: Final = re.compile(r"[\s*_]{0,4}(yes|no|true|false)\b[*_]{0,3}[,.:;!—-]", re.IGNORECASE)
 _CONTINUES: Final = re.compile(r"\A[.,;:!)*_]{1,4}\s+")
 _SHORT_WORD: Final = re.compile(r"(?<![\w\\])(?:[Ss]o|[Ii]s|[Ii]t|[Ww]e|[Nn]o|[Aa]s|[Bb]y|[Ii]f|[Hh]e|[Oo]r)(?![\w])")
 _BETWEEN: Final = re.compile(
     r"(?:[\s$,;&]|\\[()\[\],; ]|\\q?quad|\\(?:text|mbox)\s?\{\s*(?:and|or|,)\s*\}|\band\b|\bor\b)*", re.IGNORECASE
 )
 _JOINING: Final = re.compile(r"\s{0,3}(?:[,;]\s{0,3}(?:and\b|or\b)?|and\b|or\b)\s{0,3}", re.IGNORECASE)
-_ASIDE: Final = re.compile(r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b")
+_ASIDE: Final = re.compile(
+    r",\s(?=[A-Za-z]{2})(?!(?:and|or)\b)|\bbecause\b|\bsince\b|\bso\b|,?\s(?:(?:and|but)\snot|rather\sthan|instead\sof)\b"
+)
 _REMARK: Final = re.compile(r"\s\((?!or\b|and\b)[^()]{0,80}[A-Za-z]{3}[^()]{0,80}\)\s?\Z")
 """Words in brackets behind an answer: "64 (that is, 4 cubed)"."""
 _FREE: Final = 80
@@ -386,10 +396,28 @@ def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
     if _ROUNDED.search(span) and (stated := said_in(span)) is not None:
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
-    said = _ADVERB.sub("", _last_side(span).strip(" \t*_`"))
-    if any(map(str.isdigit, said)) and not any(map(str.isdigit, without_references(said))):
+    if _RETRACTS.search(span) is not None:
+        return None
+    said = _uncited(_ADVERB.sub("", _last_side(span).strip(" \t*_`")))
+    if said is None:
         return None
     return Answer(_pointed(said), "phrase", phrase.group() + span, phrase.start()) if said else None
+
+
+def _uncited(said: str) -> str | None:
+    """What is said without where it stands: "24 by Theorem 2", "7 [3]"; `None` where that is all there is."""
+    if said.isdecimal() or not any(map(str.isdigit, said)):
+        return said
+    masked = without_references(said)
+    if masked == said:
+        return said
+    if not any(map(str.isdigit, masked)):
+        return None
+    end = len(_EMPTY.sub(lambda brackets: " " * len(brackets[0]), masked).rstrip(" .,;"))
+    if end == len(said.rstrip(" .,;")):
+        return said
+    cited = _CITES.search(masked, 0, end)
+    return said[: cited.start() if cited is not None else end].strip()
 
 
 def _last_side(said: str) -> str:
@@ -431,9 +459,7 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
     return None
 
 
-def _in_line(  # noqa: PLR0911 - one line per kind of line
-    line: str, *, alone: bool, direct: bool, asides: list[tuple[int, str]], at: int
-) -> str | None:
+def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, str]], at: int) -> str | None:
     """What a line says: all of it where it is a formula or a few words, else what its last sentence states."""
     wordless = not re.search(r"[A-Za-z]{3}", _MATH.sub(" ", line))
     formulas = list(_MATH.finditer(line))
@@ -452,19 +478,29 @@ def _in_line(  # noqa: PLR0911 - one line per kind of line
         if is_aside(sentence):
             asides.append((at, sentence))
             continue
-        offered = _OFFERED.search(without_references(sentence))
-        stated = said_in(sentence)
-        if stated is None or (direct and not (stated.direct or _bare(sentence, stated))):
-            continue
-        if offered is not None and offered.start() <= stated.start < offered.end():
-            return offered[0]
-        together = [one for one in formulas if start <= one.start() < end]
-        if together and sentence[stated.start : stated.start + 1] in ("$", "\\"):
-            chosen = [one for one in together if one.start() <= start + stated.start < one.end()]
-            upto = together[: together.index(chosen[0]) + 1] if chosen else []
-            return _listed(_last_together(upto, line), line) if upto else stated.text
-        return stated.text
+        formulas_in = [one for one in formulas if start <= one.start() < end]
+        if (found := _in_sentence(line, start, sentence, formulas_in, direct=direct)) is not None:
+            return found
     return None
+
+
+def _in_sentence(line: str, start: int, sentence: str, formulas: list[re.Match[str]], *, direct: bool) -> str | None:
+    """What a sentence of a line says, with the formulas beside it."""
+    masked = without_references(sentence)
+    stated = said_in_masked(masked)
+    if stated is None:
+        verdict = _VERDICT.match(sentence) if not direct else None  # No, 91 is not prime.
+        return verdict[1] if verdict is not None else None
+    if direct and not (stated.direct or _bare(sentence, stated)):
+        return None
+    offered = _OFFERED.search(masked)
+    if offered is not None and offered.start() <= stated.start < offered.end():
+        return offered[0]
+    at = start + stated.start
+    chosen = next((index for index, one in enumerate(formulas) if one.start() <= at < one.end()), None)
+    if chosen is None or line[at] not in "$\\":
+        return stated.text
+    return _listed(_last_together(formulas[: chosen + 1], line), line)
 
 
 def _bare(sentence: str, stated: Statement) -> bool:

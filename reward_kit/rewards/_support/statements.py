@@ -23,6 +23,7 @@ __all__ = [
     "is_denied",
     "is_setting",
     "said_in",
+    "said_in_masked",
     "sentences",
     "values_in",
     "without_references",
@@ -41,7 +42,7 @@ _GROUP: Final = r"\{[^{}]{1,40}\}"
 _ATOM: Final = (
     rf"(?:{_SIGNED}|[-−]?\\[dt]?frac\s?{_GROUP}\s?{_GROUP}|[-−]?(?:\\sqrt(?:\[\d\])?\s?{_GROUP}|√\s?(?:\d++|\([^()]{{1,40}}\)"
     r"|(?:π|\w\b))|sqrt\s?\([^()]{1,40}\)|\\?(?<![A-Za-z])pi(?![A-Za-z])|π|∞|[¼½¾⅓⅔])|\([^()]{1,40}\)(?=\s?[/*^]))"
-    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w)|\s?\\?%|\s?°)?"
+    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w)|\s?\\?%|\s?°(?:\s?[CF](?!\w))?)?"
 )
 _JOINT: Final = (
     r"(?:\s?(?:[*/×·⋅÷+]|\\(?:cdot|times))\s?|\s?[-−–]\s?(?=[\d\\√π(])|\s?(?=π|√|\\?pi(?![A-Za-z])|\\sqrt|sqrt\b|\\frac|[¼½¾⅓⅔])"
@@ -57,7 +58,8 @@ _TIME_UNIT: Final = (
     r"(?:hours?|hrs?|h|minutes?|mins?|seconds?|days?|weeks?|months?|years?|feet|foot|ft|inch(?:es)?|pounds?|ounces?)"
 )
 _TOKEN: Final = re.compile(
-    rf"(?P<formula>{FORMULA})"
+    r"(?=[\d$\\(\[{.+\-−€£¥√π∞¼½¾⅓⅔]|\b[jfmasondvp])"  # nothing else begins a token: a check that costs little
+    rf"(?:(?P<formula>{FORMULA})"
     r"|(?<![\w.:])(?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?:\s?(?:[ap]\.\s?m\.|[ap]m\b))?(?![\d:])|\d{1,2}\s?(?:[ap]\.m\.|[ap]m\b))"
     r"|(?<![\w.:])(?P<ratio>\d++(?:\.\d++)?(?:\s?:\s?\d++(?:\.\d++)?)++)"
     rf"|(?<!\w)(?P<date>{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?:,\s?\d{{4}})?(?!\d)"
@@ -67,34 +69,35 @@ _TOKEN: Final = re.compile(
     rf"|\\?\{{\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?\\?\}})"
     rf"|(?<![\w.])(?P<mixed>{_NUMERAL}\s?{_TIME_UNIT}(?:,?\s(?:and\s)?{_NUMERAL}\s?{_TIME_UNIT}){{1,2}})"
     rf"|(?<![\w.])(?P<run>{_RUN})(?P<large>\s(?:million|billion|trillion|thousand|percent)\b)?"
-    r"(?P<letter>(?<!°)(?![ghlmsL](?![A-Za-z]))[A-Za-z](?:\^\w++|²|³)?(?![A-Za-z]))?",
+    r"(?P<letter>(?<!°)(?![ghlmsL](?![A-Za-z]))[A-Za-z](?:\^\w++|²|³)?(?![A-Za-z]))?)",
     re.IGNORECASE,
 )
 _REFERENCE: Final = re.compile(
-    r"\b(?:equations?|eqs?\.?|eqns?\.?|steps?|figures?|figs?\.?|cases?|problems?|questions?|exercises?|theorems?|lemmas?"
+    r"(?=[\[(#\\]|\b[\da-z]|^)(?:\b(?:equations?|eqs?\.?|eqns?\.?|steps?|figures?|figs?\.?|cases?|problems?|questions?|exercises?|theorems?|lemmas?"
     r"|corollar(?:y|ies)|propositions?|definitions?|sections?|chapters?|tables?|examples?|parts?|methods?|formulas?|rules?"
     r"|propert(?:y|ies)|conditions?|constraints?|statements?|hints?|notes?|appendix|footnotes?|attempts?|approach|"
     r"versions?|lines?|inequalit(?:y|ies)|pages?|volumes?|lessons?|units?(?=\s\d)|"
     r"solutions?(?=\s\d)|scenarios?|claims?|axioms?|(?:no|nos|p|pp)\.(?=\s?\d))\s?#?(?:number\s)?"
     r"\(?\d{1,3}[a-z]?(?:\.\d{1,3}){0,3}\)?(?:(?:,\s?|\s?[-–]\s?|,?\sand\s|\sor\s)\(?\d{1,3}(?:\.\d{1,3})?\)?(?!\w))*+"
     r"(?!\s?(?:[=+*/^<>≤≥]|\\[a-z]|%|\d))"
-    r"|\[\d{1,3}(?:,\s?\d{1,3})*\](?!\s?[=,])"
+    r"|(?<=[\w.),]\s)(?<!\bis\s)(?<!are\s)\[\d{1,3}\](?!\s?[=,])"
     r"|\b\d{1,3}(?:\.\d++)?\s?%\s(?:sure|certain|confident|confidence)\b|\(\d{1,2}\s(?:points?|marks?|pts?)\)"
     r"|(?<=^)\s{0,4}(?:\d{1,2}[.)]|\(\d{1,2}\))\s(?=\S)|\\tag\s?\{[^{}]{1,10}\}|#\d{1,4}\b(?=\s[a-z])"
     r"|\b(?:mod(?:ulo)?|base)\s\d++|\bbetween\s[$\\(]{0,2}[-−]?[\d.,]{1,15}[$\\)]{0,2}\s(?:\w+\s)?and\s[$\\(]{0,2}[-−]?[\d.,]{0,14}\d[$\\)]{0,2}"
     r"|\b\d{1,2}\s(?:steps|cases|approaches|unknowns|equations|methods|things|parts)\b(?!\s(?:of\s(?!th)|are\sneeded))"
-    r"|\b(?:the\s|this\s)?(?:first|second|third|last|next)\s\d{1,2}\b",
+    r"|\b(?:the\s|this\s)?(?:first|second|third|last|next)\s\d{1,2}\b"
+    r"|\bto\s(?:the\snearest\s)?\d{1,2}\s(?:decimals?|significant|sig|places?|digits?|d\.?p)\b)",
     re.IGNORECASE,
 )
 """Numbers that name a thing and count nothing."""
 _SUBORDINATE: Final = re.compile(
-    r"\b(?:when(?:ever)?|where|since|because|if|given|assuming|provided|supposing|although|though|unless|whereas|while"
+    r"(?=[(,]|\b[a-z])(?:\b(?:when(?:ever)?|where|since|because|if|given|assuming|provided|supposing|although|though|unless|whereas|while"
     r"|(?:is\s|are\s|was\s)?(?:attained|achieved|reached|obtained|taken|realized|realised)\s(?:at|when|for|by|only|if)"
     r"|(?:which\s)?(?:occurs?|occurring|happens?|happening)\s(?:at|when|for|in)"
     r"|using|recall(?:ing)?|substituting|plugging|considering"
     r"|dividing|multiplying|adding|subtracting|despite|regardless|as\sopposed\sto|compared\s(?:to|with)|even\sthough"
-    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|having|such\sas|for\s(?:example|instance)|instead\sof|rather\sthan|versus)\b"
-    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w)?\s?=)|\be\.g\.|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3})",
+    r"|which\sis\s(?=[^,]{1,20}\b(?:more|less|fewer|greater|smaller|larger|times|than)\b)|unlike|having|such\s(?:as|that)|for\swhich|satisfying|for\s(?:example|instance)|instead\sof|rather\sthan|versus)\b"
+    r"|\b(?:for|at|with|by|from)\s(?=[$\\(]{0,2}[a-z](?:_\w|\^\w|[²³])?\s?[=<>≤≥])|\be\.g\.|(?:^|,\s)as\s(?!a\sresult|such|an?\sanswer|long)|\((?!\s?[-\d])|\((?=\d[^,()]{0,30}[A-Za-z]{3}))",
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|therefore|thus|hence)\b", re.IGNORECASE)
@@ -110,6 +113,19 @@ _DENIED_BEFORE: Final = re.compile(
     r"\s*(?:[A-Za-z]\w{0,2}\s?=\s?)?[$\\(*_:\"“]{0,4}\Z",
     re.IGNORECASE,
 )
+_SUPPOSED_BEFORE: Final = re.compile(
+    r"\b(?:if|unless|whether|suppos(?:e|ed|es|ing)|assum(?:e|es|ing)|although|though|(?:false|untrue|(?:not|n['’]t)\strue)\sthat"
+    r"|(?:thought|believed|supposed|claimed|said|assumed)\sto\sbe)"
+    r"\s{0,2}(?:that\s)?(?:(?:it|[a-z]\w{0,2}(?:\(\w\))?|(?:the|our)\s\w+)\s?(?:=|is|was|were)\s?)?[$\\(*_\"“]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""What stands before a value that a sentence supposes, or says that others suppose."""
+_TAKEN_BACK: Final = re.compile(
+    r"\bbut\s(?:this|that|it|which)\s(?:is|was|turns\sout\sto\sbe|would\sbe)\s(?:\w+\s)?(?:wrong|incorrect|false|mistaken|a\smistake"
+    r"|not\s(?:right|correct|true|the\scase))\b",
+    re.IGNORECASE,
+)
+"""What stands before it in a sentence is not what the sentence states."""
 _DENIED_AFTER: Final = re.compile(
     r"[\s$*_)}\\\"”]{0,6}(?:[a-z]+\s){0,2}?(?:(?:(?:is|are|was|were|as|being|seems?|looks?|would\sbe)\s+(?:\w+\s){0,2}?"
     r"(?:(?:not|never)\s(?:(?:really|actually|even|quite|in\sfact)\s)?(?:a|an|the|valid|possible|allowed|correct|right|acceptable|permitted|within|prime|our|what|true|"
@@ -201,6 +217,24 @@ _ABBREVIATION: Final = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_CONTEXT: Final = 90
+"""Characters before a value that may deny it."""
+_NEAR: Final = 50
+"""Characters before a value in which a verb leads to it."""
+_BEFORE: Final = (
+    (
+        ("not", "n't", "n’t", "never", "nor", "neither", "reject", "discard", "disregard", "exclud", "eliminat",
+         "ignor", "out", "except", "other than", "no longer", "extraneous", "spurious", "invalid", "wrong", "incorrect",
+         "throw", "tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "ly", "at first"),
+        _DENIED_BEFORE,
+    ),
+    (
+        ("<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "least", "most", "than", "under", "over",
+         "above", "below", "up to", "within", "outside", " by", " of", "congruent", "close", "near"),
+        _BOUNDED,
+    ),
+    (("if", "unless", "whether", "suppos", "assum", "though", "true that", "false that", "to be"), _SUPPOSED_BEFORE),
+)  # fmt: skip
+"""Patterns for what stands before a value that is denied, and the words without which each cannot match."""
 
 
 class Statement(NamedTuple):
@@ -244,7 +278,7 @@ def all_stated(text: str) -> bool:
     if len(list(sentences(text))) > 1:
         return False
     values = values_in(text)
-    if any(is_denied(text, value.start, value.end) for value in values) or text.rstrip().endswith("?"):
+    if len(_not_denied(text, values)) < len(values) or text.rstrip().endswith("?"):
         return False
     if not re.search(r"[A-Za-z]{3}", re.sub(r"\\[A-Za-z]+", " ", text)):
         return True
@@ -269,12 +303,17 @@ def values_in(text: str) -> list[Statement]:
 
 def said_in(sentence: str) -> Statement | None:
     """What a sentence states; `None` where it states nothing, asks, or leaves it open."""
-    sentence = sentence[-LONGEST_SENTENCE:]
-    if sentence.rstrip(' *_)"”').endswith(("?", "\uff1f")):
+    return said_in_masked(without_references(sentence[-LONGEST_SENTENCE:]))
+
+
+def said_in_masked(masked: str) -> Statement | None:
+    """What a sentence `without_references` states."""
+    if masked.rstrip(' *_)"”').endswith(("?", "\uff1f")):
         return None
-    masked = without_references(sentence)
-    values = values_in(masked)
-    kept = [value for value in values if not is_denied(masked, value.start, value.end)]
+    back = _TAKEN_BACK.search(masked)
+    begin = back.end() if back is not None else 0
+    values = [value for value in values_in(masked) if value.start >= begin]
+    kept = _not_denied(masked, values)
     asides = _subordinate(masked)
     ranked = [(_rank(masked, value, kept, asides), value) for value in kept]
     nothing = _NOTHING.search(masked)
@@ -300,16 +339,30 @@ def _before(text: str, value: Statement) -> str:
 def is_denied(text: str, start: int, end: int) -> bool:
     """Whether a text says that what stands from `start` to `end` is not the case, or only a bound."""
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
-    return (
-        _DENIED_BEFORE.search(before) is not None
-        or _BOUNDED.search(before) is not None
-        or _DENIED_AFTER.match(text, end) is not None
-    )
+    return any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None
+
+
+def _denials_in(text: str) -> list[re.Pattern[str]]:
+    """The patterns of `_BEFORE` that may match in a text."""
+    lower = text.lower()
+    return [pattern for cues, pattern in _BEFORE if any(cue in lower for cue in cues)]
+
+
+def _not_denied(text: str, values: list[Statement]) -> list[Statement]:
+    """The values in a sentence that it does not deny."""
+    patterns = _denials_in(text)
+    return [
+        value
+        for value in values
+        if not any(pattern.search(_before(text, value)) for pattern in patterns)
+        and _DENIED_AFTER.match(text, value.end) is None
+    ]
 
 
 def _leads(text: str, value: Statement) -> bool:
     """Whether a verb or an equals sign leads to a value, or from it to what it is."""
-    return _LED_TO.search(_before(text, value)) is not None or _LEADS.match(text, value.end) is not None
+    near = text[max(0, value.start - _NEAR) : value.start]
+    return _LED_TO.search(near) is not None or _LEADS.match(text, value.end) is not None
 
 
 def _subordinate(text: str) -> list[tuple[int, int]]:

@@ -33,7 +33,13 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Sum,
 )
 from reward_kit.rewards._support.mathematics.numerals import number
-from reward_kit.rewards._support.mathematics.parameters import Family, same_parameters, unconditional
+from reward_kit.rewards._support.mathematics.parameters import (
+    Family,
+    other_kinds,
+    same_parameters,
+    same_union,
+    unconditional,
+)
 from reward_kit.rewards._support.mathematics.real_sets import NotReal, is_set, pieces, same_pieces, unknown_calls
 from reward_kit.rewards._support.mathematics.scalars import ScalarComparison, all_same
 from reward_kit.rewards._support.mathematics.signs import expanded
@@ -53,12 +59,16 @@ class Comparison(ScalarComparison):
         if gold == answer:
             return True
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
-            gold, answer = self._declared(unconditional(gold), unconditional(answer))
+            right, given = unconditional(gold), unconditional(answer)
+            if other_kinds(right, given):
+                return False
+            gold, answer = self._declared(right, given)
         gold, answer = expanded(gold), expanded(answer)
-        if isinstance(gold, Relation | Sequence) and isinstance(answer, Relation | Sequence):
-            named, others = _named_values(gold), _named_values(answer)
-            if named is not None and others is not None and named.keys() == others.keys():
-                return self.in_order(tuple(named.values()), tuple(others[name] for name in named))
+        named, others = _named_values(gold), _named_values(answer)
+        if named is not None and others is not None and named.keys() == others.keys():
+            if len(named) > 1 and (_joined_by(gold) == "or") != (_joined_by(answer) == "or"):
+                return False  # x = 2 or y = 3 leaves it open
+            return self.in_order(tuple(named.values()), tuple(others[name] for name in named))
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._with_relations(gold, answer)
         if is_set(gold) or is_set(answer):
@@ -90,6 +100,8 @@ class Comparison(ScalarComparison):
             return self.same(*((value, other) if relation is gold else (other, value)))
         if is_set(relation):
             return self._sets(gold, answer)
+        if isinstance(other, Sequence) and other.opening in ("", "{") and len(symbols(relation)) == 1:
+            return self._sets(gold, answer)  # x² = 4 and ±2
         if isinstance(other, Sequence) and len(other.items) == 1:
             return self.same(*((relation, other.items[0]) if relation is gold else (other.items[0], relation)))
         return False
@@ -107,6 +119,8 @@ class Comparison(ScalarComparison):
                 return False
             if unknown_calls(gold) != unknown_calls(answer):
                 return self._inequalities(gold, answer)
+            if len(symbols(gold)) > 1 and self._inequalities(gold, answer):
+                return True  # A > B and B < A
             try:
                 return same_pieces(pieces(gold), pieces(answer), self.same)
             except NotReal:
@@ -162,14 +176,28 @@ class Comparison(ScalarComparison):
     # ── sequences ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sequences(self, gold: Node, answer: Node) -> bool | None:
+        verdict = self._lists(gold, answer)
+        if verdict is False and self._families(gold, answer):
+            return True
+        return verdict
+
+    def _families(self, gold: Node, answer: Node) -> bool:
+        """Whether two lists of families run through the same numbers: 4k + 1, 4k + 3 and 2k + 1."""
+        ours, theirs = _members_of(gold), _members_of(answer)
+        return same_union(ours, theirs, self._integers, self._others)
+
+    def _lists(self, gold: Node, answer: Node) -> bool | None:
         if isinstance(gold, Number) and gold.grouped:
             gold = _split_groups(gold)
         if isinstance(answer, Number) and answer.grouped:
             answer = _split_groups(answer)
         ours = gold if isinstance(gold, Sequence) else Sequence((gold,))
         theirs = answer if isinstance(answer, Sequence) else Sequence((answer,))
-        if ours.opening == theirs.opening == "{" and _holds_one(ours) != _holds_one(theirs):
-            return False  # {(1, 2)} and {1, 2}
+        if ours.opening == theirs.opening == "{":
+            if _holds_one(ours) != _holds_one(theirs):
+                return False  # {(1, 2)} and {1, 2}
+            if _holds_one(ours):
+                return self._members(ours.items[0], theirs.items[0])
         if len(ours.items) == 1 and isinstance(ours.items[0], Sequence):
             return self.same(ours.items[0], answer)
         if len(theirs.items) == 1 and isinstance(theirs.items[0], Sequence):
@@ -268,6 +296,12 @@ class Comparison(ScalarComparison):
         return self.in_order(cells, tuple(cell for row in right for cell in row))
 
 
+def _members_of(node: Node) -> tuple[Node, ...]:
+    """The items of a list or a set, without their labels."""
+    items = node.items if isinstance(node, Sequence) and node.opening in ("", "{") else (node,)
+    return tuple(unlabelled(item) if isinstance(item, Relation) else item for item in items)
+
+
 def _holds_one(node: Sequence) -> bool:
     """Whether a set has one member, which is a set or a tuple."""
     return len(node.items) == 1 and isinstance(node.items[0], Sequence)
@@ -286,6 +320,10 @@ def _named_values(node: Node) -> dict[str, Node] | None:
     if names is None or not isinstance(node, Sequence):
         return None
     return {name: unlabelled(item) for name, item in zip(names, node.items, strict=True) if isinstance(item, Relation)}
+
+
+def _joined_by(node: Node) -> str:
+    return node.closing if isinstance(node, Sequence) else ""
 
 
 def _about_others(gold: Relation, answer: Relation) -> bool:

@@ -50,9 +50,26 @@ def _grouped_by_spaces(match: re.Match[str]) -> str:
     return match[0].replace(" ", "")
 
 
+def _sexagesimal(match: re.Match[str]) -> str:
+    """Degrees, minutes and seconds as degrees."""
+    return f"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)°"
+
+
+def _derivative(match: re.Match[str]) -> str:
+    return f"{match[1] or match[2]}' ="
+
+
 def _decimal_comma(match: re.Match[str]) -> str:
     thousands = len(match[2]) == 3 and match[1] != "0"
     return f"{match[1]},{match[2]}" if thousands else f"{match[1]}.{match[2]}"
+
+
+_BOUND: Final = r"^(?:([A-Za-z])\s+(?:is\s+)?)?"
+
+
+def _bound(relation: str) -> Callable[[re.Match[str]], str]:
+    """A bound in words as an inequality, about x where it names nothing."""
+    return lambda match: f"{match[1] or 'x'} {relation} "
 
 
 _RULES: Final = (
@@ -111,6 +128,20 @@ _RULES: Final = (
     # 3 and a half
     _Rule((" half",), re.compile(r"^(\d{1,9})\s+and\s+(?:a|one)\s+half(?![a-z])"), r"\1\\frac{1}{2}"),
     _Rule(("'",), re.compile(r"(?<=\d)'(?=\d{3}(?!\d))"), ""),
+    # 30°15'36" and 5'6"
+    _Rule(
+        ("°",),
+        re.compile(r"(\d{1,9})\s*°\s*(\d{1,2}(?:\.\d{1,9})?)\s?'(?:\s?(\d{1,2}(?:\.\d{1,9})?)\s?(?:''|\"))?"),
+        _sexagesimal,
+    ),
+    _Rule(("'",), re.compile(r"^(\d{1,4})\s?'\s?(\d{1,2}(?:\.\d{1,9})?)\s?(?:''|\")$"), "\\1 feet \\2 inches"),
+    # 3 \mu m, 2 k\Omega
+    _Rule(("\\mu",), re.compile(r"(?<=\d)\s+\\mu\s{0,2}\u27e6?([mgsLlFACVWJNT])(?=[\s\u27e7]*$)"), " u\\1"),
+    _Rule(("\\Omega",), re.compile(r"(?<=\d)\s*\u27e6?([kM])[\s\u27e7]*\\Omega"), " \u27e6\\1Omega\u27e7"),
+    # f^{-1}(x) = 2x names a function
+    _Rule(("-1",), re.compile(r"^\s*([a-zA-Z])\s?\^\s?(?:\{\s?-1\s?\}|-1)\s?(?=\(\s?[a-z]\s?\)\s?=)"), r"\1"),
+    # dy/dx = 2x
+    _Rule(("dx", "dt"), re.compile(r"^\s*(?:\\[dt]?frac\s?\{d([a-z])\}\s?\{d[tx]\}|d([a-z])/d[tx])\s?="), _derivative),
     # Matrix([[1, 2], [3, 4]])
     _Rule(("Matrix(", "array("), re.compile(r"(?:Matrix|array)(?=\(\s?\[)"), ""),
     # US$18, \\surd 2
@@ -137,14 +168,31 @@ _RULES: Final = (
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s+or\s+equal\s+to\s"), r"\1 \\le "),
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:greater|larger|more)\s+than\s"), r"\1 > "),
     _Rule((" is ",), re.compile(r"^([A-Za-z])\s+is\s+(?:less|smaller)\s+than\s"), r"\1 < "),
+    # x at least 3, at most 5, more than 2
+    _Rule(
+        ("least", "less"), re.compile(_BOUND + r"(?:at\s+least|no\s+less\s+than|not\s+less\s+than)\s"), _bound("\\ge")
+    ),
+    _Rule(
+        ("most", "more", "greater"),
+        re.compile(_BOUND + r"(?:at\s+most|(?:no|not)\s+(?:more|greater)\s+than)\s"),
+        _bound("\\le"),
+    ),
+    _Rule((" than ",), re.compile(_BOUND + r"(?:greater|larger|more)\s+than\s+(?!or\b)"), _bound(">")),
+    _Rule((" than ",), re.compile(_BOUND + r"(?:less|smaller|fewer)\s+than\s+(?!or\b)"), _bound("<")),
     # 1 in 4, 3 out of every 10
     _Rule(
         (" in ", " out of "),
-        re.compile(r"^(\d{1,9})\s+(?:in|out\s+of)\s+(?:every\s+)?(\d{1,9})$"),
+        re.compile(r"^(?:a\s+)?(\d{1,9})[\s-]+(?:in|out\s+of)[\s-]+(?:every\s+)?(\d{1,9})(?:\s+(?:chances?|odds))?$"),
         r"\\frac{\1}{\2}",
     ),
     # 33 1/3 %
     _Rule(("%",), re.compile(r"^(\d{1,9}) (\d{1,9})/(\d{1,9})\s?\\?%$"), r"(\1 \2/\3)%"),
+    # about 5 m
+    _Rule(
+        ("about", "pprox", "oughly", "xactly"),
+        re.compile(r"^(?:about|approximately|approx\.?|roughly|exactly)\s+(?=[-\d\\(])", re.IGNORECASE),
+        "",
+    ),
     # ≈ 5
     _Rule(("\\approx", "\\simeq"), re.compile(r"^\s*\\(?:approx|simeq)(?![A-Za-z])"), ""),
     _Rule(("\\newline",), re.compile(r"\\newline(?![A-Za-z])"), " "),

@@ -149,6 +149,7 @@ _OTHERS: Final[dict[str, tuple[Size, ...]]] = {
     "century": (_size(1200, month=1),),
     "millennium": (_size(12000, month=1),),
     # speed, rates
+    "mpg": (_size(_MILE / _GALLON.factor, length=-2),),
     "mph": (_size(_MILE / 3600, length=1, time=-1),),
     "kph kmh kmph": (_size("5/18", length=1, time=-1),),
     "fps": (_size("0.3048", length=1, time=-1),),
@@ -173,6 +174,9 @@ _OTHERS: Final[dict[str, tuple[Size, ...]]] = {
     # angles
     "degree deg": (Size((("angle", 1),), Fraction(1, 180), 1), Size((("temperature", 1),), Fraction(1))),
     "radian rad": (_size(1, angle=1),),
+    "arcminute arcmin": (Size((("angle", 1),), Fraction(1, 180 * 60), 1),),
+    "arcsecond arcsec": (Size((("angle", 1),), Fraction(1, 180 * 3600), 1),),
+    "gradian gon": (Size((("angle", 1),), Fraction(1, 200), 1),),
     "revolution rev turn": (Size((("angle", 1),), Fraction(2), 1),),
     # data
     "byte B": (_size(8, data=1),),
@@ -180,6 +184,9 @@ _OTHERS: Final[dict[str, tuple[Size, ...]]] = {
         f"{symbol}B {symbol.upper()}B {name}byte": (_size(8 * 1000**power, data=1), _size(8 * 1024**power, data=1))
         for power, (symbol, name) in enumerate((("k", "kilo"), ("M", "mega"), ("G", "giga"), ("T", "tera")), 1)
     },
+    # shares
+    "ppm": (_size("1e-6", share=1),),
+    "ppb": (_size("1e-9", share=1),),
     # money
     "dollar USD usd buck": (_size(1, USD=1),),
     "cent": tuple(_size("1/100", **{money: 1}) for money in ("USD", "EUR", "AUD", "CAD")),
@@ -224,7 +231,7 @@ _AFTERWARDS: Final = {"squared": 2, "cubed": 3}
 _PHRASES: Final = (
     (re.compile(r"\bfl(?:uid)? o(?:unces?|z)\b"), "fluid_ounce"),
     (re.compile(r"\bnautical miles?\b"), "nautical_mile"),
-    (re.compile(r"\blight[ -]years?\b"), "light_year"),
+    (re.compile(r"\blight[ -]{1,3}years?\b"), "light_year"),
     (re.compile(r"\bmetric tons?\b"), "metric_ton"),
     (re.compile(r"\belectron[ -]volts?\b"), "electronvolt"),
     (re.compile(r"\b(kilo)?watt[ -]hours?\b"), r"\1watt-hour"),
@@ -255,6 +262,8 @@ def read_unit(text: str) -> Unit:
             power = _POWERS[word.lower().strip(".")]
         elif (found := _sizes(word, first=not seen and not unknown, last=at == len(words))) is not None:
             exponent, at = _exponent(words, at)
+            if word == "ms" and exponent < 0:  # m s⁻¹ without its space, rather than milliseconds
+                sizes, found = _times(sizes, _TABLE["m"], sign), _TABLE["s"]
             sizes = _times(sizes, found, sign * power * exponent)
             sign, power, seen = (-1 if fraction else 1), 1, True
         elif not word.isdigit():

@@ -21,7 +21,7 @@ from reward_kit.rewards._support.mathematics.identity import EXACT, Tolerance, c
 from reward_kit.rewards._support.mathematics.labels import said
 from reward_kit.rewards._support.mathematics.last_resort import ask, worth_asking
 from reward_kit.rewards._support.mathematics.nodes import Relation
-from reward_kit.rewards._support.mathematics.parameters import integers_in
+from reward_kit.rewards._support.mathematics.parameters import integers_in, same_residue
 from reward_kit.rewards._support.mathematics.plain_numbers import foreign_number, plain_number, with_point
 from reward_kit.rewards._support.mathematics.reader import Reading, read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
@@ -122,6 +122,8 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         same = same_time(time, other_time)
         if same is not None:
             return same
+    if "mod" in gold + answer and (congruent := same_residue(gold, answer)) is not None:
+        return congruent
     verdict = _understood(gold, answer, tolerance)
     if verdict is not True and (elsewhere := _told_elsewhere(gold, answer)) is not None:
         verdict = _understood(*elsewhere, tolerance) or verdict
@@ -147,7 +149,7 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     if right is None:
         right = _read(stated_number(gold) or "")
         if right is None and is_prose(gold):
-            return same_words(gold, answer) or same_words(gold, conclusion(answer) or "")
+            return _same_prose(gold, answer)
         if right is None and (told := conclusion(gold)) is not None:
             right = _read(told)
         if right is not None and given is not None:
@@ -155,6 +157,13 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         verdict = None if right is None else _from_words(right, answer, tolerance)
         return verdict if not verdict or same_sentence(gold, answer) else None
     return _from_words(right, answer, tolerance)
+
+
+def _same_prose(gold: str, answer: str) -> bool:
+    """Whether two answers in words say the same, or one says at its end what the other is."""
+    if same_words(gold, answer) or same_words(gold, conclusion(answer) or ""):
+        return True
+    return is_prose(answer) and same_words(conclusion(gold) or "", answer)
 
 
 def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | None:

@@ -14,9 +14,11 @@ from reward_kit.rewards._support.answers import unboxed
 from reward_kit.rewards._support.mathematics.big import Undecided
 from reward_kit.rewards._support.mathematics.evaluation import Exhausted, allow_steps, parts, symbols
 from reward_kit.rewards._support.mathematics.identity import constant
+from reward_kit.rewards._support.mathematics.labels import KNOWN_FUNCTIONS, bare
 from reward_kit.rewards._support.mathematics.nodes import (
     Call,
     Constant,
+    Measure,
     Negative,
     Node,
     Number,
@@ -25,7 +27,10 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Product,
     Quotient,
     Relation,
+    Sequence,
+    SetOperation,
     Sum,
+    Symbol,
 )
 from reward_kit.rewards._support.mathematics.reader import read_answer
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH
@@ -58,6 +63,8 @@ _CALLS: Final = {
     **dict.fromkeys(("floor", "ceil"), "rounding"),
     **dict.fromkeys(("abs", "sgn", "Re", "Im", "conjugate", "det"), "part"),
 }
+_RELATED: Final = ("=", "<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "\\cap", "∩")
+"""Without one of these there is no equation, inequality or intersection."""
 _IRRATIONAL: Final = frozenset({"root", "sqrt", "cbrt", "exp", "ln", "log", "lg"})
 
 
@@ -77,6 +84,8 @@ def left_undone(gold: str, answer: str) -> str | None:
             return kind
     if answer.isdecimal():
         return None
+    if _unsolved(answer) and not _unsolved(gold):
+        return "an equation or inequality"
     right, given = _read(gold), _read(answer)
     if right is None or given is None or symbols(right):
         return None
@@ -90,7 +99,17 @@ def left_undone(gold: str, answer: str) -> str | None:
 def _result_of(text: str) -> str:
     """What a chain of equations ends in, where that says something: of `\\sum_{k=1}^9 k = 45`, 45."""
     _, equals, result = text.rpartition("=")
-    return result if equals and re.fullmatch(r"[\s$\d.,/-]+|[^_^&]*\d[^_^&]*", result) and "}" not in result else text
+    return result if equals and _balanced(result) and any(map(str.isalnum, result)) else text
+
+
+def _balanced(text: str) -> bool:
+    """Whether every brace that a text closes was opened in it: the equals sign before it is not in a subscript."""
+    depth = 0
+    for brace in re.findall(r"[{}]", text):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return not depth
 
 
 def _read(text: str) -> Node | None:
@@ -105,12 +124,38 @@ def _read(text: str) -> Node | None:
     return next((value for value in reversed(values) if not _kinds(value, text)), node.operands[-1])
 
 
+def _unsolved(text: str) -> bool:
+    """Whether `text` is an equation or inequality in one variable that is still to be solved, or sets to intersect."""
+    if not any(sign in text for sign in _RELATED):
+        return False
+    try:
+        node = read_answer(text).node
+    except (Unreadable, RecursionError):
+        return False
+    for part in parts(node):
+        if isinstance(part, SetOperation) and part.operator == "∩":
+            return True
+        if isinstance(part, Relation) and bare(part) is None and any(map(_to_solve, part.operands)):
+            return len(symbols(part)) == 1
+    return False
+
+
+def _to_solve(node: Node) -> bool:
+    """Whether one side of a relation is more than the name of its variable, with or without bars around it."""
+    if isinstance(node, Measure):
+        node = node.value
+    if isinstance(node, Call) and node.name == "abs":
+        node = node.arguments[0]
+    named = isinstance(node, Symbol | Sequence) or (isinstance(node, Call) and node.name not in KNOWN_FUNCTIONS)
+    return not named and bool(symbols(node))
+
+
 def _kinds(node: Node, text: str) -> set[str]:
     """The kinds of work that an expression leaves undone, but for roots and powers."""
     arithmetic = _OPERATOR.search(text) is not None
     found: set[str] = set()
     for part in parts(node):
-        if isinstance(part, Call) and part.name in _CALLS:
+        if isinstance(part, Call) and part.name in _CALLS and not (part.name == "abs" and symbols(part)):
             found.add(_CALLS[part.name])
         if arithmetic and _computes(part):
             found.add("arithmetic")

@@ -116,6 +116,8 @@ class ExpressionParser(AtomParser, ABC):
                 node = self._mixed(node)
             elif mixed and node.decimals is None and self._is_fraction():
                 node = self._mixed_with_fraction(node)
+        if negative and isinstance(node, Percent | Degrees):
+            return type(node)(Negative(node.value))  # the percent sign or the degree counts for all of it
         return Negative(node) if negative else node
 
     def _is_fraction(self) -> bool:

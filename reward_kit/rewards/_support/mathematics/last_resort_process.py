@@ -12,6 +12,7 @@ parent.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import resource
@@ -23,6 +24,8 @@ from typing import Any
 STEPS = 900
 """About half a second of sympy on an idle core."""
 OBJECTS_PER_STEP = 100
+EVALUATIONS = 15_000
+"""Numbers that sympy may compute, which makes few objects that stay: some tenths of a second of an integral."""
 CPU_SECONDS = 3.0
 MEMORY_BYTES = 256 << 20
 IDLE_SECONDS = 120.0
@@ -73,8 +76,17 @@ def _forked(math_verify: Any, question: dict[str, str]) -> int:
 
 
 def _count_steps() -> None:
-    """End this process after so many steps: it cannot tell."""
-    steps = 0
+    """End this process after so many steps, or so many numbers that were computed: it cannot tell."""
+    numeric: Any = importlib.import_module("sympy.core.evalf")
+    steps = evaluations = 0
+    evaluate = numeric.evalf
+
+    def evaluated(*arguments: Any, **options: Any) -> Any:
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations > EVALUATIONS:
+            os._exit(UNKNOWN)
+        return evaluate(*arguments, **options)
 
     def count(phase: str, info: dict[str, int]) -> None:
         nonlocal steps
@@ -82,6 +94,7 @@ def _count_steps() -> None:
         if steps > STEPS:
             os._exit(UNKNOWN)
 
+    numeric.evalf = evaluated
     gc.set_threshold(OBJECTS_PER_STEP, 50, 50)
     gc.collect()
     gc.callbacks.append(count)

@@ -15,6 +15,7 @@ from reward_kit.rewards._support.mathematics.nodes import (
     Number,
     Percent,
     Product,
+    Quotient,
     Relation,
     Sum,
     Symbol,
@@ -41,6 +42,10 @@ _PERCENT_WORDS: Final = frozenset({"percent", "pct", "percentage", "per cent", "
 _DEGREE_WORDS: Final = frozenset({"degree", "degrees", "deg"})
 _BETWEEN_UNITS: Final = frozenset({"/", "*", "cdot", "times"})
 _EXPONENTS: Final = frozenset({"2", "3"})
+_IN_VALUES: Final = frozenset("- + * / ^ ( ) { } frac dfrac tfrac cdot times sqrt".split())
+"""What may stand in a value that has no variable in it."""
+_LONGEST_VALUE: Final = 24
+"""Tokens of such a value."""
 
 
 class MeasureParser(ExpressionParser, ABC):
@@ -51,6 +56,8 @@ class MeasureParser(ExpressionParser, ABC):
         start, depth = self._at, self._depth
         end = self._value_end(start)
         if end == start or not self._may_be_unit(end, negative=self._is("-")):
+            end = self._constant_end(start)
+        if end == start:
             return None
         stop = self._unit_end(end)
         following = self._tokens[stop] if stop < len(self._tokens) else END
@@ -66,7 +73,14 @@ class MeasureParser(ExpressionParser, ABC):
         if self._at != stop:
             product = None
         self._depth = depth
-        value = type(self)(self._tokens[start:end]).sum()
+        parser = type(self)(self._tokens[start:end])
+        try:
+            value = parser.sum()
+        except Unreadable:
+            value = None
+        if value is None or parser._peek() is not END:
+            self._at = start
+            return None
         self._at = stop
         if unit == "k":  # 70k
             return Measure(Product((value, Number(Fraction(1000)))), "", product)
@@ -92,6 +106,18 @@ class MeasureParser(ExpressionParser, ABC):
         if self._text(at) in _BETWEEN_UNITS and self._text(at + 1) == "10" and self._text(at + 2) == "^":
             end = self._exponent_end(at + 2)
             return end if end > at + 2 else at
+        return at
+
+    def _constant_end(self, at: int) -> int:
+        r"""Where `-1/2`, `3\sqrt{2}` or `\frac{\pi}{4}` ends, if a space and a unit of one letter follow; else `at`."""
+        depth = 0
+        for end in range(at, min(at + _LONGEST_VALUE, len(self._tokens))):
+            token = self._tokens[end]
+            if end > at and token.spaced and not depth and token.kind == "symbol" and token.text in UNIT_LETTERS:
+                return end
+            if token.kind not in ("number", "constant") and token.text not in _IN_VALUES:
+                return at
+            depth += (token.text in ("(", "{")) - (token.text in (")", "}"))
         return at
 
     def _may_be_unit(self, at: int, *, negative: bool) -> bool:
@@ -223,6 +249,8 @@ def _measured(node: Node, words: list[str]) -> Node:
     unit = " ".join(word for word in words if word not in _IDLE)
     if unit.lower() in _PERCENT_WORDS:
         return Percent(node)
+    if unit == "permille":
+        return Percent(Quotient(node, Number(Fraction(10))))
     if unit.lower() in _DEGREE_WORDS:
         return Degrees(node)
     if isinstance(node, Symbol) and unit and not known_unit(unit):

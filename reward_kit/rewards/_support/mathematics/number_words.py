@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["spelled_number"]
+__all__ = ["spelled_number", "with_digits"]
 
 _UNITS: Final = {
     word: value
@@ -26,6 +26,7 @@ _PARTS: Final = {
     "thousandth": 1000,
 }  # fmt: skip
 _LONGEST: Final = 90
+_BEGINNINGS: Final = frozenset({*_UNITS, *_TENS, "half", "a", "minus", "negative"})
 _WORDS: Final = re.compile(r"[a-z]+(?:[ -]+[a-z]+)*")
 
 
@@ -40,6 +41,26 @@ def spelled_number(text: str) -> Fraction | None:
     sign = -1 if words[0] in ("minus", "negative") else 1
     found = _number(words[sign < 0 :])
     return None if found is None else sign * found
+
+
+def with_digits(text: str) -> str | None:
+    """`three hours` as `3 hours`, `one in five` as `1 in 5`; `None` where no number in words begins the text."""
+    words = text[: _LONGEST + 1].strip(" .$").lower().split()
+    if len(text) > _LONGEST or len(words) < 2 or re.split("-", words[0])[0] not in _BEGINNINGS:
+        return None
+    for count in range(len(words) - 1, 0, -1):
+        found = spelled_number(" ".join(words[:count]))
+        if found is None:
+            continue
+        rest = text.strip(" .$").split()[count:]
+        if rest[0].lower() in ("a", "an"):  # half a mile
+            del rest[0]
+        for between in (["in"], ["out", "of"], ["to"]):
+            other = spelled_number(" ".join(rest[len(between) :])) if rest[: len(between)] == between else None
+            if other is not None:
+                rest = [*between, str(other)]
+        return f"{found} {' '.join(rest)}"
+    return None
 
 
 def _number(words: list[str]) -> Fraction | None:
@@ -57,6 +78,8 @@ def _number(words: list[str]) -> Fraction | None:
 
 def _whole(words: list[str]) -> int | None:
     """A whole number: groups of hundreds, tens and ones, each with its scale."""
+    if words[-1:] == ["dozen"]:
+        return {"": 12, "a": 12, "half a": 6}.get(" ".join(words[:-1])) or 12 * (_whole(words[:-1]) or 0) or None
     total = group = 0
     last = 10**15
     room = 1000

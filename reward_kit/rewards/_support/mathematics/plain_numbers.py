@@ -24,6 +24,7 @@ _COMMA: Final = re.compile(
     r"([^.,;()\[\]]{0,40}?(?<!\d)(?:0|\d{1,12}(?!,\d{3}(?!\d)))),"
     r"(\d{1,9}(?![\d.])\s*(?!and\b|or\b)[^,;()\[\]\d\s][^,;()\[\]]{0,40})"
 )
+_GROUPED_COMMA: Final = re.compile(r"([^\d.,;()\[\]]{0,10})(\d{1,3}(?:\.\d{3})++),(\d{1,9}(?!\d)[^,;()\[\]\d]{0,40})")
 _LONGEST: Final = 64
 
 
@@ -64,5 +65,10 @@ def foreign_number(text: str) -> Fraction | None:
 
 def with_point(text: str) -> str | None:
     """`3,5 cm` as `3.5 cm`: a number with a comma and something behind it; `None` if `text` is anything else."""
-    match = _COMMA.fullmatch(text) if len(text) <= _LONGEST else None
+    if len(text) > _LONGEST or "," not in text:
+        return None
+    if (grouped := _GROUPED_COMMA.fullmatch(text)) is not None:  # 1.000,50 €
+        before, whole, rest = grouped.groups()
+        return f"{before}{whole.replace('.', '')}.{rest}"
+    match = _COMMA.fullmatch(text)
     return f"{match[1]}.{match[2]}" if match is not None else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from reward_kit.rewards._support.mathematics.dialects import in_one_dialect
 from reward_kit.rewards._support.mathematics.nodes import Node, Number
-from reward_kit.rewards._support.mathematics.number_words import spelled_number
+from reward_kit.rewards._support.mathematics.number_words import spelled_number, with_digits
 from reward_kit.rewards._support.mathematics.parser import CLOSING, AnswerParser
 from reward_kit.rewards._support.mathematics.reading import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.rewards._support.mathematics.tokens import Letters, Token, Unreadable, tokenise
@@ -17,7 +18,7 @@ _CONDITIONS: Final = frozenset(
     "for where if when with whenever provided given such as since because assuming using unless while except".split()
 )
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
-_WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of)(?![A-Za-z]))")
+_WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of|no|up)(?![A-Za-z]))")
 """A word: three letters, or one of those that nobody would write for a product of variables."""
 _LONG_WORD: Final = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4}")
 _LONGEST_AMBIGUOUS: Final = 200
@@ -40,6 +41,9 @@ def read_answer(text: str) -> Reading:
         spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
         if spelled is not None:
             return Reading(Number(spelled))
+        digits = with_digits(bare.replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " "))
+        if digits is not None:
+            bare = in_one_dialect(digits)
     try:
         return _parse(tokenise(bare))
     except Unreadable:

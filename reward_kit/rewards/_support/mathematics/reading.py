@@ -43,6 +43,7 @@ _UNICODE: Final = str.maketrans(
         **dict.fromkeys("‘’′", "'"),
         **dict.fromkeys("º˚", "°"),
         "£": " \\text{GBP} ", "€": " \\text{EUR} ", "¥": " \\text{JPY} ", "₹": " \\text{INR} ", "¢": " \\text{cent} ",
+        "‰": " \\text{permille} ",
         **dict.fromkeys("⟨〈", "\\langle "),
         **dict.fromkeys("⟩〉", "\\rangle "),
         "π": "\\pi ", "𝜋": "\\pi ", "√": "\\sqrt ", "∛": "\\cbrt ", "∞": "\\infty ", "∪": "\\cup ", "∩": "\\cap ",

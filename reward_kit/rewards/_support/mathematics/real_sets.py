@@ -84,18 +84,20 @@ def pieces(node: Node) -> list[Piece]:
         return _solved(node)
     if isinstance(node, Sequence):
         return _of_sequence(node)
-    if isinstance(node, Sum) and (taken := _difference(node)) is not None:
-        return without([ALL], pieces(taken))
+    if isinstance(node, Sum) and (sides := _difference(node)) is not None:
+        return without(pieces(sides[0]), pieces(sides[1]))
     if node == Symbol("ℝ"):
         return [ALL]
     return [_point(node)]
 
 
-def _difference(node: Sum) -> Node | None:
-    r"""What `\mathbb{R} - \{1\}` takes away; `None` for any other sum."""
-    if len(node.terms) != 2 or node.terms[0] != Symbol("ℝ") or not isinstance(node.terms[1], Negative):
+def _difference(node: Sum) -> tuple[Node, Node] | None:
+    r"""The two sets of `\mathbb{R} - \{1\}` or `\{1, 2\} - \{2\}`; `None` for any other sum."""
+    if len(node.terms) != 2 or not isinstance(node.terms[1], Negative):
         return None
-    return node.terms[1].value
+    whole, taken = node.terms[0], node.terms[1].value
+    braces = [isinstance(side, Sequence) and side.opening == "{" for side in (whole, taken)]
+    return (whole, taken) if whole == Symbol("ℝ") or all(braces) else None
 
 
 def same_pieces(gold: list[Piece], answer: list[Piece], same: Same) -> bool | None:
@@ -147,6 +149,9 @@ def _of_sequence(node: Sequence) -> list[Piece]:
         for part in found[1:]:
             kept = shared(kept, part)
         return kept
+    first, *more = node.items
+    if isinstance(first, Relation) and first.operators == ("≠",) and not any(map(symbols, more)):
+        return without(pieces(first), [_point(item) for item in more])  # x ≠ 1, 2
     holes = [item for item in node.items if isinstance(item, Relation) and item.operators == ("≠",)]
     rest = [item for item in node.items if item not in holes]
     if holes and rest and node.closing != "or":  # 0 < x < 2 and x ≠ 1
@@ -219,7 +224,7 @@ def _solved(node: Relation) -> list[Piece]:
         if says == "≠":
             return without([ALL], [_point(bound)])
         if says == "=":
-            return [_point(bound)]
+            return _unwrapped(node.operands[middle], _point(bound))
         if says in ("<", "≤"):
             high_node, closing = bound, ")" if says == "<" else "]"
         elif says in (">", "≥"):
@@ -262,6 +267,8 @@ def _unwrapped(subject: Node, piece: Piece) -> list[Piece]:
 
 
 def _mirrored(piece: Piece) -> list[Piece]:
+    if piece.low == piece.high and order(piece.low, Number(Fraction(0))) < 0:
+        return []  # |x| = -1
     opening = "[" if piece.closing == "]" else "("
     if piece.low == MINUS_INFINITY:
         return [Interval(Negative(piece.high), piece.high, opening, piece.closing)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 from typing import Any, Final, NamedTuple
 
 from reward_kit.rewards._support.mathematics.dimensions import GENERIC, Size, read_unit, same_nouns
@@ -31,6 +32,9 @@ from reward_kit.rewards._support.mathematics.parameters import same_family
 
 __all__ = ["ScalarComparison", "all_same"]
 
+_INTEGRATION: Final = re.compile(r"C|[Cc]_\d")
+_CONSTANT: Final = re.compile(r"[CcKkABD](?:_\d)?")
+_MOST_CONSTANTS: Final = 3
 _IMAGINARY: Final = Constant("i")
 _IMAGINARIES: Final = (_IMAGINARY, Symbol("I"), Symbol("j"))
 
@@ -173,13 +177,29 @@ class ScalarComparison(ABC):
         units = _imaginary_units(gold), _imaginary_units(answer)
         if units[0] != units[1] and units[0] and units[1]:
             return same_expression(_imaginary(gold), _imaginary(answer), self._tolerance) is True
-        if ours == theirs or len(ours) != len(theirs):
+        if len(ours) != len(theirs):
             return False
+        if self._other_constants(gold, answer):
+            return True
         lower = {name.lower(): name for name in ours}
         changes = {name: lower[name.lower()] for name in theirs if name.lower() in lower}
-        if len(lower) != len(ours) or len(changes) != len(theirs):
+        if ours == theirs or len(lower) != len(ours) or len(changes) != len(theirs):
             return False
         return same_expression(gold, renamed(answer, changes), self._tolerance) is True
+
+    def _other_constants(self, gold: Node, answer: Node) -> bool:
+        """Constants of integration may have any name: C_1 e^x + C_2 and A e^x + B."""
+        ours, theirs = (sorted(filter(_CONSTANT.fullmatch, symbols(node))) for node in (gold, answer))
+        variables, others = symbols(gold) - {*ours}, symbols(answer) - {*theirs}
+        if not variables or variables != others or len(ours) != len(theirs) or not 0 < len(ours) <= _MOST_CONSTANTS:
+            return False
+        if not any(all(map(_INTEGRATION.fullmatch, names)) for names in (ours, theirs)):
+            return False
+        for order in permutations(ours):
+            changes = dict(zip(theirs, order, strict=True))
+            if same_expression(gold, renamed(answer, changes), self._tolerance):
+                return True
+        return False
 
 
 class _Amount(NamedTuple):

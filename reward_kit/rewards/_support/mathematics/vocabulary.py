@@ -64,6 +64,7 @@ UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u Omega".split())
 
 UNIT_SYMBOLS: Final = frozenset(
     "um ug us uF uA uV uC uL cL dL cl dl kL dm dg cg ng ns nC nm nA pF mJ MJ GJ TJ mT mN MN MV mC mF mWh MWh GWh "
+    "mpg bpm ppm ppb wpm dpi gpm cfs "
     "hPa mbar keV TeV mmol kcal kbit Mbit Gbit GHz THz ha wk wks kn hp psi sec nmi tsp tbsp floz fl MeV rps mol "
     "ton yen won pie hat toy cow pig hen key bus ant bee fox owl row job kid die pea nut jar tin "
     "lot gem win tie run hit inn oak cub".split()
@@ -71,10 +72,10 @@ UNIT_SYMBOLS: Final = frozenset(
 """Symbols of units that are a unit behind a number and a space, and variables side by side elsewhere."""
 
 DECORATION: Final = frozenset(
-    "only exactly precisely just total totally altogether in of the a an them there is are be and old each all both "
-    "every respectively different distinct unique possible such various whole full overall away approx approximately "
-    "roughly about to for on at with by so it its this that these those your his her their our my from long wide tall "
-    "high deep answer value number amount result".split()
+    "only exactly precisely just total totally altogether in of the a an them there is are be and each all both "
+    "every respectively different distinct unique possible such various whole full overall approx approximately "
+    "roughly about to for on at with by so it its this that these those your his her their our my from "
+    "answer value number amount result".split()
 )
 """Words beside an amount that do not change what it is."""
 _PLURALS: Final = {

@@ -44,6 +44,23 @@ _NOT_WRITTEN: Final = frozenset({"{", "}", "cdot", "*", "times"})
 _BETWEEN: Final = re.compile(r"\s*[,;&]\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 _ARTICLES: Final = frozenset({"the", "a", "an", "is", "are", "it", "its", "so", "to", "of"})
+_SUBJECTS: Final = frozenset(
+    "series sequence integral function limit graph matrix solution solutions they this that triangle statement system "
+    "lines relation".split()
+)
+"""What an answer in words may be about; the question says so too."""
+_LEADING: Final = frozenset({"on", "at", "by", "in"})
+_FORMS: Final = {
+    **dict.fromkeys(("converges", "converge", "converging"), "convergent"),
+    **dict.fromkeys(("diverges", "diverge", "diverging"), "divergent"),
+    "counterclockwise": "anticlockwise",
+}
+"""Words that say the same, and the one that stands for them."""
+_PLACES: Final = {
+    name: str(place)
+    for place, names in enumerate(("first i 1st 1", "second ii 2nd 2", "third iii 3rd 3", "fourth iv 4th 4"), start=1)
+    for name in names.split()
+}
 _NUMBER: Final = re.compile(
     r"(?<![A-Za-z\d.])-?(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:/\d++)?+(?:%|(?![A-Za-z]))"
     r"|(?<!\d)-?\.\d++(?![A-Za-z])"
@@ -92,12 +109,24 @@ def wordy(text: str) -> bool:
 def same_words(gold: str, answer: str) -> bool:
     """Whether two answers in words are the same, but for case, punctuation and articles."""
     right, given = _bag(gold), _bag(answer)
-    if len(right) == 1 and right[0] in _VERDICTS and (first := _FIRST.match(plain(answer))) is not None:
-        return first[1].casefold() == right[0]  # "Yes, it converges." says yes
-    if bool(right) and right == given:
+    for words, text in ((right, answer), (given, gold)):
+        if len(words) == 1 and words[0] in _VERDICTS and (first := _FIRST.match(plain(text))) is not None:
+            return first[1].casefold() == words[0]  # "Yes, it converges." says yes
+    if _same_bag(right, given):
         return True
     several, others = _listed(gold), _listed(answer)
     return len(several) > 1 and several == others
+
+
+def _same_bag(right: list[str], given: list[str]) -> bool:
+    """Whether two answers have the same words; one may name its subject, as in "the series converges"."""
+    if not right or not given:
+        return False
+    if right == given or "".join(right) == "".join(given):  # north-east, northeast
+        return True
+    subjects, others = (frozenset(words) & _SUBJECTS for words in (right, given))
+    core, other_core = ([word for word in words if word not in _SUBJECTS] for words in (right, given))
+    return bool(core) and core == other_core and same_nouns(subjects, others)
 
 
 def _listed(text: str) -> list[list[str]]:
@@ -108,7 +137,11 @@ def _listed(text: str) -> list[list[str]]:
 
 def _bag(text: str) -> list[str]:
     bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ").casefold()
-    words = [word for word in _NOT_LETTERS.split(bare) if word]
+    words = [_FORMS.get(word, word) for word in _NOT_LETTERS.split(bare) if word]
+    if len(words) > 1 and words[0] in _LEADING:
+        del words[0]
+    if len(words) == 2 and "quadrant" in words:  # the second quadrant, quadrant II
+        words = sorted(_PLACES.get(word, word) for word in words)
     return [word for word in words if word not in _ARTICLES] or words
 
 

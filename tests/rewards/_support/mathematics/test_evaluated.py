@@ -41,7 +41,24 @@ UNDONE = [
     ("2", r"\sqrt{2} \cdot \sqrt{2}"),
     ("3", r"27^{1/3}"),
 ]
+UNSOLVED = [
+    (r"(-\infty,-2)\cup(2,\infty)", "x^2>4"),
+    ("x>2", "2x+1>5"),
+    ("(1,2)", "(x-1)(x-2)<0"),
+    ("x=2", "3x=6"),
+    ("x=2", "2x-4=0"),
+    (r"x = \pm 2", "x^2=4"),
+    ("(-3,3)", r"\{x : x^2<9\}"),
+    ("[2,5]", r"[0,5]\cap[2,7]"),
+]
+"""The question given back: an equation or an inequality that is still to be solved."""
 DONE = [
+    (r"(-\infty,-2)\cup(2,\infty)", "|x|>2"),
+    ("y=2x+1", "y-3=2(x-1)"),
+    ("3x", "f(x) = 3x"),
+    (r"\frac{x-1}{2}", r"f^{-1}(x) = \frac{x-1}{2}"),
+    (r"\frac{1}{3}", r"\int_0^1 x^2 dx = \frac{1}{3}"),
+    ("(0,1)", "0<x<1"),
     ("72", r"\frac{144}{2}"),
     ("7/3", "2 1/3"),
     ("7/3", r"2\frac{1}{3}"),
@@ -73,7 +90,7 @@ def judged(answer: str, gold: str, **settings: bool) -> float:
     return math_reward([Message(role="assistant", content=rf"\boxed{{{answer}}}")], ground_truth=gold, **settings).score
 
 
-@pytest.mark.parametrize(("gold", "answer"), UNDONE)
+@pytest.mark.parametrize(("gold", "answer"), UNDONE + UNSOLVED)
 def test_undone_work_earns_nothing_and_is_equal_all_the_same(gold: str, answer: str) -> None:
     assert left_undone(gold, answer) is not None
     assert judged(answer, gold) == 0.0
