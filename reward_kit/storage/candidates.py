@@ -14,8 +14,8 @@ import orjson
 
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.result_columns import refuse_other_columns
+from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.checksums import check_line
 from reward_kit.utils.digest_map import DigestMap, digest64
