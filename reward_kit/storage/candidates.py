@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
+from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.result_columns import refuse_other_columns
 from reward_kit.storage.run_directory import RESULTS, refuse_cut
@@ -200,6 +201,7 @@ def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
+    refuse_damaged_parquet(path)
     try:
         with ParquetFile(path, page_checksum_verification=True) as file:
             names = _columns_in(set(file.schema_arrow.names), path)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.storage.journal_lines import HEAD, is_whole
-from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, line_numbers, read_document
-from reward_kit.utils.checksums import check_line, check_text
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, check_config, line_numbers, read_document
+from reward_kit.utils.checksums import check_line
 
 __all__ = ["Finding", "look_over", "mend"]
 
@@ -80,7 +80,7 @@ def _documents(path: Path) -> Iterator[Finding]:
     if summary.exists():
         yield _document(summary, "It is written anew when the run is entered again.", _moves_away(summary))
     if config.exists():
-        damaged = check_text(config.read_bytes()) is False
+        damaged = check_config(config) is False
         detail = "does not match its checksum" if damaged else "as it was written"
         advice = "It is written anew when the run is entered again."
         yield Finding(config, not damaged, detail, advice, _moves_away(config) if damaged else None)
@@ -132,11 +132,13 @@ def _lines_of(path: Path) -> _Lines:
     damaged, whole, unchecked = [], 0, 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            checked = is_whole(line) if line.endswith(b"\n") else None
+            if not line.endswith(b"\n"):  # torn by a crash: it is owed again without a word
+                break
+            checked = is_whole(line)
             match = HEAD.match(line)
             if checked is False or match is None:
                 damaged.append(number)
-            elif line.endswith(b"\n"):  # else it was torn by a crash: it is owed again without a word
+            else:
                 whole += 1
                 unchecked += checked is None
                 keys.add((match[2], match[3]))

@@ -27,10 +27,12 @@ from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal import Journal
-from reward_kit.utils.checksums import check_document, sealed_document, sealed_text
+from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
 from reward_kit.utils.git_revision import GitRevision
 
-__all__ = ["RunDirectory", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut", "unfinished"]
+__all__ = [
+    "RunDirectory", "check_config", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut", "unfinished",
+]  # fmt: skip
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
@@ -72,6 +74,18 @@ def held_by(path: Path) -> int | None:
     manifest = read_document(path.parent / "manifest.json") or {}
     held: int | None = (manifest.get("holds") or {}).get(path.name)
     return held
+
+
+def check_config(path: Path) -> bool | None:
+    """Whether a run's config.yaml is as it was written. Beside a manifest with a checksum it has one, too."""
+    checked = check_text(path.read_bytes())
+    if checked is not None:
+        return checked
+    try:
+        fields = orjson.loads((path.parent / "manifest.json").read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return False if isinstance(fields, dict) and CHECK in fields else None
 
 
 def unfinished(path: Path) -> str | None:
