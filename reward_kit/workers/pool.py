@@ -27,7 +27,7 @@ from typing import Any, Self
 from reward_kit.errors import ConfigError
 from reward_kit.workers.child import describe, encode
 from reward_kit.workers.outcomes import Died, Done, Outcome, Raised, TimedOut
-from reward_kit.workers.process import Call, Launch, WorkerProcess
+from reward_kit.workers.process import Call, Launch, OutputLog, WorkerProcess
 
 __all__ = ["WorkerPool"]
 
@@ -87,6 +87,7 @@ class WorkerPool:
         self._timeout = timeout
         self._memory_mb = memory_mb
         self._log_path = log_path
+        self._log: OutputLog | None = None
         self._name = name
         self._first = first
         self._startup = _STARTUP_SECONDS if startup is None else startup
@@ -153,6 +154,9 @@ class WorkerPool:
             self._refuse_unfinished(workers)
             for worker in workers:
                 worker.release()
+            if self._log is not None:
+                self._log.close()
+                self._log = None
 
     # ── sharing out ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -241,7 +245,10 @@ class WorkerPool:
                 f"The {self._name} {self._factory!r} cannot be sent to a worker ({type(error).__name__}: {error}). "
                 "Create locks, connections and clients inside the function instead of capturing them."
             ) from error
-        return Launch(self._name, factory, list(sys.path), os.getcwd(), self._memory_mb, self._log_path)
+        if self._log_path is not None:
+            self._log = OutputLog(self._log_path)
+        output = None if self._log is None else self._log.descriptor
+        return Launch(self._name, factory, list(sys.path), os.getcwd(), self._memory_mb, output)
 
     def _hire(self) -> None:
         """Start one more worker."""

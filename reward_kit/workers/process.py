@@ -12,20 +12,23 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from reward_kit.redaction import blot
 from reward_kit.workers import child
 from reward_kit.workers.outcomes import Outcome, Raised
 
-__all__ = ["Call", "Launch", "Running", "WorkerProcess"]
+__all__ = ["Call", "Launch", "OutputLog", "Running", "WorkerProcess"]
 
 _POLL_SECONDS = 0.002
 _KILL_SECONDS = 10.0
 _DRAIN_SECONDS = 0.5
+_OUTPUT_BYTES = 1 << 16
 
 
 class Call:
@@ -65,36 +68,67 @@ class Launch(NamedTuple):
     """What becomes `sys.path`."""
     cwd: str
     memory_mb: int | None
-    log_path: Path | None
+    output: int | None
     """Where user code's standard output and error go; None: to this process's standard error."""
 
     def spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
         """Start a process in a session of its own, which holds the two descriptors and this pool's output."""
         program = [sys.executable, "-u", "-P", child.__file__, self.name, str(os.getpid()), str(channel), str(page)]
-        with self._output() as output:
-            return subprocess.Popen(
-                program,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(channel, page),
-                cwd=self.cwd,
-                start_new_session=True,
-            )
+        output = _standard_error() if self.output is None else self.output
+        return subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(channel, page),
+            cwd=self.cwd,
+            start_new_session=True,
+        )
 
-    @contextlib.contextmanager
-    def _output(self) -> Iterator[int]:
-        if self.log_path is not None:
-            self.log_path.parent.mkdir(parents=True, exist_ok=True)
-            with self.log_path.open("ab") as log:
-                yield log.fileno()
-            return
-        try:
-            os.fstat(2)
-        except OSError:  # this process has no standard error
-            yield subprocess.DEVNULL
-        else:
-            yield 2
+
+def _standard_error() -> int:
+    try:
+        os.fstat(2)
+    except OSError:  # this process has none
+        return subprocess.DEVNULL
+    return 2
+
+
+class OutputLog:
+    """What user code prints, on its way into a file: credentials that are known are taken out of it.
+
+    Workers write into a pipe, and a thread carries it over. `descriptor` is for them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Append to `path`, which is made where it is not there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab", buffering=0)
+        self._pipe, self.descriptor = os.pipe()
+        self._carrier = threading.Thread(target=self._carry, name="reward-kit output", daemon=True)
+        self._carrier.start()
+
+    def _carry(self) -> None:
+        rest = b""
+        with self._file:
+            while block := os.read(self._pipe, _OUTPUT_BYTES):
+                lines, newline, rest = (rest + block).rpartition(b"\n")
+                self._write(lines + newline)
+                if len(rest) > _OUTPUT_BYTES:  # a line without an end
+                    self._write(rest)
+                    rest = b""
+            self._write(rest)
+        os.close(self._pipe)
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # a full disk costs what is printed, and no more
+            text = blot(data.decode(errors="surrogateescape"))
+            self._file.write(text.encode(errors="surrogateescape"))
+
+    def close(self) -> None:
+        """Wait until what was printed is in the file; not for a process that a call left behind and that holds on."""
+        os.close(self.descriptor)
+        self._carrier.join(_DRAIN_SECONDS)
 
 
 def _new_page() -> int:
