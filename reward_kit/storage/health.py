@@ -15,7 +15,15 @@ from typing import NamedTuple
 
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.storage.journal_lines import HEAD, is_whole
-from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, check_config, line_numbers, read_document
+from reward_kit.storage.run_directory import (
+    RESULTS,
+    ROLLOUTS,
+    RunDirectory,
+    check_config,
+    held_by,
+    line_numbers,
+    read_document,
+)
 from reward_kit.utils.checksums import check_line
 
 __all__ = ["Finding", "look_over", "mend"]
@@ -119,12 +127,23 @@ def _journal(path: Path, found: _Lines, held: int) -> Finding:
 
 def _commands(path: Path) -> Iterator[Finding]:
     file = path / "commands.jsonl"
-    if file.exists():
-        with file.open("rb") as lines:
-            damaged = [number for number, line in enumerate(lines, 1) if check_line(line) is False]
-        detail = f"{line_numbers(damaged)} damaged" if damaged else "as it was written"
-        advice = "Restore it, or remove it: --phase inference writes it anew."
-        yield Finding(file, not damaged, detail, advice, _moves_away(file) if damaged else None)
+    if not file.exists():
+        return
+    with file.open("rb") as lines:
+        checked = [check_line(line) for line in lines]
+    damaged = [number for number, whole in enumerate(checked, 1) if whole is False]
+    try:
+        held = held_by(path / ROLLOUTS) or 0  # a command for each answer
+    except StorageError:
+        held = 0
+    detail = "as it was written"
+    if damaged:
+        detail = f"{line_numbers(damaged)} damaged"
+    elif len(checked) < held:
+        detail = f"{held - len(checked)} of the {held} commands it had are missing"
+    broken = bool(damaged) or len(checked) < held
+    advice = "Restore it, or remove it: --phase inference writes it anew."
+    yield Finding(file, not broken, detail, advice, _moves_away(file) if broken else None)
 
 
 def _lines_of(path: Path) -> _Lines:
