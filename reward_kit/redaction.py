@@ -107,11 +107,12 @@ _KEY_SHAPES = re.compile(
     -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY-----|\Z)
     | (?<![A-Za-z0-9_-]) (?:
         (?:sk|pk|rk)[-_](?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Stripe and many that follow them
-      | fw_[A-Za-z0-9]{8,} | hf_[A-Za-z0-9]{8,} | gsk_[A-Za-z0-9]{8,} | nvapi-[A-Za-z0-9_-]{8,} | r8_[A-Za-z0-9]{12,}
-      | csk-[a-z0-9]{12,} | xai-[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | pplx-[A-Za-z0-9]{12,} | e2b_[a-f0-9]{12,}
+      | (?:fw|hf|gsk)_(?:[A-Za-z0-9]{12,}|(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{8,})   # `hf_transfer` is none
+      | (?:csk|xai|pplx|nvapi|pypi)-(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{12,}
+      | r8_[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | e2b_[a-f0-9]{12,}
       | gh[oprsu]_[A-Za-z0-9]{12,} | github_pat_[A-Za-z0-9_]{12,} | glpat-[A-Za-z0-9_-]{12,} | npm_[A-Za-z0-9]{20,}
       | (?:AKIA|ASIA)[A-Z0-9]{12,} | AIza[A-Za-z0-9_-]{20,} | ya29\.[A-Za-z0-9_-]{12,} | xox[abeoprs]-[A-Za-z0-9-]{8,}
-      | dop_v1_[a-f0-9]{12,} | SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,} | pypi-[A-Za-z0-9_-]{20,}
+      | dop_v1_[a-f0-9]{12,} | SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,}
       | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?
     )
     """,

@@ -296,7 +296,9 @@ def test_a_key_is_on_no_command_line_of_a_worker(home: Path, call: Call, endpoin
     told["generation"] |= {"api_key": KEY}
     (home / "run.yaml").write_text(yaml.safe_dump(told))
     said = call("run", "run.yaml", "--json")
-    judged = [json.loads(line)["evaluation_reason"] for line in (home / "out" / "results.jsonl").open()]
+    judged = [
+        json.loads(line)["evaluation_reason"] for line in (home / "out" / "results.jsonl").read_text().splitlines()
+    ]
     assert [("child.py" in line, "***" in line) for line in judged] == [(True, False)] * 2, "it shows no key, blotted"
     assert leaks(home, said) == []
 
