@@ -72,8 +72,8 @@ def _shown(path: Path) -> str:
 
 
 def _from_parquet(path: Path, name: str) -> Experiment:
-    refuse_damaged_parquet(path)
     try:
+        refuse_damaged_parquet(path)
         schema = pq.read_schema(path)
         wanted = _wanted(schema.names, repr(str(path)))
         repeating = [column for field, column in wanted.items() if field in _REPEATING and _is_text(schema, column)]

@@ -197,8 +197,8 @@ def read_metadata(path: Path) -> dict[str, str] | None:
     from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
-    refuse_damaged_parquet(path)
     try:
+        refuse_damaged_parquet(path)
         found = read_schema(path).metadata or {}
     except (ArrowException, OSError):
         return None

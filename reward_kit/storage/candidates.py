@@ -201,8 +201,8 @@ def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
-    refuse_damaged_parquet(path)
     try:
+        refuse_damaged_parquet(path)
         with ParquetFile(path, page_checksum_verification=True) as file:
             names = _columns_in(set(file.schema_arrow.names), path)
             for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
