@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from string import ascii_letters, digits
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode, urlsplit, urlunsplit
 
@@ -25,6 +26,7 @@ __all__ = [
     "blot",
     "blot_bytes",
     "forget_all",
+    "is_clean",
     "is_secret_name",
     "is_variable_name",
     "looks_secret",
@@ -45,12 +47,12 @@ MASK = "***"
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _ALWAYS = frozenset(
-    {
-        "apikey", "apikeys", "apitoken", "authorization", "authtoken", "bearer", "cookie", "cookies", "credential",
-        "credentials", "creds", "dsn", "jwt", "passcode", "passphrase", "passwd", "password", "passwords", "pwd",
-        "secret", "secrets", "secretkey", "accesskey", "accesstoken", "privatekey", "sessionid", "userpass",
-    }
-)  # fmt: skip
+    """
+    apikey apikeys apitoken authorization authtoken bearer cookie cookies credential credentials creds dsn jwt
+    passcode passphrase passwd password passwords pwd secret secrets secretkey accesskey accesstoken privatekey
+    sessionid userpass
+    """.split()  # noqa: SIM905 - one word a line would be a page
+)
 """A name with one of these words in it holds a credential."""
 _PAIRS = frozenset(
     {
@@ -60,94 +62,18 @@ _PAIRS = frozenset(
     }
 )  # fmt: skip
 _OF_TEXT = frozenset(
-    [
-        "stop",
-        "eos",
-        "bos",
-        "pad",
-        "unk",
-        "sep",
-        "cls",
-        "mask",
-        "special",
-        "image",
-        "end",
-        "start",
-        "think",
-        "first",
-        "last",
-        "next",
-        "new",
-        "max",
-        "min",
-        "num",
-        "begin",
-        "eot",
-        "eom",
-        "delimiter",
-        "separator",
-        "per",
-        "prompt",
-        "completion",
-        "answer",
-        "input",
-        "output",
-        "total",
-        "reasoning",
-        "cached",
-        "generated",
-    ]
+    """
+    stop eos bos pad unk sep cls mask special image end start think first last next new max min num begin eot eom
+    delimiter separator per prompt completion answer input output total reasoning cached generated
+    """.split()  # noqa: SIM905 - one word a line would be a page
 )
 """`stop_token` and its like are tokens of a text."""
 _OF_DATA = frozenset(
-    [
-        "answer",
-        "truth",
-        "column",
-        "sort",
-        "json",
-        "prompt",
-        "response",
-        "primary",
-        "foreign",
-        "cache",
-        "dict",
-        "field",
-        "message",
-        "messages",
-        "input",
-        "output",
-        "target",
-        "label",
-        "question",
-        "query",
-        "text",
-        "group",
-        "id",
-        "row",
-        "result",
-        "score",
-        "metric",
-        "map",
-        "lookup",
-        "index",
-        "name",
-        "data",
-        "dataset",
-        "item",
-        "order",
-        "partition",
-        "feature",
-        "value",
-        "config",
-        "reference",
-        "solution",
-        "choice",
-        "choices",
-        "option",
-        "tool",
-        "split",
-    ]
+    """
+    answer truth column sort json prompt response primary foreign cache dict field message messages input output
+    target label question query text group id row result score metric map lookup index name data dataset item order
+    partition feature value config reference solution choice choices option tool split
+    """.split()  # noqa: SIM905 - one word a line would be a page
 )
 """`answer_key` and its like name a column or a place in data."""
 _ONLY_WHERE = frozenset({"env", "envvar", "variable", "var", "file", "path", "name", "column", "field", "url_env"})
@@ -181,11 +107,12 @@ _KEY_SHAPES = re.compile(
     -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY-----|\Z)
     | (?<![A-Za-z0-9_-]) (?:
         (?:sk|pk|rk)[-_](?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Stripe and many that follow them
-      | fw_[A-Za-z0-9]{8,} | hf_[A-Za-z0-9]{8,} | gsk_[A-Za-z0-9]{8,} | nvapi-[A-Za-z0-9_-]{8,} | r8_[A-Za-z0-9]{12,}
-      | csk-[a-z0-9]{12,} | xai-[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | pplx-[A-Za-z0-9]{12,} | e2b_[a-f0-9]{12,}
+      | (?:fw|hf|gsk)_(?:[A-Za-z0-9]{12,}|(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{8,})   # `hf_transfer` is none
+      | (?:csk|xai|pplx|nvapi|pypi)-(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{12,}
+      | r8_[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | e2b_[a-f0-9]{12,}
       | gh[oprsu]_[A-Za-z0-9]{12,} | github_pat_[A-Za-z0-9_]{12,} | glpat-[A-Za-z0-9_-]{12,} | npm_[A-Za-z0-9]{20,}
       | (?:AKIA|ASIA)[A-Z0-9]{12,} | AIza[A-Za-z0-9_-]{20,} | ya29\.[A-Za-z0-9_-]{12,} | xox[abeoprs]-[A-Za-z0-9-]{8,}
-      | dop_v1_[a-f0-9]{12,} | SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,} | pypi-[A-Za-z0-9_-]{20,}
+      | dop_v1_[a-f0-9]{12,} | SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,}
       | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?
     )
     """,
@@ -255,15 +182,11 @@ def _query_secrets(text: str) -> list[str]:
 
 
 def _signs(name: str) -> bool:
-    return name.lower() in {
-        "sig",
-        "signature",
-        "x-amz-signature",
-        "x-goog-signature",
-        "x-amz-credential",
-        "code",
-        "sas",
-    }
+    return name.lower() in _SIGNATURES
+
+
+_SIGNATURES = frozenset("sig signature x-amz-signature x-goog-signature x-amz-credential code sas".split())  # noqa: SIM905
+"""Parameters of a URL that let whoever has it in."""
 
 
 # ── values that are known ────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,37 +195,10 @@ _SHORTEST = 4
 _SHORTEST_IN_DATA = 8
 _SHORTEST_WORD_IN_DATA = 12
 _PLACEHOLDERS = frozenset(
-    [
-        "empty",
-        "none",
-        "null",
-        "dummy",
-        "test",
-        "token",
-        "key",
-        "local",
-        "mock",
-        "placeholder",
-        "changeme",
-        "secret",
-        "password",
-        "example",
-        "xxxx",
-        "true",
-        "false",
-        "no-key",
-        "not-needed",
-        "unused",
-        "anything",
-        "your-key",
-        "your_key",
-        "your-api-key",
-        "bearer",
-        "basic",
-        "user",
-        "admin",
-        "root",
-    ]
+    """
+    empty none null dummy test token key local mock placeholder changeme secret password example xxxx true false
+    no-key not-needed unused anything your-key your_key your-api-key bearer basic user admin root
+    """.split()  # noqa: SIM905 - one word a line would be a page
 )
 """What people put where a key is asked for and none is needed: no credential, and a word of many answers."""
 
@@ -314,20 +210,46 @@ class _Known:
         self.values: set[str] = set()
         self.texts: tuple[str, ...] = ()
         """To take out of messages and settings; the longest first."""
-        self.data: tuple[bytes, ...] = ()
-        """To take out of data: those that no answer holds by chance."""
         self.in_data: set[str] = set()
+        """Those of the values to take out of data, too: no answer holds them by chance."""
+        self.data: tuple[bytes, ...] = ()
+        """Their spellings; the longest first."""
+        self.plain: tuple[bytes, ...] = ()
+        """Those of the spellings that are not base64 or hex."""
+        self.run = b""
+        """So many characters as the shortest of the others has."""
 
     def add(self, value: str, *, used: bool) -> None:
         wanted = used and _is_unlikely_by_chance(value)
         if value in self.values and (not wanted or value in self.in_data):
             return
         self.values.add(value)
-        self.texts = tuple(sorted({*self.texts, *_spellings(value)}, key=len, reverse=True))
+        self.texts = tuple(sorted({*self.texts, *_spellings(value), *_encodings(value)}, key=len, reverse=True))
         if wanted:
             self.in_data.add(value)
-            spelled = {text.encode(errors="surrogatepass") for text in _spellings(value)}
-            self.data = tuple(sorted({*self.data, *spelled}, key=len, reverse=True))
+            plain, encoded = _as_bytes(_spellings(value)), _as_bytes(_encodings(value))
+            self.plain += tuple(plain)
+            self.data = tuple(sorted({*self.data, *plain, *encoded}, key=len, reverse=True))
+            self.run = min(self.run or _RUN * 10_000, *(_RUN * len(text) for text in encoded))
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether one of them may be in the data: surely so where it is, and seldom where it is not.
+
+        Base64 and hex are looked for only where something stands without a break for long enough.
+        """
+        for spelled in self.plain:
+            if spelled in data:
+                return True
+        return bool(self.run) and self.run in data.translate(_RUNS)
+
+
+_RUN = b"x"
+_RUNS = bytes(_RUN[0] if chr(code) in f"{ascii_letters}{digits}+/-_" else 32 for code in range(256))
+"""Turns every character of base64 and hex into the same one, and all others into a blank."""
+
+
+def _as_bytes(texts: Iterable[str]) -> set[bytes]:
+    return {text.encode(errors="surrogatepass") for text in texts}
 
 
 _known = _Known()
@@ -357,22 +279,20 @@ def _is_unlikely_by_chance(value: str) -> bool:
 
 
 def _spellings(value: str) -> set[str]:
-    """The value as it is, and as it stands in URLs, JSON, Python's repr, base64 and hex."""
-    spelled = {
-        value,
-        quote(value, safe=""),
-        quote(value),
-        quote_plus(value),
-        json.dumps(value)[1:-1],
-        repr(value)[1:-1],
-    }
-    spelled.add(json.dumps(value, ensure_ascii=False)[1:-1])
-    spelled.add(json.dumps(value)[1:-1].replace("/", "\\/"))
+    """The value as it is, and as it stands in URLs, JSON and Python's repr."""
+    in_json = json.dumps(value)[1:-1]
+    return {
+        value, quote(value, safe=""), quote(value), quote_plus(value), repr(value)[1:-1],
+        in_json, in_json.replace("/", "\\/"), json.dumps(value, ensure_ascii=False)[1:-1],
+    }  # fmt: skip
+
+
+def _encodings(value: str) -> set[str]:
+    """The value in hex and in base64; of a short one none, for they may be there by chance."""
     raw = value.encode(errors="surrogatepass")
-    if len(raw) >= _SHORTEST_IN_DATA:
-        spelled.add(raw.hex())
-        spelled |= {core for shift in range(3) for core in _base64_cores(raw, shift)}
-    return {text for text in spelled if len(text) >= _SHORTEST}
+    if len(raw) < _SHORTEST_IN_DATA:
+        return set()
+    return {raw.hex(), raw.hex().upper(), *(core for shift in range(3) for core in _base64_cores(raw, shift))}
 
 
 def _base64_cores(raw: bytes, shift: int) -> Iterable[str]:
@@ -449,8 +369,15 @@ def blot(text: str) -> str:
     return text
 
 
+def is_clean(data: bytes) -> bool:
+    """Whether `blot_bytes` would leave the data as they are; False also where that is not known at a glance."""
+    return not _known.data or not _known.may_be_in(data)
+
+
 def blot_bytes(data: bytes) -> bytes:
     """Data without the credentials that are known. Costs next to nothing where there are none in it."""
+    if is_clean(data):
+        return data
     for spelled in _known.data:
         if spelled in data:
             data = data.replace(spelled, MASK.encode())

@@ -19,7 +19,7 @@ from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitErro
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
-from reward_kit.utils.module_loader import load_function
+from reward_kit.utils.module_loader import load_function, loading_within
 from reward_kit.utils.reward_names import reward_path
 from reward_kit.utils.trusted import trusted
 
@@ -394,8 +394,9 @@ class TellingScorer:
             return Told(type(error).__name__, str(error), None)
 
 
-def load_scorer(path: str, params: Mapping[str, Any]) -> PointwiseScorer | BatchScorer:
-    """The scorer of the reward at an import path or of a name. One that does not load is an ImportError."""
+def load_scorer(path: str, params: Mapping[str, Any], within: float = 60.0) -> PointwiseScorer | BatchScorer:
+    """The scorer of the reward at an import path or of a name. One not loaded `within` seconds is an ImportError."""
     path = reward_path(path)
-    batch = mode_of(load_function(path)) == "batch"
+    with loading_within(within):
+        batch = mode_of(load_function(path)) == "batch"
     return BatchScorer(path, params) if batch else PointwiseScorer(path, params)

@@ -132,3 +132,52 @@ def test_a_variable_is(name: str) -> None:
 )
 def test_long_texts_take_no_long_time(text: str) -> None:
     mask(text)  # a pattern that looks at each character more than a few times would not come to an end here
+
+
+# ── what is none ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MODELS = [
+    "gpt-4o-mini-2024-07-18", "deepseek-ai/DeepSeek-R1-0528", "meta-llama/Llama-3.3-70B-Instruct", "o3-mini-high",
+    "Qwen/Qwen2.5-Coder-32B-Instruct-AWQ", "accounts/fireworks/models/llama-v3p1-405b-instruct", "claude-3-5-haiku-latest",
+    "mistralai/Mixtral-8x22B-Instruct-v0.1", "google/gemma-3n-E4B-it-litert-preview", "hf_transfer-test", "pypi-server-of-our-own", "xai-explanations-large", "sk-learn/tiny",
+    "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1", "HuggingFaceTB/SmolLM2-360M-Instruct-Q8_0.gguf",
+]  # fmt: skip
+COLUMNS = [
+    "question", "answer", "ground_truth", "user_query", "tokens", "token_count", "answer_key", "key_points", "keywords",
+    "passage", "author", "authority", "session", "signature_style", "code", "hash", "sha256", "secretary", "compass",
+    "prompt_tokens", "cookiecutter", "tokenizer", "monkey", "sort_key", "primary_key", "id", "uuid", "level", "subject",
+]  # fmt: skip
+ORDINARY = st.one_of(
+    st.uuids().map(str),
+    st.binary(min_size=16, max_size=32).map(bytes.hex),
+    st.binary(min_size=20, max_size=20).map(lambda raw: f"sha256:{raw.hex()}"),
+    st.integers(0, 10**12).map(lambda number: f"train-{number:012d}"),
+    st.tuples(st.sampled_from(["gsm8k", "math", "aime_2024"]), st.integers(0, 10**6)).map(
+        lambda two: f"{two[0]}/{two[1]}"
+    ),
+    st.datetimes().map(lambda moment: moment.isoformat()),
+    st.sampled_from(MODELS),
+    st.floats(allow_nan=False).map(str),
+)
+
+
+@given(ORDINARY, st.sampled_from(COLUMNS))
+def test_ordinary_ids_hashes_models_and_columns_are_kept_as_they_are(value: str, column: str) -> None:
+    forget_all()
+    for text in (value, f"Sample {value!r} of {column!r} is no row.", f"outputs/{value}/results.jsonl, line 3"):
+        assert mask(text) == text
+        assert blot_bytes(text.encode()) == text.encode()
+    told = {
+        "generation": {"model_name": value},
+        "dataset": {"column_mapping": {column: value}, "path_or_name": value},
+        "reward": {"params": {"reference": value, "ids": [value], column: 1}},
+    }
+    assert without_secrets(told) == told
+
+
+@given(ORDINARY, st.text(alphabet="abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_", min_size=12, max_size=40))
+def test_a_known_credential_takes_nothing_else_with_it(value: str, secret: str) -> None:
+    forget_all()
+    remember(secret)
+    if secret not in value:
+        assert blot(f"Sample {value}") == f"Sample {value}" or secret in f"Sample {value}"

@@ -21,6 +21,7 @@ from reward_kit.analysis.ordering import arrange
 from reward_kit.analysis.run_results import read_results
 from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts
 from reward_kit.errors import DatasetError
+from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 
 __all__ = ["Source", "load"]
 
@@ -72,6 +73,7 @@ def _shown(path: Path) -> str:
 
 def _from_parquet(path: Path, name: str) -> Experiment:
     try:
+        refuse_damaged_parquet(path)
         schema = pq.read_schema(path)
         wanted = _wanted(schema.names, repr(str(path)))
         repeating = [column for field, column in wanted.items() if field in _REPEATING and _is_text(schema, column)]

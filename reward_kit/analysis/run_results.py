@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reward_kit.errors import DatasetError, StorageError
+from reward_kit.storage.result_columns import refuse_other_columns
 from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.checksums import check_line
@@ -58,7 +59,6 @@ def read_results(path: Path, threshold: float | None) -> RunResults:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip() and not (offset and _is_torn(line)):
-                _refuse_damage(line, path, number)
                 rows.append(_row(_parsed(line, path, number), thresholds))
                 offsets.append(offset)
             offset += len(line)
@@ -85,15 +85,6 @@ def _is_torn(line: bytes) -> bool:
     return False
 
 
-def _refuse_damage(line: bytes, path: Path, number: int) -> None:
-    lost = line.startswith(b'{"schema":2,') and check_line(line) is None
-    if lost or check_line(line) is False:
-        raise StorageError(
-            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Enter the run again, which "
-            "judges that answer again."
-        )
-
-
 def _refuse_cut(path: Path, found: int) -> None:
     held = held_by(path)
     if held is not None and found < held:
@@ -104,6 +95,12 @@ def _refuse_cut(path: Path, found: int) -> None:
 
 
 def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    whole = check_line(line)
+    if whole is False or (whole is None and line.startswith(b'{"schema":2,')):
+        raise StorageError(
+            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Enter the run again, which "
+            "judges that answer again."
+        )
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -112,6 +109,8 @@ def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
         ) from error
     if not isinstance(row, dict) or not {"id", "task_id"} & row.keys():
         raise DatasetError(f"Line {number} of {str(path)!r} is not a result. Name a results.jsonl of `reward-kit run`.")
+    if not whole:
+        refuse_other_columns(row, f"Line {number} of {str(path)!r}")
     return row
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from reward_kit.cli_commands.given_values import NamedPath, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Check(NamedTuple):
 
 
 @click.command()
-@click.argument("run_dir", required=False, type=click.Path(path_type=Path))
+@click.argument("run_dir", required=False, type=NamedPath(path_type=Path))
 @click.option("--mend", "mends", is_flag=True, help="Set aside what is damaged in RUN_DIR, so that it is made again.")
 def doctor(run_dir: Path | None, mends: bool) -> None:
     """Say what works on this machine, and what to install for the rest; or, of RUN_DIR, what is damaged in it.
@@ -55,7 +56,8 @@ def doctor(run_dir: Path | None, mends: bool) -> None:
     reward-kit doctor outputs/run --mend
     """
     if run_dir is not None:
-        sys.exit(_look_over(run_dir, mends=mends))
+        with reading_own_files(run_dir):
+            sys.exit(_look_over(run_dir, mends=mends))
     if mends:
         raise click.UsageError("--mend needs a run directory: reward-kit doctor RUN_DIR --mend.")
     _show(list(_checks()))
@@ -68,13 +70,13 @@ def _look_over(run_dir: Path, *, mends: bool) -> int:
     findings = look_over(run_dir)
     width = max(len(finding.path.name) for finding in findings)
     for finding in findings:
-        click.echo(f"{'ok' if finding.works else 'BROKEN':>6}  {finding.path.name:<{width}}  {finding.detail}")
+        echo(f"{'ok' if finding.works else 'BROKEN':>6}  {finding.path.name:<{width}}  {finding.detail}")
         if not finding.works:
-            click.echo(f"{'':>6}  {'':<{width}}  → {finding.advice}")
+            echo(f"{'':>6}  {'':<{width}}  → {finding.advice}")
     if not mends:
         return 0 if all(finding.works for finding in findings) else 1
     for done in mend(run_dir, findings):
-        click.echo(done)
+        echo(done)
     return 0 if all(finding.works or finding.mends is not None for finding in findings) else 1
 
 

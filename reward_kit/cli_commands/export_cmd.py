@@ -68,6 +68,7 @@ def export(
     """
     from reward_kit.errors import ConfigError
     from reward_kit.storage.candidates import read_queries
+    from reward_kit.storage.run_directory import unfinished
     from reward_kit.storage.training_files import write_training_file
     from reward_kit.storage.training_rows import Export, training_rows
 
@@ -81,6 +82,8 @@ def export(
         wanted["splits"] = frozenset(wanted["splits"])
         rows = training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
         write_training_file(rows, output)
+        if said := unfinished(source):
+            echo(said, err=True)
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")

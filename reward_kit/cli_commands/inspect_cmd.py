@@ -87,10 +87,13 @@ def inspect(
     reward-kit inspect outputs/my_run --format json
     """
     from reward_kit.analysis import Report, analyse, compare, load, plot
+    from reward_kit.storage.run_directory import unfinished
 
     told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
     with reading_own_files(*experiments):
         loaded = [load(path, pass_threshold=threshold) for path in experiments]
+        for said in filter(None, map(unfinished, experiments)):
+            echo(said, err=True)
         if query_id is not None:
             _show_query(loaded, query_id, color=not no_color)
             return

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import TextIOBase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.datasets.interpret import ROLES
 from reward_kit.errors import ConfigError
 from reward_kit.execution.resources import open_resources
 from reward_kit.models import EvaluateResult
-from reward_kit.redaction import remember_settings
+from reward_kit.redaction import blot, remember_settings
 from reward_kit.reward_call import Payload, RewardCall
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.strict_yaml import load_yaml
@@ -111,15 +114,32 @@ def read_params(pairs: Sequence[str]) -> dict[str, Any]:
 def try_reward(
     name_or_path: str, answers: Sequence[Conversation], ground_truth: Any, params: Mapping[str, Any]
 ) -> list[Trial]:
-    """What the reward says of each answer. One that raises is a `RewardError`."""
-    try:
-        call = RewardCall(name_or_path, params)
-    except ImportError as error:
-        raise ConfigError(str(error)) from error
-    payloads = _payloads(call, answers, ground_truth)
-    if call.is_async:
-        return run_sync(lambda: _try_async(call, payloads))
-    return [trial for payload in payloads for trial in _timed(time.perf_counter(), call.call(payload))]
+    """What the reward says of each answer. One that raises is a `RewardError`. What it prints is shown."""
+    with redirect_stdout(_Blotting(sys.stdout)), redirect_stderr(_Blotting(sys.stderr)):
+        try:
+            call = RewardCall(name_or_path, params)
+        except ImportError as error:
+            raise ConfigError(str(error)) from error
+        payloads = _payloads(call, answers, ground_truth)
+        if call.is_async:
+            return run_sync(lambda: _try_async(call, payloads))
+        return [trial for payload in payloads for trial in _timed(time.perf_counter(), call.call(payload))]
+
+
+class _Blotting(TextIOBase):
+    """A stream that known credentials are taken out of on their way into another."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text without them."""
+        self._stream.write(blot(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the other stream."""
+        self._stream.flush()
 
 
 def _payloads(call: RewardCall, answers: Sequence[Conversation], ground_truth: Any) -> list[Payload]:

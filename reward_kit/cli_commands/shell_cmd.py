@@ -58,7 +58,9 @@ _FLAG_NAMES = (
 )
 @click.option("--max-tokens", type=click.IntRange(1, MOST), default=2000, show_default=True, help="Of one answer.")
 @click.option("--base-url", help="An OpenAI-compatible endpoint. Else OPENAI_BASE_URL, else the provider's own.")
-@click.option("--api-key", help="Better: OPENAI_API_KEY in the environment.")
+@click.option(
+    "--api-key", help="Better: OPENAI_API_KEY in the environment. Others on this machine can see a command line."
+)
 @click.option(
     "--sandbox", "backend", default="auto", show_default=True,
     type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),

@@ -29,6 +29,7 @@ from reward_kit.storage.best_of_n_tables import (
     SCHEMA_VERSION,
     experiment_entry,
     read_metadata,
+    refuse_damaged_parquet,
     require_parquet,
     write_parquet,
 )
@@ -133,6 +134,7 @@ class BestOfN:
             metadata = self._metadata(directory, result)
             path = self.experiment.parquet
             if path.exists() and read_metadata(path) == metadata:
+                refuse_damaged_parquet(path, pages=True)
                 return
             with Journal(directory.results_path, read_only=True) as results:
                 write_parquet(results.lines(), path, metadata, self.experiment.verification)

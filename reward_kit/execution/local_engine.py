@@ -7,7 +7,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -68,9 +68,9 @@ class LocalEngine:
         vocabulary: Vocabulary = RUN,
         *,
         budget: Budget | None = None,
-        keep: Callable[[], None] = lambda: None,
+        keep: Sequence[Callable[[], None]] = (),
     ) -> None:
-        """Take what both stages share. `keep` is called now and then, to put down what no journal holds."""
+        """Take what both stages share. Each of `keep` is called now and then, to put down what no journal holds."""
         self._vocabulary = vocabulary
         self._config = config
         self._directory = directory
@@ -152,9 +152,10 @@ class LocalEngine:
         while not stop.requested.is_set():
             await asyncio.sleep(_SYNC_SECONDS)
             try:
-                self._keep()
                 for journal in journals:
                     await asyncio.to_thread(journal.sync)
+                for keep in self._keep:
+                    keep()
             except StorageError as error:  # a later attempt would succeed and mean nothing: the pages are gone
                 stop.request("error", error)
 

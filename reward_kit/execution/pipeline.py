@@ -147,7 +147,8 @@ class EvaluationPipeline:
             if source.needs_model:
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
             parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
-            engine = LocalEngine(*parts, budget=budget, keep=judging.keep)
+            held = _Held(directory, rollouts, results)
+            engine = LocalEngine(*parts, budget=budget, keep=(judging.keep, held.keep))
             works = source.works(ledger)
             try:
                 end = await engine.run(
@@ -287,6 +288,19 @@ class _JudgeCost:
         cost = self._counters.judge.cost if self._counters.judge is not None else None
         if cost:
             self._directory.note("judge_cost", self.before + cost)
+
+
+class _Held:
+    """How many entries the journals hold, kept in the manifest while they grow: a killed run cannot say it later."""
+
+    def __init__(self, directory: RunDirectory, *journals: Journal | None) -> None:
+        self._directory = directory
+        self._journals = [journal for journal in journals if journal is not None and not journal.read_only]
+
+    def keep(self) -> None:
+        """Put down what it is by now, where that is known without looking. Only lines that are on disk count."""
+        counts = {journal.path.name: journal.keys_at_hand for journal in self._journals}
+        self._directory.note_held({name: count for name, count in counts.items() if count})
 
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:

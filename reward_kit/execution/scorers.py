@@ -36,6 +36,8 @@ from reward_kit.reward_call import (
 )
 from reward_kit.utils.deadlines import Deadlines
 from reward_kit.utils.loop_watch import Blockage, LoopWatch
+from reward_kit.utils.module_loader import loading_within
+from reward_kit.utils.own_tasks import hidden_tasks, is_ended, shrug_off
 from reward_kit.utils.source_digest import source_digest
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
@@ -48,6 +50,8 @@ _log = logging.getLogger(__name__)
 
 _DEFAULT_TIMEOUT = 60.0
 _DEFAULT_CONCURRENCY = 256
+_SHORTEST_LOADING = 30.0
+"""Seconds that a reward may take to be imported even where its calls must be quicker."""
 _LOOP_PATIENCE = 10.0
 """Seconds that an asynchronous reward may keep everybody waiting before that is told."""
 _QUEUED_PER_WORKER = 256
@@ -62,7 +66,7 @@ class Reward:
         self._given = function
         self._config = config
         try:
-            with _loading(config):
+            with _loading(config), loading_within(self.loading_seconds):
                 self.call = RewardCall(function or config.function_path, config.params)
         except ImportError as error:
             raise ConfigError(f"The reward cannot be loaded: {error}") from error
@@ -85,11 +89,17 @@ class Reward:
         """Seconds one call may take."""
         return self._config.timeout or self.call.timeout or _DEFAULT_TIMEOUT
 
+    @property
+    def loading_seconds(self) -> float:
+        """Seconds that importing it may take, here and in each worker."""
+        return max(_SHORTEST_LOADING, self._config.timeout or _DEFAULT_TIMEOUT)
+
     def factory(self) -> Callable[[], Callable[..., Any]]:
         """What a worker process calls to get at the reward: by import path where there is one, else by value."""
         params = self._config.params
         if self._given is None:
-            return partial(TellingScorer, partial(load_scorer, self._config.function_path, params))
+            make = partial(load_scorer, self._config.function_path, params, within=self.loading_seconds)
+            return partial(TellingScorer, make)
         kind = BatchScorer if self.judges_groups else PointwiseScorer
         return partial(TellingScorer, partial(kind, self._given, params))
 
@@ -153,7 +163,7 @@ async def open_scorer(
     async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
         if reward.call.is_async and not config.isolate:
             scorer = _OnTheLoop(reward, concurrency, resources)
-            with LoopWatch(min(reward.timeout, _LOOP_PATIENCE), scorer.tell_of):
+            with LoopWatch(min(reward.timeout, _LOOP_PATIENCE), scorer.tell_of), hidden_tasks():
                 yield scorer
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
@@ -165,6 +175,7 @@ async def open_scorer(
         log_path=directory / "reward_output.log",
         name=reward.call.name,
         first=at_hand,
+        startup=reward.loading_seconds + _SHORTEST_LOADING,
     )
     async with pool:
         yield _InWorkers(reward, pool, size * _QUEUED_PER_WORKER)
@@ -189,21 +200,28 @@ class _OnTheLoop:
         task = self._current_task()
         self._deadlines.begin(task)
         self._judging[task] = rollouts[0]
+        verdicts: Sequence[Verdict]
         try:
             if self._groups:
-                return await self._score_group(rollouts)
-            return [await self._call.judge_async(self._call.own_payload_of(rollouts[0]), self._resources)]
+                verdicts = await self._score_group(rollouts)
+            else:
+                verdicts = [await self._call.judge_async(self._call.own_payload_of(rollouts[0]), self._resources)]
         except ItemError as error:
-            return [Failure.of(error, "score")] * len(rollouts)
+            verdicts = [Failure.of(error, "score")] * len(rollouts)
         except asyncio.CancelledError:
-            return [Failure.of(self._cancelled(task), "score")] * len(rollouts)
+            verdicts = [Failure.of(self._cancelled(task), "score")] * len(rollouts)
         except KeyboardInterrupt as error:
             if _is_a_signal(error):
                 raise
-            return [Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")] * len(rollouts)
+            failure = Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")
+            verdicts = [failure] * len(rollouts)
         finally:
             self._deadlines.end(task)
             del self._judging[task]
+        if task.cancelling() and not is_ended(task):  # the reward cancelled the task that it runs in
+            await shrug_off(task)
+            return [Failure.of(self._cancelled_itself(), "score")] * len(rollouts)
+        return verdicts
 
     def _current_task(self) -> asyncio.Task[Any]:
         task = asyncio.current_task(self._loop)  # a third of what it costs where it has to find the loop
@@ -227,8 +245,11 @@ class _OnTheLoop:
         """What a cancellation means: the call was too slow, or it let one out; or it is meant for us, and goes on."""
         if self._deadlines.was_missed_by(task):
             return RewardTimeoutError(_too_slow(self._call.name, self._timeout))
-        if task.cancelling():
+        if is_ended(task):
             raise asyncio.CancelledError
+        return self._cancelled_itself()
+
+    def _cancelled_itself(self) -> RewardError:
         return RewardError(f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises.")
 
     async def _score_group(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:

@@ -19,8 +19,9 @@ from pydantic import ValidationError
 from reward_kit.datasets.identity import content_id
 from reward_kit.datasets.rows import BadRow
 from reward_kit.datasets.shell_tasks import task_columns
-from reward_kit.errors import ConfigError, DatasetError
+from reward_kit.errors import ConfigError, DatasetError, StorageError
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
+from reward_kit.storage.run_directory import ROLLOUTS, held_by
 from reward_kit.storage.shell_tables import NO_COMMAND, extra_columns
 from reward_kit.utils.checksums import check_line
 
@@ -75,6 +76,7 @@ class CommandsFile:
         self._shard = shard or Shard()
         self._limit = limit
         self._positions: dict[str, int] = {}
+        self._read = 0
         self._unnumbered: Counter[str] = Counter()
         self._groups: dict[bytes, dict[tuple[str, int], _Line]] = {}
         self._place: dict[tuple[str, int], bytes] = {}
@@ -82,8 +84,18 @@ class CommandsFile:
         """The model that the first line names."""
         for number, offset, line in self._lines():
             self._note(number, offset, line)
+        self._refuse_cut()
         if not self._place:
             raise DatasetError(f"{str(path)!r} holds no command. {_ADVICE}")
+
+    def _refuse_cut(self) -> None:
+        """Stop where a file that --phase inference wrote holds fewer commands than there are answers beside it."""
+        held = held_by(self.path.with_name(ROLLOUTS)) if self.path.name == "commands.jsonl" else None
+        if held is not None and self._read < held:
+            raise StorageError(
+                f"{str(self.path)!r} was cut: it holds {self._read} of {held} commands. Enter --phase inference again, "
+                "which writes it anew; to run only these, copy the file to another directory."
+            )
 
     def __len__(self) -> int:
         return len(self._place)
@@ -138,6 +150,7 @@ class CommandsFile:
         if not line.endswith(b"\n") and not _is_json(line):
             return  # torn by a crash: what it held is in no result, and comes again with the next --phase inference
         rollout = self._rollout(line, number)
+        self._read += 1
         sample = rollout.sample
         position = self._positions.setdefault(sample.id, len(self._positions))
         index = rollout.response_index

@@ -27,6 +27,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.sample_text import SampleText
 from reward_kit.storage.tables import rollout_line
 from reward_kit.utils.end_of_turn import EndOfTurn
+from reward_kit.utils.own_tasks import end
 
 __all__ = ["Feed", "Rollouts", "Stop", "Verdicts", "generate", "score", "work_with_hands"]
 
@@ -243,8 +244,8 @@ async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop
             await asyncio.wait(unfinished, timeout=grace)
             _note_errors(tasks, stop)
     finally:
-        for task in [*tasks, stopped]:
-            task.cancel()
+        end(tasks)
+        stopped.cancel()
         await asyncio.gather(*tasks, everyone, stopped, return_exceptions=True)
 
 

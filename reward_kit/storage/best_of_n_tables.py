@@ -24,14 +24,15 @@ from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_text
 from reward_kit.storage.sample_text import SampleText, last_text, set_fields
 from reward_kit.storage.tables import entry_of, verdict_columns
+from reward_kit.utils.checksums import check_parquet, seal_parquet
 from reward_kit.utils.reasoning import split_reasoning
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "COLUMNS", "SCHEMA_VERSION", "Column", "Verification", "experiment_entry", "read_metadata", "require_parquet",
-    "write_parquet",
+    "COLUMNS", "SCHEMA_VERSION", "Column", "Verification", "experiment_entry", "read_metadata",
+    "refuse_damaged_parquet", "require_parquet", "write_parquet",
 ]  # fmt: skip
 
 SCHEMA_VERSION = "1"
@@ -181,6 +182,7 @@ def write_parquet(
                 written += group.num_rows
             if under_way is not None:
                 under_way.result()
+        seal_parquet(draft)
         _put_on_disk(draft)
         draft.replace(target)
     except OSError as error:
@@ -191,15 +193,25 @@ def write_parquet(
 
 
 def read_metadata(path: Path) -> dict[str, str] | None:
-    """The metadata of a Parquet file; None where the file is not one."""
+    """The metadata of a Parquet file; None where the file is not one. One that is damaged is an error."""
     from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
     try:
+        refuse_damaged_parquet(path)
         found = read_schema(path).metadata or {}
     except (ArrowException, OSError):
         return None
     return {name.decode(): value.decode() for name, value in found.items() if name != b"pandas"}
+
+
+def refuse_damaged_parquet(path: Path, *, pages: bool = False) -> None:
+    """Stop at a table that is not what was written; also at one with damaged `pages`, which readers find themselves."""
+    if check_parquet(path, pages=pages) is False:
+        raise StorageError(
+            f"{str(path)!r} is damaged: it is not what was written there. Remove it and run `best-of-n` again, which "
+            "makes it from its run directory without asking the model; or restore it."
+        )
 
 
 def _groups(

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
+from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.result_columns import refuse_other_columns
 from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.utils.checksums import check_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 from reward_kit.utils.reasoning import split_reasoning
 
@@ -98,8 +101,15 @@ def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
 def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
     with Journal(path, read_only=True) as journal:
         refuse_cut(journal)
-        for line in map(orjson.loads, journal.in_order()):
-            yield _VOCABULARIES[_vocabulary_of(line)](line, thresholds)
+        for line in journal.in_order():
+            yield _journal_row(line, path, thresholds)
+
+
+def _journal_row(line: bytes, path: Path, thresholds: Thresholds) -> _Row:
+    row = orjson.loads(line)
+    if not check_line(line):
+        refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
+    return _VOCABULARIES[_vocabulary_of(row)](row, thresholds)
 
 
 def _vocabulary_of(line: Mapping[str, Any]) -> str:
@@ -192,6 +202,7 @@ def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
     except ImportError as error:
         raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
     try:
+        refuse_damaged_parquet(path)
         with ParquetFile(path, page_checksum_verification=True) as file:
             names = _columns_in(set(file.schema_arrow.names), path)
             for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):

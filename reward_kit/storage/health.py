@@ -15,8 +15,16 @@ from typing import NamedTuple
 
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.storage.journal_lines import HEAD, is_whole
-from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, held_by, line_numbers, read_document
-from reward_kit.utils.checksums import check_line, check_text
+from reward_kit.storage.run_directory import (
+    RESULTS,
+    ROLLOUTS,
+    RunDirectory,
+    check_config,
+    held_by,
+    line_numbers,
+    read_document,
+)
+from reward_kit.utils.checksums import check_line
 
 __all__ = ["Finding", "look_over", "mend"]
 
@@ -42,7 +50,7 @@ class _Lines(NamedTuple):
     """What a file of lines holds."""
 
     whole: int
-    keys: int
+    keys: set[tuple[bytes, bytes]]
     damaged: list[int]
     unchecked: int
 
@@ -63,8 +71,10 @@ def mend(path: Path, findings: list[Finding]) -> list[str]:
     with RunDirectory(path) as directory:
         for finding in findings:
             if finding.mends is not None:
+                was_there = finding.path.exists()
                 finding.mends(directory)
-                done.append(f"{finding.path.name}: set right. The file as it was is kept beside it.")
+                kept = " The file as it was is kept beside it." if was_there else ""
+                done.append(f"{finding.path.name}: set right.{kept}")
     return done
 
 
@@ -78,7 +88,7 @@ def _documents(path: Path) -> Iterator[Finding]:
     if summary.exists():
         yield _document(summary, "It is written anew when the run is entered again.", _moves_away(summary))
     if config.exists():
-        damaged = check_text(config.read_bytes()) is False
+        damaged = check_config(config) is False
         detail = "does not match its checksum" if damaged else "as it was written"
         advice = "It is written anew when the run is entered again."
         yield Finding(config, not damaged, detail, advice, _moves_away(config) if damaged else None)
@@ -93,26 +103,47 @@ def _document(path: Path, advice: str, mends: Callable[[RunDirectory], None] | N
 
 
 def _journals(path: Path) -> Iterator[Finding]:
-    for file in (path / name for name in _JOURNALS if (path / name).exists()):
-        found = _lines_of(file)
-        try:
-            held = held_by(file)
-        except StorageError:  # the manifest is damaged, and said to be
-            held = None
-        missing = max(0, (held or 0) - found.keys - len(found.damaged))
-        broken = bool(found.damaged or missing)
-        advice = f"Restore the file, or set this aside with --mend. {_AGAIN[file.name]}"
-        yield Finding(file, not broken, _told(found, missing, held), advice, _rewrites(file) if broken else None)
+    try:
+        held = (read_document(path / "manifest.json") or {}).get("holds") or {}
+    except StorageError:  # the manifest is damaged, and said to be
+        held = {}
+    lines = {name: _lines_of(path / name) for name in _JOURNALS if (path / name).exists()}
+    if held.get(ROLLOUTS) is None and len(lines) == len(_JOURNALS):  # a killed run: what was judged had been there
+        held = {**held, ROLLOUTS: len(lines[ROLLOUTS].keys | lines[RESULTS].keys)}
+    for name in _JOURNALS:
+        if name in lines:
+            yield _journal(path / name, lines[name], held.get(name) or 0)
+        elif held.get(name):
+            detail = f"is not there, and had {held[name]} entries"
+            yield Finding(path / name, False, detail, f"Restore the file. {_AGAIN[name]}", _forgets(name))
+
+
+def _journal(path: Path, found: _Lines, held: int) -> Finding:
+    missing = max(0, held - len(found.keys) - len(found.damaged))
+    broken = bool(found.damaged or missing)
+    advice = f"Restore the file, or set this aside with --mend. {_AGAIN[path.name]}"
+    return Finding(path, not broken, _detail(found, missing, held), advice, _rewrites(path) if broken else None)
 
 
 def _commands(path: Path) -> Iterator[Finding]:
     file = path / "commands.jsonl"
-    if file.exists():
-        with file.open("rb") as lines:
-            damaged = [number for number, line in enumerate(lines, 1) if check_line(line) is False]
-        detail = f"{line_numbers(damaged)} damaged" if damaged else "as it was written"
-        advice = "Restore it, or remove it: --phase inference writes it anew."
-        yield Finding(file, not damaged, detail, advice, _moves_away(file) if damaged else None)
+    if not file.exists():
+        return
+    with file.open("rb") as lines:
+        checked = [check_line(line) for line in lines]
+    damaged = [number for number, whole in enumerate(checked, 1) if whole is False]
+    try:
+        held = held_by(path / ROLLOUTS) or 0  # a command for each answer
+    except StorageError:
+        held = 0
+    detail = "as it was written"
+    if damaged:
+        detail = f"{line_numbers(damaged)} damaged"
+    elif len(checked) < held:
+        detail = f"{held - len(checked)} of the {held} commands it had are missing"
+    broken = bool(damaged) or len(checked) < held
+    advice = "Restore it, or remove it: --phase inference writes it anew."
+    yield Finding(file, not broken, detail, advice, _moves_away(file) if broken else None)
 
 
 def _lines_of(path: Path) -> _Lines:
@@ -120,18 +151,20 @@ def _lines_of(path: Path) -> _Lines:
     damaged, whole, unchecked = [], 0, 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            checked = is_whole(line) if line.endswith(b"\n") else None
+            if not line.endswith(b"\n"):  # torn by a crash: it is owed again without a word
+                break
+            checked = is_whole(line)
             match = HEAD.match(line)
             if checked is False or match is None:
                 damaged.append(number)
-            elif line.endswith(b"\n"):  # else it was torn by a crash: it is owed again without a word
+            else:
                 whole += 1
                 unchecked += checked is None
                 keys.add((match[2], match[3]))
-    return _Lines(whole, len(keys), damaged, unchecked)
+    return _Lines(whole, keys, damaged, unchecked)
 
 
-def _told(found: _Lines, missing: int, held: int | None) -> str:
+def _detail(found: _Lines, missing: int, held: int) -> str:
     told = [f"{found.whole} whole lines"]
     if found.damaged:
         told.append(f"{line_numbers(found.damaged)} damaged")
@@ -150,6 +183,15 @@ def _moves_away(path: Path) -> Callable[[RunDirectory], None]:
         path.rename(_free_name(path))
 
     return move
+
+
+def _forgets(name: str) -> Callable[[RunDirectory], None]:
+    """Has the manifest expect nothing of a file that is gone."""
+
+    def forget(directory: RunDirectory) -> None:
+        directory.note_held({name: 0})
+
+    return forget
 
 
 def _rewrites(path: Path) -> Callable[[RunDirectory], None]:

@@ -83,6 +83,11 @@ class Journal:
             return self._keys
         return len(self.index() if self._written is None else self._written)
 
+    @property
+    def keys_at_hand(self) -> int | None:
+        """How many entries there are, where that need not be looked up: the file was empty when it was opened."""
+        return self.appended if self._written is not None else self._keys
+
     def append(self, entries: Sequence[Entry | Line]) -> None:
         """Write the lines in one go. When this returns, they survive the death of this process."""
         plain = (entry.line() if isinstance(entry, Entry) else entry for entry in entries)

@@ -27,10 +27,12 @@ from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal import Journal
-from reward_kit.utils.checksums import check_document, sealed_document, sealed_text
+from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
 from reward_kit.utils.git_revision import GitRevision
 
-__all__ = ["RunDirectory", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut"]
+__all__ = [
+    "RunDirectory", "check_config", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut", "unfinished",
+]  # fmt: skip
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
@@ -72,6 +74,27 @@ def held_by(path: Path) -> int | None:
     manifest = read_document(path.parent / "manifest.json") or {}
     held: int | None = (manifest.get("holds") or {}).get(path.name)
     return held
+
+
+def check_config(path: Path) -> bool | None:
+    """Whether a run's config.yaml is as it was written. Beside a manifest with a checksum it has one, too."""
+    checked = check_text(path.read_bytes())
+    if checked is not None:
+        return checked
+    try:
+        fields = orjson.loads((path.parent / "manifest.json").read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return False if isinstance(fields, dict) and CHECK in fields else None
+
+
+def unfinished(path: Path) -> str | None:
+    """What to say of a run directory, or of a journal in one, that is of a run which was cut short; else None."""
+    directory = path if path.is_dir() else path.parent
+    phases = (read_document(directory / "manifest.json") or {}).get("phases")
+    if not phases or phases[-1].get("status") != "running":
+        return None
+    return f"The run in {str(directory)!r} was cut short, or still goes on: these are the answers it had judged."
 
 
 def line_numbers(numbers: Sequence[int], most: int = 8) -> str:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError
 
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample, Usage
-from reward_kit.redaction import blot_bytes
+from reward_kit.redaction import blot_bytes, is_clean
 from reward_kit.storage.journal_lines import Entry, Head, Line, Status, position_in
 from reward_kit.storage.row_json import as_plain, forgiving_json, plain_json
 from reward_kit.storage.sample_text import SampleText, last_text, set_fields
@@ -134,13 +134,17 @@ def result_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Fa
 def _judged_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult) -> Line:
     """The columns of `result_row`, put together from pieces."""
     told, said = rollout.__dict__, verdict.__dict__
-    index, turns, usage, metrics = told["response_index"], told["turns"], told["usage"], said["metrics"]
-    answered = blot_bytes(dumps([set_fields(turn) for turn in turns], as_plain)[1:-1])
+    index, turns, usage = told["response_index"], told["turns"], told["usage"]
+    own = [
+        dumps([set_fields(turn) for turn in turns], as_plain)[1:-1], dumps(_answer(turns)),
+        dumps(said["reason"]), dumps(_metrics(verdict)) if said["metrics"] else b"{}",
+    ]  # fmt: skip
+    if not is_clean(b"\n".join(own)):
+        own = [blot_bytes(piece) for piece in own]
+    answered, answer, reason, metrics = own
     line = _JUDGED % (
         text.index_from, index, text.index_to, _number(told["cost"]), text.asked,
-        text.between if turns else b"", answered, blot_bytes(dumps(_answer(turns))), text.truth,
-        dumps(said["score"]), blot_bytes(dumps(said["reason"])),
-        blot_bytes(dumps(_metrics(verdict))) if metrics else b"{}",
+        text.between if turns else b"", answered, answer, text.truth, dumps(said["score"]), reason, metrics,
         dumps(told["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(told["finish_reason"]),
         dumps(told["latency_ms"]), b"true" if told["cached"] else b"false", text.last,
     )  # fmt: skip

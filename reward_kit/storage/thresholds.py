@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reward_kit.errors import StorageError
-from reward_kit.storage.run_directory import read_document
-from reward_kit.utils.checksums import check_text
+from reward_kit.storage.run_directory import check_config, read_document
 
 __all__ = ["Thresholds", "thresholds_of"]
 
@@ -40,7 +39,7 @@ def _told(config: Path) -> Mapping[str, Any]:
 
     try:
         text = config.read_bytes()
-        if check_text(text) is False:
+        if check_config(config) is False:
             raise StorageError(
                 f"{str(config)!r} is damaged, and says from which score on an answer is verified. Enter the run again, "
                 "which writes it anew, or name the score yourself."

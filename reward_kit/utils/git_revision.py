@@ -6,6 +6,8 @@ import subprocess
 
 __all__ = ["GitRevision"]
 
+_REVISION = "# branch.oid "
+
 
 class GitRevision:
     """A question to git, asked when this is made. Close it, answered or not."""
@@ -13,8 +15,8 @@ class GitRevision:
     def __init__(self) -> None:
         """Ask. Where there is no git, the answer is None."""
         # Without the lock that git takes to note what it has seen: killed while it holds it, git leaves it behind, and
-        # the user's next commit is refused.
-        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40"]
+        # the user's next commit is refused. (`git describe --dirty` takes it all the same.)
+        command = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
         try:
             self._asked: subprocess.Popen[str] | None = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -31,7 +33,7 @@ class GitRevision:
             except subprocess.TimeoutExpired:
                 return None
             self._asked = None
-            self._answer = told.strip() or None
+            self._answer = _revision(told)
         return self._answer
 
     def close(self) -> None:
@@ -40,3 +42,12 @@ class GitRevision:
             self._asked.kill()
             self._asked.communicate()
             self._asked = None
+
+
+def _revision(status: str) -> str | None:
+    """The revision that `git status` tells of, marked where a line about a file follows those about the branch."""
+    about = [line.removeprefix(_REVISION) for line in status.splitlines() if line.startswith(_REVISION)]
+    if not about or about[0] == "(initial)":
+        return None
+    is_changed = any(not line.startswith("#") for line in status.splitlines())
+    return f"{about[0]}-dirty" if is_changed else about[0]

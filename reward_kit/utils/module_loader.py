@@ -10,21 +10,26 @@ from __future__ import annotations
 import difflib
 import hashlib
 import importlib
+import logging
 import pkgutil
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from reward_kit.errors import ItemError, boundary
+from reward_kit.errors import ItemError, boundary, message_of
 from reward_kit.utils.source_digest import source_digest
 
-__all__ = ["load_function", "load_object", "source_digest"]
+__all__ = ["load_function", "load_object", "loading_within", "source_digest"]
+
+_log = logging.getLogger(__name__)
 
 _FROM_A_FILE = "_reward_kit_file_"
 """What the names of modules that were loaded from a path begin with."""
@@ -37,6 +42,87 @@ _files: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
 
 class _Raised(ItemError):
     """Somebody's module raised while it was imported; the cause is attached."""
+
+
+class _TooSlow(BaseException):
+    """Importing takes too long. No `Exception`, which somebody's module may catch and go on."""
+
+
+_limit: float | None = 60.0
+"""Seconds that a module may take to import; None inside of one that is being imported already."""
+
+
+@contextmanager
+def loading_within(seconds: float | None) -> Iterator[None]:
+    """Let each module that is loaded inside take so many seconds to import."""
+    global _limit  # noqa: PLW0603 - as `sys.path`, it belongs to the process: one load at a time
+    with _loading:
+        before, _limit = _limit, seconds
+        try:
+            yield
+        finally:
+            _limit = before
+
+
+@contextmanager
+def _in_time(name: str) -> Iterator[None]:
+    """Raise `_TooSlow` inside when importing takes too long; again every second, should the module take no notice."""
+    seconds = _limit
+    if seconds is None:
+        yield
+        return
+    began = time.monotonic()
+
+    def late(*_: object) -> None:
+        if time.monotonic() - began < seconds + 1:
+            _log.warning("%s is still being imported after %.0f s, and is stopped.", name, seconds)
+
+    is_main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    with loading_within(None), (_alarms if is_main else _exceptions_from_outside)(seconds, late):
+        yield
+
+
+@contextmanager
+def _alarms(seconds: float, late: Callable[[], None]) -> Iterator[None]:
+    """In the main thread a signal does it, which ends a system call too. Somebody else's timer is put back."""
+
+    def ring(_: int, frame: FrameType | None) -> None:
+        late()
+        raise _TooSlow(f"it is in line {frame.f_lineno} of {frame.f_code.co_filename!r}" if frame else "")
+
+    began = time.monotonic()
+    handler = signal.signal(signal.SIGALRM, ring)
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - began)), interval)
+
+
+@contextmanager
+def _exceptions_from_outside(seconds: float, late: Callable[[], None]) -> Iterator[None]:
+    """In another thread it is done between two steps of Python; a system call is waited for."""
+    import ctypes  # here, because it is rarely needed and takes 2 ms
+
+    thread, done = threading.get_ident(), threading.Event()
+
+    def watch() -> None:
+        patience = seconds
+        while not done.wait(patience):
+            late()
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_TooSlow))
+            patience = 1.0
+
+    watcher = threading.Thread(target=watch, name="reward-kit import", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 def load_object(path: str) -> Any:
@@ -91,7 +177,7 @@ def _import_if_there(path: str, name: str) -> ModuleType | None:
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     try:
-        with _importable(Path.cwd()), boundary(_Raised, f"module {name!r}"):
+        with _importable(Path.cwd()), boundary(_Raised, f"module {name!r}"), _in_time(f"Module {name!r}"):
             importlib.invalidate_caches()
             return importlib.import_module(name)
     except _Raised as failure:
@@ -141,7 +227,7 @@ def _execute(path: str, file: Path) -> ModuleType:
     previous = sys.modules.get(name)
     sys.modules[name] = module
     try:
-        with _importable(file.parent), boundary(_Raised, repr(str(file))):
+        with _importable(file.parent), boundary(_Raised, repr(str(file))), _in_time(f"The file {str(file)!r}"):
             importlib.invalidate_caches()
             spec.loader.exec_module(module)
     except BaseException as failure:
@@ -212,4 +298,9 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 
 def _does_not_import(path: str, failure: _Raised) -> ImportError:
+    if isinstance(failure.__cause__, _TooSlow):
+        return ImportError(
+            f"Cannot load {path!r}: importing it does not end in time ({message_of(failure.__cause__)}). "
+            "Have it do its work in a function, or raise reward.timeout if it needs longer."
+        )
     return ImportError(f"Cannot load {path!r}: {failure}. Make it import cleanly, e.g. by running it with Python once.")

@@ -6,7 +6,8 @@ is up as soon as Python is. So the words the pool and a worker exchange are defi
     pool → worker   a frame with the setup and the factory, then frames of calls
     worker → pool   a frame with the greeting, then, after some hundredths of a second each, frames of answers
 
-    frame           body length, number of blobs, nanoseconds worked | the length of each blob | the blobs
+    frame           mark, body length, number of blobs, a number | the length of each blob | the blobs
+    a number        going in: of the first call of the frame; coming back: the nanoseconds the answers took
     blob            a pickled (args, kwargs) going in; a pickled (ok, value) coming back, in the order of the calls;
                     an empty one coming back: that call was not run, because the pool had taken it back
 
@@ -33,8 +34,10 @@ from time import monotonic_ns
 from types import ModuleType
 from typing import Any
 
-HEADER = struct.Struct("<QQQ")
-"""What a frame begins with: the length of its body, the number of blobs, the nanoseconds the answers took."""
+HEADER = struct.Struct("<8sQQQ")
+"""What a frame begins with: the mark, the length of its body, the number of blobs, and a number, see above."""
+MARK = b"\0rk-pool"
+"""Tells a frame from what user code may have written into the connection."""
 PAGE_WORDS = 3
 """The shared page: three words of 64 bits."""
 RUNNING, TAKEN_FROM, TAKEN_TO = range(PAGE_WORDS)
@@ -42,7 +45,7 @@ RUNNING, TAKEN_FROM, TAKEN_TO = range(PAGE_WORDS)
 SERIAL_BITS = 16
 """Calls are counted from 0; this many low bits of the count tell apart all that a worker can have in hand."""
 CLOSED_CODE = 76
-"""The exit code of a worker after a call that closed the connection to the pool."""
+"""The exit code of a worker after a call that closed the connection to the pool, or read from it."""
 
 MAX_ANSWER = 64 << 20
 """Bytes of one answer."""
@@ -61,11 +64,11 @@ _MAX_FRAMES = 30
 _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 
 
-def pack(blobs: Sequence[bytes], worked_ns: int = 0) -> bytes:
+def pack(blobs: Sequence[bytes], number: int = 0) -> bytes:
     """A frame that holds `blobs`."""
     lengths = struct.pack(f"<{len(blobs)}Q", *map(len, blobs))
     body_length = len(lengths) + sum(map(len, blobs))
-    return b"".join((HEADER.pack(body_length, len(blobs), worked_ns), lengths, *blobs))
+    return b"".join((HEADER.pack(MARK, body_length, len(blobs), number), lengths, *blobs))
 
 
 def unpack(body: bytes, count: int) -> list[bytes]:
@@ -140,13 +143,18 @@ class _Service:
             length -= len(part)
         return b"".join(parts)
 
-    def receive(self) -> list[bytes]:
-        """The blobs of the next frame; none when the pool has hung up."""
+    def receive(self, serial: int = 0) -> list[bytes]:
+        """The blobs of the next frame, which begins with call `serial`; none when the pool has hung up.
+
+        Another frame than that: a call has read from the connection, and answers would be taken for those of others.
+        """
         self._page[RUNNING] = 0
         header = self._read(HEADER.size)
         if not header:
             return []
-        length, count, _ = HEADER.unpack(header)
+        mark, length, count, first = HEADER.unpack(header)
+        if mark != MARK or first != serial:
+            _exit(CLOSED_CODE)
         body = self._read(length)
         return unpack(body, count) if body else []
 
@@ -164,7 +172,7 @@ class _Service:
         serial = 0
         answers: list[bytes] = []
         since = began = now = monotonic_ns()
-        while not self._spent and (calls := self.receive()):
+        while not self._spent and (calls := self.receive(serial)):
             if not answers:
                 since = began = now = monotonic_ns()
             half = len(calls) // 2 if len(calls) >= _MANY_CALLS else -1

@@ -27,7 +27,7 @@ from typing import Any, Self
 from reward_kit.errors import ConfigError
 from reward_kit.workers.child import describe, encode
 from reward_kit.workers.outcomes import Died, Done, Outcome, Raised, TimedOut
-from reward_kit.workers.process import Call, Launch, WorkerProcess
+from reward_kit.workers.process import Call, Launch, OutputLog, WorkerProcess
 
 __all__ = ["WorkerPool"]
 
@@ -44,8 +44,10 @@ _STEAL_SECONDS = 0.001
 _STARTUP_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.2
 _GOODBYE_SECONDS = 1.0
+_SILENCE_SECONDS = 30.0
 _MAX_BARREN = 3
 _MAX_LOSSES = 2
+_MAX_UNSEEN_LOSSES = 8
 
 
 class WorkerPool:
@@ -53,7 +55,7 @@ class WorkerPool:
 
     The factory travels by cloudpickle, so a lambda, a closure or a notebook's function will do; it runs once in each
     process, with this process's `sys.path` and working directory. Workers start as they are needed and are kept; the
-    `first` ones, for which there is sure to be something to do, start together.
+    `first` ones, for which there is sure to be something to do, start together. Each may take `startup` seconds.
 
     A call costs itself at most, whatever it does: it may hang, exhaust memory, exit or crash. What it had not begun to
     do for others is done by another worker; what it did in the last few hundredths of a second may be done twice.
@@ -76,6 +78,7 @@ class WorkerPool:
         log_path: Path | None = None,
         name: str = "reward",
         first: int = 1,
+        startup: float | None = None,
     ) -> None:
         if size < 1 or not timeout > 0:
             raise ConfigError(f"A pool of {size!r} workers with a time-out of {timeout!r} s: both must be above zero.")
@@ -84,8 +87,10 @@ class WorkerPool:
         self._timeout = timeout
         self._memory_mb = memory_mb
         self._log_path = log_path
+        self._log: OutputLog | None = None
         self._name = name
         self._first = first
+        self._startup = _STARTUP_SECONDS if startup is None else startup
         self._workers: list[WorkerProcess] = []
         self._funerals: set[asyncio.Task[None]] = set()
         self._pending: deque[Call] = deque()
@@ -149,6 +154,9 @@ class WorkerPool:
             self._refuse_unfinished(workers)
             for worker in workers:
                 worker.release()
+            if self._log is not None:
+                self._log.close()
+                self._log = None
 
     # ── sharing out ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,7 +168,7 @@ class WorkerPool:
         worth = max(1, min(_MAX_CHUNK_CALLS, int(_CHUNK_SECONDS / self._seconds_a_call)))
         share = min(worth, math.ceil(len(self._pending) / self._size))
         for worker in sorted(self._workers, key=_backlog):
-            if not worker.greeted or worker.stuck or _backlog(worker) >= worth:
+            if not worker.greeted or worker.stuck or _backlog(worker) >= worth or self._is_apart(worker):
                 continue
             chunk = self._next_chunk(share) or ([] if worker.sent else self._from_another())
             if chunk:
@@ -169,17 +177,26 @@ class WorkerPool:
             self._hire()
         self._watch()
 
+    def _is_apart(self, worker: WorkerProcess) -> bool:
+        """Whether the worker has a call that must be its only one, or would get one beside others."""
+        if not worker.sent:
+            return False
+        first = worker.sent[0]
+        return (first is not None and first.alone) or (bool(self._pending) and self._pending[0].alone)
+
     def _next_chunk(self, share: int) -> list[Call]:
         chunk: list[Call] = []
         room = _MAX_CHUNK_BYTES
         while self._pending and len(chunk) < share:
             call = self._pending[0]
             room -= len(call.payload)
-            if room < 0 and chunk:
+            if chunk and (room < 0 or call.alone):
                 break
             self._pending.popleft()
             if not call.future.done():
                 chunk.append(call)
+                if call.alone:
+                    break
         return chunk
 
     def _from_another(self) -> list[Call]:
@@ -193,9 +210,12 @@ class WorkerPool:
         if not worker.greeted:
             self._greeted(worker, blobs[0])
             return
+        if len(blobs) > _backlog(worker):
+            worker.cut_off_as_garbled()
+            return
         if not worker.answered:
             worker.answered, self._barren = True, 0
-        worker.stuck = False
+        worker.stuck, worker.quiet_since = False, None
         if run := sum(map(bool, blobs)):
             self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / run - self._seconds_a_call)
         passed_over: list[Call] = []
@@ -225,7 +245,10 @@ class WorkerPool:
                 f"The {self._name} {self._factory!r} cannot be sent to a worker ({type(error).__name__}: {error}). "
                 "Create locks, connections and clients inside the function instead of capturing them."
             ) from error
-        return Launch(self._name, factory, list(sys.path), os.getcwd(), self._memory_mb, self._log_path)
+        if self._log_path is not None:
+            self._log = OutputLog(self._log_path)
+        output = None if self._log is None else self._log.descriptor
+        return Launch(self._name, factory, list(sys.path), os.getcwd(), self._memory_mb, output)
 
     def _hire(self) -> None:
         """Start one more worker."""
@@ -305,8 +328,8 @@ class WorkerPool:
     def _look_after(self) -> None:
         self._watch_later = None
         for worker in tuple(self._workers):
-            if not worker.greeted and time.monotonic() - worker.born > _STARTUP_SECONDS:
-                worker.complaint = Raised("TimeoutError", f"it took more than {_STARTUP_SECONDS:.0f} s to load", "")
+            if not worker.greeted and time.monotonic() - worker.born > self._startup:
+                worker.complaint = Raised("TimeoutError", f"it took more than {self._startup:.0f} s to load", "")
                 self._let_go(worker)
             elif worker.has_ended():
                 self._let_go(worker)
@@ -317,7 +340,10 @@ class WorkerPool:
     def _keep_deadline(self, worker: WorkerProcess) -> None:
         running = worker.running()
         if running is None:
+            if worker.silence() > self._timeout + _SILENCE_SECONDS:  # a call took out of the connection what was sent
+                self._let_go(worker)
             return
+        worker.quiet_since = None
         seconds = time.monotonic() - running.started
         if seconds >= self._timeout:
             self._let_go(worker, late=running.serial)
@@ -345,8 +371,12 @@ class WorkerPool:
             reason = await worker.bury(_LAST_WORDS_SECONDS if late is None else 0.0)
             running = worker.running()
             blamed = late if late is not None else running.serial if running is not None else None
-            barren = blamed is None and not worker.answered
-            self._settle(worker, blamed, Died(reason) if late is None else TimedOut(self._timeout), barren=barren)
+            barren = blamed is None and not worker.answered and not worker.garbled
+            if worker.garbled:
+                self._settle_garbled(worker, Died(reason))
+            else:
+                outcome = Died(reason) if late is None else TimedOut(self._timeout)
+                self._settle(worker, blamed, outcome, barren=barren)
         finally:
             worker.release()
         if self._refusal is not None:
@@ -357,18 +387,33 @@ class WorkerPool:
         self._dispatch()
 
     def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, barren: bool) -> None:
-        """Give the outcome to the call it ended in, or to one that no worker can even begin; the others go back."""
+        """Give the outcome to the call it ended in, or to one that no worker can get done; the others go back.
+
+        A process may end because of what an earlier call left in it, such as a thread or a timer. So a call that was
+        not the first in it is tried once more.
+        """
         back: list[Call] = []
         for serial, call in worker.unanswered():
-            if serial == blamed:
+            if serial == blamed and (call.losses or not serial or not isinstance(outcome, Died)):
                 call.settle(outcome)
-            else:
-                back.append(call)
-        if barren and back:
+                continue
+            call.losses += serial == blamed
+            back.append(call)
+        if blamed is None and back:
             back[0].losses += 1
-            if back[0].losses >= _MAX_LOSSES:
+            if back[0].losses >= (_MAX_LOSSES if barren else _MAX_UNSEEN_LOSSES):
                 back.pop(0).settle(outcome)
         self._put_back(back)
+
+    def _settle_garbled(self, worker: WorkerProcess, outcome: Died) -> None:
+        """Any of its calls may have written into the connection: each is done alone, until it is known which."""
+        back = [(serial, call) for serial, call in worker.unanswered()]
+        if len(back) == 1 and (back[0][1].losses or back[0][0] == 0):
+            back.pop()[1].settle(outcome)
+        for _, call in back:
+            call.losses += len(back) == 1
+            call.alone = True
+        self._put_back([call for _, call in back])
 
 
 def _backlog(worker: WorkerProcess) -> int:

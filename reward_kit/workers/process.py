@@ -12,32 +12,37 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from reward_kit.redaction import blot
 from reward_kit.workers import child
 from reward_kit.workers.outcomes import Outcome, Raised
 
-__all__ = ["Call", "Launch", "Running", "WorkerProcess"]
+__all__ = ["Call", "Launch", "OutputLog", "Running", "WorkerProcess"]
 
 _POLL_SECONDS = 0.002
 _KILL_SECONDS = 10.0
 _DRAIN_SECONDS = 0.5
+_OUTPUT_BYTES = 1 << 16
 
 
 class Call:
     """One call on its way: its arguments, pickled, and the future that gets its outcome."""
 
-    __slots__ = ("future", "losses", "payload")
+    __slots__ = ("alone", "future", "losses", "payload")
 
     def __init__(self, payload: bytes, future: asyncio.Future[Outcome]) -> None:
         self.payload = payload
         self.future = future
         self.losses = 0
-        """Fresh workers that ended when this call was next, before they began it."""
+        """Workers that were lost when this call was next, or in the middle of it."""
+        self.alone = False
+        """Whether it must be a worker's only call, so that what goes wrong is known to be its doing."""
 
     def settle(self, outcome: Outcome) -> None:
         """Hand over the outcome, unless nobody waits for it any more."""
@@ -63,36 +68,67 @@ class Launch(NamedTuple):
     """What becomes `sys.path`."""
     cwd: str
     memory_mb: int | None
-    log_path: Path | None
+    output: int | None
     """Where user code's standard output and error go; None: to this process's standard error."""
 
     def spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
         """Start a process in a session of its own, which holds the two descriptors and this pool's output."""
         program = [sys.executable, "-u", "-P", child.__file__, self.name, str(os.getpid()), str(channel), str(page)]
-        with self._output() as output:
-            return subprocess.Popen(
-                program,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(channel, page),
-                cwd=self.cwd,
-                start_new_session=True,
-            )
+        output = _standard_error() if self.output is None else self.output
+        return subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(channel, page),
+            cwd=self.cwd,
+            start_new_session=True,
+        )
 
-    @contextlib.contextmanager
-    def _output(self) -> Iterator[int]:
-        if self.log_path is not None:
-            self.log_path.parent.mkdir(parents=True, exist_ok=True)
-            with self.log_path.open("ab") as log:
-                yield log.fileno()
-            return
-        try:
-            os.fstat(2)
-        except OSError:  # this process has no standard error
-            yield subprocess.DEVNULL
-        else:
-            yield 2
+
+def _standard_error() -> int:
+    try:
+        os.fstat(2)
+    except OSError:  # this process has none
+        return subprocess.DEVNULL
+    return 2
+
+
+class OutputLog:
+    """What user code prints, on its way into a file: credentials that are known are taken out of it.
+
+    Workers write into a pipe, and a thread carries it over. `descriptor` is for them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Append to `path`, which is made where it is not there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab", buffering=0)
+        self._pipe, self.descriptor = os.pipe()
+        self._carrier = threading.Thread(target=self._carry, name="reward-kit output", daemon=True)
+        self._carrier.start()
+
+    def _carry(self) -> None:
+        rest = b""
+        with self._file:
+            while block := os.read(self._pipe, _OUTPUT_BYTES):
+                lines, newline, rest = (rest + block).rpartition(b"\n")
+                self._write(lines + newline)
+                if len(rest) > _OUTPUT_BYTES:  # a line without an end
+                    self._write(rest)
+                    rest = b""
+            self._write(rest)
+        os.close(self._pipe)
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # a full disk costs what is printed, and no more
+            text = blot(data.decode(errors="surrogateescape"))
+            self._file.write(text.encode(errors="surrogateescape"))
+
+    def close(self) -> None:
+        """Wait until what was printed is in the file; not for a process that a call left behind and that holds on."""
+        os.close(self.descriptor)
+        self._carrier.join(_DRAIN_SECONDS)
 
 
 def _new_page() -> int:
@@ -133,9 +169,13 @@ class WorkerProcess(asyncio.Protocol):
         """Why its factory could not make the callable."""
         self.stuck = False
         """Whether it is in a long call, so that nothing should be queued behind it."""
+        self.quiet_since: float | None = None
+        """When it was first seen to do nothing although it has calls to do."""
         self.born = time.monotonic()
         self._taken_from = self._taken_to = -1
         self._unread = bytearray()
+        self.garbled = False
+        """Whether user code has written into the connection."""
         self._lost = asyncio.Event()
         self._transport: asyncio.WriteTransport | None = None
         self._socket, self._page_map, self._process = self._start(launch)
@@ -169,10 +209,15 @@ class WorkerProcess(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on every whole frame received so far."""
+        if self.garbled:
+            return
         unread, start = self._unread, child.HEADER.size
         unread += data
         while len(unread) >= start:
-            length, count, worked_ns = child.HEADER.unpack_from(unread)
+            mark, length, count, worked_ns = child.HEADER.unpack_from(unread)
+            if mark != child.MARK:
+                self.cut_off_as_garbled()
+                return
             end = start + length
             if len(unread) < end:
                 return
@@ -180,19 +225,28 @@ class WorkerProcess(asyncio.Protocol):
             del unread[:end]
             self._on_frame(self, child.unpack(body, count), worked_ns)
 
+    def cut_off_as_garbled(self) -> None:
+        """End a worker that says what no worker says: user code writes into the connection."""
+        self.garbled = True
+        self._unread.clear()
+        self.kill()
+        if self._transport is not None:
+            self._transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the pool: whatever the worker managed to say has been heard."""
         self._lost.set()
         self._on_lost(self)
 
-    def _write(self, blobs: Sequence[bytes]) -> None:
+    def _write(self, blobs: Sequence[bytes], serial: int = 0) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(child.pack(blobs))
+            self._transport.write(child.pack(blobs, serial))
 
     def send(self, calls: Sequence[Call]) -> None:
         """Queue `calls` behind those it has."""
+        serial = self._end
         self.sent.extend(calls)
-        self._write([call.payload for call in calls])
+        self._write([call.payload for call in calls], serial)
 
     def answer_for(self) -> Call | None:
         """The call that the next answer belongs to; None where it was taken back."""
@@ -208,6 +262,14 @@ class WorkerProcess(asyncio.Protocol):
             return None
         ahead = (word - self.first) & (1 << child.SERIAL_BITS) - 1
         return Running(self.first + ahead, (word >> child.SERIAL_BITS) / 1e6)
+
+    def silence(self) -> float:
+        """How long it has done nothing, as far as it was looked at, although it has calls to do."""
+        if not self.sent:
+            self.quiet_since = None
+            return 0.0
+        self.quiet_since = self.quiet_since or time.monotonic()
+        return time.monotonic() - self.quiet_since
 
     def take_back(self, running: Running) -> list[Call]:
         """Take back the calls behind a long one. Asks first; what was not begun by the next time is returned.
@@ -285,6 +347,8 @@ class WorkerProcess(asyncio.Protocol):
         with contextlib.suppress(TimeoutError):  # the worker's last words; a fork of its may hold the line open
             await asyncio.wait_for(asyncio.gather(self._connecting, self._lost.wait()), _DRAIN_SECONDS)
         self._cut_off()
+        if self.garbled:
+            return "wrote into its connection to the pool"
         return _how_it_ended(self._process.returncode if ended else child.CLOSED_CODE)
 
     def _cut_off(self) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from reward_kit.cli_commands import doctor_cmd
-from tests.cli_commands.conftest import Call
+from reward_kit.execution.pipeline import EvaluationPipeline
+from tests.cli_commands.conftest import Call, write_config
+from tests.loopback.runs import config
 
 
 def test_a_working_machine_is_healthy_and_options_are_no_failures(call: Call) -> None:
@@ -41,3 +46,82 @@ def test_sandboxes_are_tried_and_what_to_install_is_said(call: Call, monkeypatch
     assert "apt-get install bubblewrap" in said.out
     assert "unix:///nowhere/docker.sock can be reached" in said.out
     assert "reward-kit sandbox serve" in said.out
+
+
+# ── of a run directory ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The directory of a finished run of four samples."""
+    EvaluationPipeline(config(tmp_path)).run()
+    return tmp_path / "run"
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_run_as_it_was_written_is_healthy(call: Call, run: Path) -> None:
+    said = call("doctor", run)
+    assert said.code == 0
+    assert "BROKEN" not in said.out
+    assert "4 whole lines" in said.out
+
+
+@pytest.mark.parametrize("name", ["rollouts.jsonl", "results.jsonl", "summary.json", "config.yaml"])
+def test_what_can_be_made_again_is_set_aside_and_made_again(call: Call, run: Path, tmp_path: Path, name: str) -> None:
+    before = call("inspect", run, "--format", "json").out
+    damage(run / name)
+    said = call("doctor", run)
+    assert said.code == 1
+    assert f"BROKEN  {name}" in said.out
+    mended = call("doctor", run, "--mend")
+    assert mended.code == 0
+    assert f"{name}: set right." in mended.out
+    assert call("run", write_config(tmp_path, config(tmp_path))).code == 0
+    assert call("doctor", run).code == 0
+    assert json.loads(call("inspect", run, "--format", "json").out)["overall"] == json.loads(before)["overall"]
+
+
+def test_a_damaged_manifest_is_said_to_be_and_not_mended(call: Call, run: Path) -> None:
+    damage(run / "manifest.json")
+    assert call("doctor", run).code == 1
+    said = call("doctor", run, "--mend")
+    assert said.code == 1
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("name", ["rollouts.jsonl", "results.jsonl"])
+def test_a_file_that_is_gone_is_missed(call: Call, run: Path, name: str) -> None:
+    (run / name).unlink()
+    said = call("doctor", run)
+    assert said.code == 1
+    assert "is not there, and had 4 entries" in said.out
+    assert call("doctor", run, "--mend").code == 0
+    assert call("doctor", run).code == 0
+
+
+def test_in_a_killed_run_results_tell_of_rollouts_that_are_missing(call: Call, run: Path) -> None:
+    manifest = json.loads((run / "manifest.json").read_bytes())
+    del manifest["holds"], manifest["check"]
+    manifest["phases"][-1]["status"] = "running"
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    lines = (run / "rollouts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "rollouts.jsonl").write_bytes(b"".join(lines[:1]))
+    said = call("doctor", run)
+    assert said.code == 1
+    assert "3 of the 4 entries it had are missing" in said.out
+    assert "was cut short" in call("inspect", run).err
+    assert "was cut short" in call("export", run, "--to", "kto", "-o", "kto.jsonl").err
+
+
+@pytest.mark.parametrize("what", ["nowhere", "", "empty", "file.txt"])
+def test_what_is_no_run_directory_is_one_sentence(call: Call, tmp_path: Path, what: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").write_text("x")
+    said = call("doctor", what)
+    assert said.code == 2
+    assert said.sentence

@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,3 +194,25 @@ def test_a_terminal_without_unicode_gets_plain_characters(experiments: tuple[Pat
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Hardest queries" in done.stdout.decode("ascii")
+
+
+WHOLE = {"id": "a", "response_index": 0, "evaluation_score": 1.0, "is_score_valid": True}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"id": "a"}, {"id": "a", "text": "hello", "label": 1}, {**WHOLE, "evaluation_scope": 2},
+        {**WHOLE, "evaluation_score": "1.0"}, {**WHOLE, "evaluation_score": True}, {**WHOLE, "response_index": -1},
+        {**WHOLE, "response_index": 0.5}, {**WHOLE, "is_score_valid": 1}, {"task_id": "t", "overall_success": True},
+        {name: value for name, value in WHOLE.items() if name != "evaluation_score"},
+        {"id": "t", "response_index": 0, "overall_success": "yes"},
+    ],
+)  # fmt: skip
+def test_lines_that_no_run_wrote_are_refused_by_their_number(call: Call, tmp_path: Path, line: dict[str, Any]) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(WHOLE) + "\n" + json.dumps(line) + "\n")
+    said = call("inspect", path)
+    assert said.code != 0
+    assert "Line 2 of" in said.sentence
+    assert call("export", path, "--to", "sft", "-o", "out.jsonl").code != 0

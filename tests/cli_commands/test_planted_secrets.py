@@ -265,3 +265,70 @@ def test_ordinary_settings_are_kept_whole(home: Path, call: Call) -> None:
     assert written["reward"]["params"] == params
     assert written["generation"]["extra_body"] == body
     assert written["system_prompt"] == "Say `token: x`."
+
+
+PRINTING = """
+from reward_kit import reward_function
+
+@reward_function
+def judge(messages, token="", **kwargs):
+    print("judging with", token)
+    return {"score": 1.0, "reason": "said"}
+"""
+
+
+def test_what_a_reward_prints_is_kept_and_shown_without_its_token(home: Path, call: Call) -> None:
+    (home / "reward.py").write_text(PRINTING)
+    (home / "run.yaml").write_text(yaml.safe_dump(settings(reward={"params": {"token": PLANTED}})))
+    assert leaks(home, call("run", "run.yaml")) == []
+    assert (home / "out" / "reward_output.log").read_text() == "judging with ***\n" * 2
+    said = call("rewards", "try", "reward.py:judge", "--answer", "x", "-p", f"token={PLANTED}")
+    assert "judging with ***" in said.out
+    assert leaks(home, said) == []
+
+
+def test_a_key_is_on_no_command_line_of_a_worker(home: Path, call: Call, endpoint: str) -> None:
+    (home / "reward.py").write_text(
+        "from pathlib import Path\n\ndef judge(messages, token, **kwargs):\n"
+        "    return {'score': 1.0, 'reason': Path('/proc/self/cmdline').read_text().replace(chr(0), ' ')}\n"
+    )
+    told = settings(endpoint, reward={"params": {"token": PLANTED}})
+    told["generation"] |= {"api_key": KEY}
+    (home / "run.yaml").write_text(yaml.safe_dump(told))
+    said = call("run", "run.yaml", "--json")
+    judged = [
+        json.loads(line)["evaluation_reason"] for line in (home / "out" / "results.jsonl").read_text().splitlines()
+    ]
+    assert [("child.py" in line, "***" in line) for line in judged] == [(True, False)] * 2, "it shows no key, blotted"
+    assert leaks(home, said) == []
+
+
+def test_the_login_of_a_proxy_is_shown_by_nobody(home: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, f"http://bob:{quote(KEY, safe='')}@127.0.0.1:1")
+    (home / "run.yaml").write_text(yaml.safe_dump(settings("http://example.invalid/v1")))
+    for command in (("run", "run.yaml", "-v"), ("doctor",)):
+        assert leaks(home, call(*command)) == []
+
+
+def test_commands_on_this_machine_do_not_see_the_keys(home: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
+    task = {"task_id": "t", "task": "x", "setup_commands": [], "success_condition": "true", "generated_command": "env"}
+    (home / "run.yaml").write_text(json.dumps(task) + "\n")
+    (home / "run.yaml").rename(home / "data.jsonl")
+    said = call(
+        "shell", "--phase", "execution", "--commands-file", "data.jsonl", "--output-dir", "sh", "--sandbox", "none"
+    )
+    assert said.code == 0
+    assert leaks(home, said) == []
+
+
+def test_the_token_of_a_data_set_is_not_shown(home: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", PLANTED)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    said = call(
+        "best-of-n", "--dataset", f"nobody/{PLANTED}", "--splits", "train", "--verifier", "train=math", "--model",
+        "mock", "-n", "1", "-o", "b.parquet", "--cache-dir", "c", "-v",
+    )  # fmt: skip
+    assert said.code != 0
+    assert leaks(home, said) == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,8 @@ ONLY_IN_A_PROCESS = {
     "quit": "SystemExit",
     "memory": "MemoryError",
 }
-ONLY_ON_THE_LOOP = {"quit": "SystemExit", "cancel": "cancelled"}
+CANCELLED = {"cancel": "ancelled", "cancel all": "ancelled", "cancel itself": "ancelled"}
+ONLY_ON_THE_LOOP = {"quit": "SystemExit", "cancel in passing": "cancelled", **CANCELLED}
 ONLY_IN_A_BATCH = {
     "raise": "",
     "hang": "did not return within",
@@ -90,7 +94,29 @@ def test_on_the_loop(tmp_path: Path) -> None:
 
 
 def test_an_asynchronous_reward_in_a_worker_process(tmp_path: Path) -> None:
-    run(tmp_path, "faulty_async", EVERYWHERE | ONLY_IN_A_PROCESS, reward__isolate=True)
+    run(tmp_path, "faulty_async", EVERYWHERE | ONLY_IN_A_PROCESS | CANCELLED, reward__isolate=True)
+
+
+ALL_BUT_THIS_TASK = """
+import asyncio
+
+async def f(messages, **kwargs):
+    if "<" in messages[0].text:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+    await asyncio.gather(*[asyncio.create_task(asyncio.sleep(0.001)) for _ in range(3)])
+    return 1.0
+"""
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_reward_that_cancels_all_other_tasks_costs_nobody_anything(tmp_path: Path, isolate: bool) -> None:
+    (tmp_path / "reaper.py").write_text(ALL_BUT_THIS_TASK)
+    told = config(
+        tmp_path, rows=rows({str(number): "" for number in range(20)}),
+        reward__function_path=f"{tmp_path / 'reaper.py'}:f", reward__isolate=isolate, reward__timeout=20.0,
+    )  # fmt: skip
+    assert EvaluationPipeline(told).run().judged == 40
 
 
 def test_a_reward_that_needs_a_sandbox_cannot_be_isolated(tmp_path: Path) -> None:
@@ -103,10 +129,46 @@ def test_a_reward_that_needs_a_sandbox_cannot_be_isolated(tmp_path: Path) -> Non
     ("code", "said"),
     [
         ("import os\nos._exit(0)\n", r"calls os\._exit\(0\) while it is imported"),
+        ("while True:\n    pass\n", r"importing it does not end in time \(it is in line 1 of .*bad\.py'\)"),
+        ("import time\ntime.sleep(1e6)\n", "importing it does not end in time"),
+        ("while True:\n    try:\n        {}[0]\n    except Exception:\n        pass\n", "does not end in time"),
     ],
 )
-def test_a_reward_that_is_never_imported_is_told_in_time(tmp_path: Path, code: str, said: str) -> None:
+@pytest.mark.parametrize("in_a_thread", [False, True])
+def test_a_reward_that_is_never_imported_is_told_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str, in_a_thread: bool
+) -> None:
+    if in_a_thread:
+        if "sleep" in code:
+            pytest.skip("nothing ends a system call of another thread")
+        said = said.split(r" \(it is", maxsplit=1)[0]
+    monkeypatch.setattr("reward_kit.execution.scorers._SHORTEST_LOADING", 0.5)
     (tmp_path / "bad.py").write_text(f"{code}\ndef f(messages, **kwargs):\n    return 1.0\n")
+    told = config(tmp_path, reward__function_path=f"{tmp_path / 'bad.py'}:f", reward__timeout=1.0)
+    with pytest.raises(ConfigError, match=said), ThreadPoolExecutor(1) as threads:
+        if in_a_thread:
+            threads.submit(EvaluationPipeline(told).run).result()
+        EvaluationPipeline(told).run()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("while True:\n    pass\n", "importing it does not end in time"),
+        ("import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass\n", "s to load"),
+        ("os._exit(0)\n", "exited with code 0, before it could run anything"),
+    ],
+)
+def test_a_reward_that_is_never_imported_in_a_worker_is_told_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    monkeypatch.setattr("reward_kit.execution.scorers._SHORTEST_LOADING", 2.0)
+    monkeypatch.setenv("HERE", str(os.getpid()))
+    elsewhere = textwrap.indent(code, "    ")
+    (tmp_path / "bad.py").write_text(
+        f"import os\nif os.environ['HERE'] != str(os.getpid()):\n{elsewhere}\n"
+        "def f(messages, **kwargs):\n    return 1.0\n"
+    )
     told = config(tmp_path, reward__function_path=f"{tmp_path / 'bad.py'}:f", reward__timeout=1.0)
     with pytest.raises(ConfigError, match=said):
         EvaluationPipeline(told).run()
@@ -199,8 +261,6 @@ def test_a_reward_that_cannot_be_loaded_in_a_worker_is_one_sentence(tmp_path: Pa
         "def f(messages, **kwargs):\n    return 1.0\n"
     )
     with pytest.MonkeyPatch.context() as patch:
-        import os
-
         patch.setenv("HERE", str(os.getpid()))
         with pytest.raises(ConfigError, match="not in this process"):
             EvaluationPipeline(config(tmp_path, reward__function_path=f"{reward}:f")).run()

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.errors import ConfigError, DatasetError
+from reward_kit.errors import ConfigError, DatasetError, StorageError
 from reward_kit.execution.shell_commands import CommandsFile, Shard
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
 from reward_kit.storage.shell_tables import command_line
+from reward_kit.utils.checksums import sealed_document
 from tests.execution.shell_support import command, task, write_rows
 
 
@@ -129,3 +130,11 @@ def test_what_is_no_commands_file_is_refused_with_what_to_do(tmp_path: Path, con
 def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="--phase inference"):
         CommandsFile(tmp_path / "none.jsonl")
+
+
+def test_a_file_that_was_cut_beside_its_answers_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "commands.jsonl", [command(1), command(2)])
+    (tmp_path / "manifest.json").write_bytes(sealed_document({"holds": {"rollouts.jsonl": 3}}))
+    with pytest.raises(StorageError, match=r"commands\.jsonl' was cut: it holds 2 of 3 commands"):
+        CommandsFile(path)
+    assert len(CommandsFile(path.rename(tmp_path / "some.jsonl"))) == 2

@@ -145,6 +145,15 @@ async def faulty_async(messages: list[Message], **kwargs: Any) -> Any:
         await asyncio.sleep(600)
     if "<cancel>" in prompt:
         raise asyncio.CancelledError
+    if "<cancel all>" in prompt:
+        for task in asyncio.all_tasks():
+            task.cancel()
+    if "<cancel itself>" in prompt or "<cancel in passing>" in prompt or "<cancel all>" in prompt:
+        current = asyncio.current_task()
+        assert current is not None
+        current.cancel()
+    if "<cancel in passing>" in prompt:
+        return verdict(messages[-1].text)
     await asyncio.sleep(0)
     return verdict(messages[-1].text) if "<" not in prompt else _misbehave(prompt)
 

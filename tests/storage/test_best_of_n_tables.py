@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.analysis.reading import load
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample, Usage
 from reward_kit.storage import best_of_n_tables
@@ -21,10 +23,13 @@ from reward_kit.storage.best_of_n_tables import (
     read_metadata,
     write_parquet,
 )
+from reward_kit.storage.candidates import read_queries
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.sample_text import SampleText
+from reward_kit.utils.checksums import check_parquet
 
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 CONTRACT = {
     "query_id", "split", "query", "ground_truth", "candidate_idx", "response", "reasoning", "is_verified", "score",
@@ -232,3 +237,37 @@ def test_what_is_no_parquet_has_no_metadata(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 or not")
     assert read_metadata(tmp_path / "a.parquet") is None
     assert read_metadata(tmp_path / "none.parquet") is None
+
+
+def test_every_flip_in_the_footer_or_its_seal_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_parquet(lines(), path, {"id": "x"}, HOW)
+    assert check_parquet(path) is check_parquet(path, pages=True) is True
+    whole = path.read_bytes()
+    start = whole.rindex(b"\nreward-kit check:")
+    dice = random.Random(13)
+    for _ in range(400):
+        place = dice.randrange(start, len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << dice.randrange(8)]) + whole[place + 1 :])
+        is_in_the_seal = place < start + len("\nreward-kit check:12345678:12345678\n")
+        assert not check_parquet(path) or (is_in_the_seal and not check_parquet(path, pages=True)), place
+    path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    assert check_parquet(path) is True
+    assert check_parquet(path, pages=True) is False
+
+
+def test_a_damaged_table_is_never_given_to_arrow_which_may_end_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_parquet(lines(), path, {"id": "x"}, HOW)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:])
+    for read in (load, lambda path: list(read_queries(path)), read_metadata):
+        with pytest.raises(StorageError, match=r"'.*t\.parquet' is damaged"):
+            read(path)
+
+
+def test_a_table_of_another_tool_is_read_without_a_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"query_id": ["a"], "is_verified": [True]}), path)
+    assert check_parquet(path) is None
+    assert load(path).queries == 1

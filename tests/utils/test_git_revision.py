@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -33,6 +34,24 @@ def test_the_revision_says_whether_something_was_changed(tmp_path: Path, monkeyp
     assert answer() == revision
     (tmp_path / "a").write_text("2")
     assert answer() == f"{revision}-dirty"
+
+
+def test_asking_takes_no_lock_that_could_be_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    git("init", "-q")
+    (tmp_path / "a").write_text("1")
+    git("add", "a")
+    git("commit", "-q", "-m", "x")
+    os.utime(tmp_path / "a", (1, 1))  # git has to look into the file, and would note that it did
+    before = (tmp_path / ".git" / "index").stat().st_mtime_ns
+    assert answer() == git("rev-parse", "HEAD")
+    assert (tmp_path / ".git" / "index").stat().st_mtime_ns == before
+
+
+def test_before_the_first_commit_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    git("init", "-q")
+    assert answer() is None
 
 
 def test_outside_of_a_repository_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -9,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 
-def obedient() -> Callable[[], Callable[..., Any]]:  # noqa: C901 - a list of simple deeds
+def obedient() -> Callable[[], Callable[..., Any]]:  # noqa: C901, PLR0915 - a list of simple deeds
     """A factory of `act(what, *details)`. Everything is nested, so it travels by value and a worker imports no test."""
 
-    def factory() -> Callable[..., Any]:  # noqa: C901
+    def factory() -> Callable[..., Any]:  # noqa: C901, PLR0915
         def hang_in_c() -> None:
             import re
 
@@ -62,6 +63,40 @@ def obedient() -> Callable[[], Callable[..., Any]]:  # noqa: C901 - a list of si
         def pid_after(seconds: float) -> int:
             time.sleep(seconds)
             return os.getpid()
+
+        def write_everywhere(data: bytes) -> None:
+            import select
+
+            for descriptor in range(3, 1024):
+                with contextlib.suppress(OSError):
+                    if select.select([], [descriptor], [], 0)[1]:
+                        os.write(descriptor, data)
+
+        def read_everywhere() -> None:
+            for descriptor in range(3, 1024):
+                with contextlib.suppress(OSError):
+                    os.set_blocking(descriptor, False)
+                    os.read(descriptor, 1 << 20)
+                    os.set_blocking(descriptor, True)
+
+        def exit_later(seconds: float) -> None:
+            import threading
+
+            threading.Timer(seconds, os._exit, [5]).start()
+
+        def alarm_later(seconds: float) -> None:
+            import signal
+
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+
+        def ignore_signals() -> None:
+            import signal
+
+            for number in {*signal.valid_signals()} - {signal.SIGKILL, signal.SIGSTOP}:
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            spin()
 
         def wait_for(path: str) -> str:
             while not Path(path).exists():

@@ -15,7 +15,8 @@ from reward_kit.workers import child
 @given(st.lists(st.binary(max_size=300), max_size=50), st.integers(0, 2**63))
 def test_a_frame_gives_back_its_blobs(blobs: list[bytes], worked_ns: int) -> None:
     frame = child.pack(blobs, worked_ns)
-    length, count, worked = child.HEADER.unpack_from(frame)
+    mark, length, count, worked = child.HEADER.unpack_from(frame)
+    assert mark == child.MARK
     body = frame[child.HEADER.size :]
     assert (length, worked) == (len(body), worked_ns)
     assert child.unpack(body, count) == blobs

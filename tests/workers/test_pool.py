@@ -150,7 +150,7 @@ async def test_a_worker_has_this_process_s_path_and_directory(tmp_path: Path, mo
 # ── a bad call costs itself only ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("hang", [("hang_in_c",), ("spin",), ("sleep", 600)])
+@pytest.mark.parametrize("hang", [("hang_in_c",), ("spin",), ("sleep", 600), ("ignore_signals",)])
 async def test_a_call_that_hangs_is_killed_and_the_others_are_done(hang: tuple[Any, ...]) -> None:
     calls = [("n", number) for number in range(40)]
     async with make_pool(timeout=0.5) as pool:
@@ -166,6 +166,8 @@ async def test_a_call_that_hangs_is_killed_and_the_others_are_done(hang: tuple[A
         (("exit", 0), "exited with code 0"),
         (("crash",), "was killed by signal 11 (Segmentation fault)"),
         (("closerange", 3, 4096), "closed its connection to the pool"),
+        (("write_everywhere", b"\xff" * 100), "wrote into its connection to the pool"),
+        (("write_everywhere", b"hello"), "wrote into its connection to the pool"),
     ],
 )
 async def test_a_call_under_which_the_process_ends_says_how(end: tuple[Any, ...], reason: str) -> None:
@@ -174,6 +176,26 @@ async def test_a_call_under_which_the_process_ends_says_how(end: tuple[Any, ...]
         outcomes = await all_outcomes(pool, [*calls[:20], end, *calls[20:]])
     assert outcomes.pop(20) == Died(reason)
     assert outcomes == [Done(call) for call in calls]
+
+
+@pytest.mark.parametrize("later", [("exit_later", 0.1), ("alarm_later", 0.1)])
+async def test_what_a_call_leaves_behind_costs_no_other_call(later: tuple[Any, ...]) -> None:
+    calls = [("log", os.devnull, str(number), 0.01) for number in range(40)]
+    async with make_pool(size=1) as pool:
+        outcomes = await all_outcomes(pool, [*calls[:5], later, *calls[5:]])
+    outcomes.pop(5)
+    assert outcomes == [Done(call[2]) for call in calls]
+
+
+async def test_calls_that_another_took_out_of_the_connection_are_done_by_another_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reward_kit.workers.pool._SILENCE_SECONDS", 0.5)
+    calls = [("log", os.devnull, str(number), 0.002) for number in range(200)]
+    async with make_pool(size=1, timeout=0.5) as pool:
+        outcomes = await all_outcomes(pool, [*calls[:5], ("read_everywhere",), *calls[5:]])
+    outcomes.pop(5)
+    assert outcomes == [Done(call[2]) for call in calls]
 
 
 async def test_a_process_killed_from_outside_is_replaced() -> None:

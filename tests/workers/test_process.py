@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from reward_kit.redaction import forget_all, remember
 from reward_kit.workers import Died, Done, Raised, TimedOut, WorkerPool
 from tests.workers.processes import children, is_alive, obedient, open_files, wait_until_gone
 
@@ -236,3 +237,27 @@ def _number_in(note: Path) -> int:
         assert time.monotonic() < deadline, f"{note} was not written"
         time.sleep(0.01)
     return int(note.read_text())
+
+
+async def test_what_user_code_prints_is_kept_without_known_credentials(tmp_path: Path) -> None:
+    def factory() -> Callable[[str], None]:
+        def say(text: str) -> None:
+            import os
+            import sys
+
+            print("printed", text)
+            sys.stderr.write(f"written {text}")
+            os.write(1, f" and past Python {text}\n".encode())
+
+        return say
+
+    secret = "pl4nted-0815-in-print"
+    remember(secret)
+    try:
+        async with WorkerPool(factory, size=1, timeout=20, log_path=tmp_path / "log") as pool:
+            await pool.call(f"<{secret}>\n" * 3)
+    finally:
+        forget_all()
+    said = (tmp_path / "log").read_text()
+    assert secret not in said
+    assert said.count("<***>") == 9
