@@ -24,7 +24,7 @@ from benchmarks.report import Report, Row
 from reward_kit.models import Message
 from reward_kit.rewards._support.code.host import close_host
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
-from reward_kit.sandbox.syscalls import become_subreaper
+from reward_kit.sandbox.linux.syscalls import become_subreaper
 
 __all__ = ["main"]
 

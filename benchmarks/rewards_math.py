@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.report import Report, Row, as_text
-from reward_kit.rewards._support.mathematics import equivalence
+from reward_kit.mathematics import equivalence
 from reward_kit.rewards.math import answers_match
 
 __all__ = ["Pair", "main"]

@@ -16,7 +16,7 @@ import uvloop
 
 from benchmarks.report import Report, Row
 from reward_kit.sandbox.contract import Sandbox, SandboxSpec
-from reward_kit.sandbox.namespaces import NamespacesBackend
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.sandbox.leftovers import leftovers
 
 __all__ = ["main"]

@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable
 from benchmarks.orphans import await_orphans, children
 from benchmarks.report import Report, Row
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.syscalls import become_subreaper
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.linux.syscalls import become_subreaper
+from reward_kit.sandbox.python.pool import PythonZygote
 
 PROGRAM = "print(sum(x * x for x in range(int(input()))))"
 FEW = 5

@@ -91,3 +91,12 @@ def test_links_between_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def test_the_files_that_the_map_names_are_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("## Where is", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "?" in line]
+    named = [re.findall(r"`(reward_kit/[\w/.]+)`", row) for row in rows]
+    assert len(named) >= 20 and all(len(files) == 1 for files in named), "one file answers each question"
+    assert [file for (file,) in named if not (ROOT / file).is_file()] == []

@@ -18,10 +18,10 @@ import orjson
 from reward_kit.analysis.experiment import NOT_JUDGED, Experiment, Integers
 from reward_kit.analysis.rates import mean_of_queries
 from reward_kit.analysis.reading import Source, load
-from reward_kit.rewards._support.answers import stated_answer
+from reward_kit.answers.reasoning import without_reasoning
+from reward_kit.answers.stated import stated_answer
 from reward_kit.rewards.math import answers_match
 from reward_kit.statistics import Estimate, majority_at_k
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = ["Ballot", "Votes", "collect_votes", "majority_rate"]
 

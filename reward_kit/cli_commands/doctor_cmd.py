@@ -179,7 +179,7 @@ def _sandboxes() -> Iterator[Check]:
 
 async def _python_runs() -> Probe:
     """What the self-test of isolated Python finds."""
-    from reward_kit.sandbox.zygote import PythonZygote
+    from reward_kit.sandbox.python.pool import PythonZygote
 
     async with PythonZygote(size=1) as zygote:
         return await zygote.probe()

@@ -14,7 +14,7 @@ from reward_kit.cli_commands.given_values import MOST, FiniteRange
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
-    from reward_kit.sandbox.sos_host import HostOptions
+    from reward_kit.sandbox.sos.host import HostOptions
 
 __all__ = ["sandbox"]
 
@@ -102,8 +102,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit sandbox serve --max-sandboxes 32
     reward-kit sandbox serve --image 'deathbyknowledge/shellm-sandbox=/srv/rootfs'
     """
-    from reward_kit.sandbox.sos_host import HostOptions
-    from reward_kit.sandbox.sos_wire import TOKEN_VARIABLE
+    from reward_kit.sandbox.sos.host import HostOptions
+    from reward_kit.sandbox.sos.protocol import TOKEN_VARIABLE
     from reward_kit.utils.event_loop import run_sync
 
     given = os.environ.get(TOKEN_VARIABLE)
@@ -129,7 +129,7 @@ async def _serve(name: str, host: str, port: int, token: str | None, options: Ho
     import signal
 
     from reward_kit.sandbox.choose import choose_backend
-    from reward_kit.sandbox.sos_server import serving
+    from reward_kit.sandbox.sos.server import serving
 
     chosen = await choose_backend(name)
     stopped = asyncio.Event()

@@ -22,9 +22,9 @@ from typing import Any
 
 import orjson
 
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.datasets.columns import Columns
 from reward_kit.datasets.rows import BadRow
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = ["KINDS", "with_ground_truth"]
 

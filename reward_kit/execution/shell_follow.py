@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from reward_kit.answers.command import extract_command
 from reward_kit.errors import StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.local_engine import Reporter
@@ -16,7 +17,6 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import ROLLOUTS
 from reward_kit.storage.shell_tables import command_line
 from reward_kit.storage.tables import rollout_from_line
-from reward_kit.utils.shell_command import extract_command
 
 __all__ = ["CommandCounts", "Following", "write_commands"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from reward_kit.answers.code import parses
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.code.blocks import parses
 from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
 from reward_kit.rewards._support.code.compare import Comparison
 from reward_kit.rewards._support.code.judging import load_judge, not_judged, shown_results

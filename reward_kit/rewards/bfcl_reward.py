@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reward_kit.answers.tool_calls.calls import CallError, ToolCall, call_from_object
+from reward_kit.answers.tool_calls.offered import Tools, read_tools
+from reward_kit.answers.tool_calls.python_calls import read_python_calls
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.tool_calls.agreement import Comparison
-from reward_kit.rewards._support.tool_calls.calls import CallError, ToolCall, call_from_object
 from reward_kit.rewards._support.tool_calls.expected import ExpectedCall
 from reward_kit.rewards._support.tool_calls.matching import maximum_matching
-from reward_kit.rewards._support.tool_calls.offered import Tools, read_tools
-from reward_kit.rewards._support.tool_calls.python_calls import read_python_calls
 from reward_kit.rewards._support.tool_calls.values import value_key
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
 from reward_kit.typed_interface import reward_function

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from reward_kit.answers.code import code_blocks, find_code
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult
-from reward_kit.rewards._support.code.blocks import code_blocks, find_code
 from reward_kit.rewards._support.code.cases import GroundTruthError, Tests, read_tests
 from reward_kit.rewards._support.code.compare import Comparison, same_output, similarity
 from reward_kit.rewards._support.code.judging import (

@@ -12,15 +12,15 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
+from reward_kit.answers.bounded_json import read_json
+from reward_kit.answers.tool_calls.calls import CallError, Reading, ToolCall, call_from_object
+from reward_kit.answers.tool_calls.dialects import calls_in_text, read_calls
+from reward_kit.answers.tool_calls.offered import Tools, read_tools
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.bounded_json import read_json
 from reward_kit.rewards._support.schemas import SchemaProblem, violations
 from reward_kit.rewards._support.tool_calls.agreement import Agreement, Comparison, f1
 from reward_kit.rewards._support.tool_calls.bfcl_rules import bfcl_matches
-from reward_kit.rewards._support.tool_calls.calls import CallError, Reading, ToolCall, call_from_object
-from reward_kit.rewards._support.tool_calls.dialects import calls_in_text, read_calls
 from reward_kit.rewards._support.tool_calls.expected import ExpectedCall, read_expected
-from reward_kit.rewards._support.tool_calls.offered import Tools, read_tools
 from reward_kit.rewards._support.tool_calls.typed_arguments import Strictness, argument_report
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function

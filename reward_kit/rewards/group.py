@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from reward_kit.answers.stated import stated_answer
 from reward_kit.errors import ConfigError, ItemError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.reward_call import Payload, RewardCall
-from reward_kit.rewards._support.answers import stated_answer
 from reward_kit.rewards._support.judging.asking import Asker, as_asker, compare_answers
 from reward_kit.rewards._support.judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.pairings import pairings

@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from reward_kit.answers.bounded_json import json_in, read_json
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import ItemError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.reward_call import run_blocking
-from reward_kit.rewards._support.bounded_json import json_in, read_json
 from reward_kit.rewards._support.schemas import Outline, SchemaProblem, Violation, outline_of, violations
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = ["json_schema_reward", "json_schema_reward_with_llm_judge"]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult
 from reward_kit.rewards._support.lean import (
     INCOMPLETE,
@@ -26,7 +27,6 @@ from reward_kit.rewards._support.lean import (
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = [
     "deepseek_huggingface_prover_benchmark",

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from reward_kit.answers.stated import last_match, spoken_end, stated_answer
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.answers import last_match, spoken_end, stated_answer
 from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.references import as_text
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict

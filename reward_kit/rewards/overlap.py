@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import MissingExtraError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.references import reference_texts
 from reward_kit.rewards._support.verdicts import last_reply, no_reply, no_verdict
 from reward_kit.typed_interface import reward_function
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = ["bleu_reward", "rouge_reward"]
 

@@ -16,12 +16,12 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any
 
+from reward_kit.answers.command import extract_command
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult, StepOutput
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
-from reward_kit.utils.shell_command import extract_command
 
 __all__ = ["shell_reward"]
 

@@ -19,15 +19,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from reward_kit.answers.code import code_blocks
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.code.blocks import code_blocks
 from reward_kit.rewards._support.parameters import number
 from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = ["sql_reward"]
 

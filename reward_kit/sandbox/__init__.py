@@ -13,10 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reward_kit.sandbox.choose import backends, choose_backend, probe_all
     from reward_kit.sandbox.contract import Limits, Probe, Sandbox, SandboxBackend, SandboxSpec
-    from reward_kit.sandbox.namespaces import NamespacesBackend
+    from reward_kit.sandbox.local.unisolated import UnisolatedBackend
+    from reward_kit.sandbox.namespaces.backend import NamespacesBackend
     from reward_kit.sandbox.pool import SandboxPool
-    from reward_kit.sandbox.unisolated import UnisolatedBackend
-    from reward_kit.sandbox.zygote import PythonZygote
+    from reward_kit.sandbox.python.pool import PythonZygote
 
 __all__ = [
     "Limits",
@@ -35,14 +35,14 @@ __all__ = [
 
 _HOMES = {
     "Limits": "contract",
-    "NamespacesBackend": "namespaces",
+    "NamespacesBackend": "namespaces.backend",
     "Probe": "contract",
-    "PythonZygote": "zygote",
+    "PythonZygote": "python.pool",
     "Sandbox": "contract",
     "SandboxBackend": "contract",
     "SandboxPool": "pool",
     "SandboxSpec": "contract",
-    "UnisolatedBackend": "unisolated",
+    "UnisolatedBackend": "local.unisolated",
     "backends": "choose",
     "choose_backend": "choose",
     "probe_all": "choose",

@@ -19,31 +19,31 @@ AUTOMATIC = ("namespaces", "docker", "podman")
 
 
 def _namespaces(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.namespaces import NamespacesBackend
+    from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 
     return NamespacesBackend() if config.snapshots else NamespacesBackend(snapshots=None)
 
 
 def _docker(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.containers import docker
+    from reward_kit.sandbox.containers.backend import docker
 
     return docker()
 
 
 def _podman(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.containers import podman
+    from reward_kit.sandbox.containers.backend import podman
 
     return podman()
 
 
 def _sos(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.sos_client import SosBackend
+    from reward_kit.sandbox.sos.client import SosBackend
 
     return SosBackend(config.sos_url, image=config.image or "")
 
 
 def _none(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.unisolated import UnisolatedBackend
+    from reward_kit.sandbox.local.unisolated import UnisolatedBackend
 
     return UnisolatedBackend()
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import MissingExtraError, StorageError
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.storage.journal_lines import Entry
@@ -25,7 +26,6 @@ from reward_kit.storage.row_json import json_text
 from reward_kit.storage.sample_text import SampleText, last_text, set_fields
 from reward_kit.storage.tables import entry_of, verdict_columns
 from reward_kit.utils.checksums import check_parquet, seal_parquet
-from reward_kit.utils.reasoning import split_reasoning
 
 if TYPE_CHECKING:
     import pyarrow as pa

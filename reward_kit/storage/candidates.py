@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.journal import Journal
@@ -20,7 +21,6 @@ from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.checksums import check_line
 from reward_kit.utils.digest_map import DigestMap, digest64
-from reward_kit.utils.reasoning import split_reasoning
 
 __all__ = ["Candidate", "Query", "read_queries"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reward_kit.answers.command import extract_command
 from reward_kit.models import EvaluateResult, Failure, Rollout, StepOutput
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.sample_text import SampleText
 from reward_kit.utils.checksums import CHECK, sealed_line
-from reward_kit.utils.shell_command import extract_command
 
 __all__ = ["COMMAND_COLUMNS", "NO_COMMAND", "command_line", "extra_columns", "shell_result_entry"]
 

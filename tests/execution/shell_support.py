@@ -61,7 +61,7 @@ def summary(directory: Path) -> Row:
 
 @functools.cache
 def _why_not() -> str:
-    from reward_kit.sandbox.namespaces import NamespacesBackend
+    from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 
     async def probe() -> str:
         backend = NamespacesBackend()

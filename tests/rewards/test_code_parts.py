@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.answers.code import code_blocks, find_code
 from reward_kit.errors import MissingExtraError
 from reward_kit.rewards._support.code.asserts import take_apart
-from reward_kit.rewards._support.code.blocks import code_blocks, find_code
 from reward_kit.rewards._support.code.cases import (
     CallTests,
     GroundTruthError,

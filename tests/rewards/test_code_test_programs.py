@@ -1247,7 +1247,9 @@ WITHIN = """
             assert work.value + 1 == 4
             if work.value != 3: raise ValueError("wrong")
 """
-WRITING = "import reward_kit.sandbox.zygote_objects as own\nown._text = lambda answer: own.encode({}).encode()\n{}"
+WRITING = (
+    "import reward_kit.sandbox.python.inside.objects as own\nown._text = lambda answer: own.encode({}).encode()\n{}"
+)
 ABUSES = {
     "a context that swallows a failed check": (
         "class Work:\n    value = 5\n    def __enter__(self): return self\n    def __exit__(self, *_): return True",

@@ -24,7 +24,7 @@ from reward_kit.rewards.lean_prover import (
     lean_proof_reward,
     lean_prover_reward,
 )
-from reward_kit.sandbox.namespaces import NamespacesBackend
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.execution.shell_support import require_namespaces
 
 STATEMENT = "theorem add_zero' (n : Nat) : n + 0 = n"

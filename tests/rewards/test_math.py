@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.mathematics import equivalence
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.mathematics import equivalence
 from reward_kit.rewards.math import answers_match, compare_numbers, extract_numbers, final_answer, math_reward
 
 

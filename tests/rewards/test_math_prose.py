@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import pytest
 
+from reward_kit.answers.statements import is_denied
 from reward_kit.models import Message
-from reward_kit.rewards._support.statements import is_denied
 from reward_kit.rewards.math import math_reward
 
 PLAIN = [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[2])
 
-from reward_kit.sandbox.syscalls import CLONE_NEWNS, mount, unshare
+from reward_kit.sandbox.linux.syscalls import CLONE_NEWNS, mount, unshare
 
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from reward_kit.rewards._support.code.host import close_host
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox import zygote_parts
 
 

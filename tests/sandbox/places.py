@@ -16,7 +16,7 @@ from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError
 from reward_kit.sandbox.choose import backends
 from reward_kit.sandbox.contract import Probe, SandboxBackend
-from reward_kit.sandbox.namespaces import NamespacesBackend
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 
 NAMES = tuple(backends())
 ISOLATING = tuple(name for name in NAMES if name != "none")
@@ -25,8 +25,8 @@ ISOLATING = tuple(name for name in NAMES if name != "none")
 @asynccontextmanager
 async def _over_sos() -> AsyncIterator[SandboxBackend]:
     """Our own server over namespaces, and its client."""
-    from reward_kit.sandbox.sos_client import SosBackend
-    from reward_kit.sandbox.sos_server import serving
+    from reward_kit.sandbox.sos.client import SosBackend
+    from reward_kit.sandbox.sos.server import serving
 
     behind = NamespacesBackend()
     async with serving(behind, token="between us", port=0) as url:

@@ -12,8 +12,8 @@ from aiohttp import ClientSession, web
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec
-from reward_kit.sandbox.sos_host import HostOptions
-from reward_kit.sandbox.sos_server import serving
+from reward_kit.sandbox.sos.host import HostOptions
+from reward_kit.sandbox.sos.server import serving
 
 TOKEN = "between us"
 
@@ -21,7 +21,7 @@ TOKEN = "between us"
 @asynccontextmanager
 async def namespaces() -> AsyncIterator[SandboxBackend]:
     """The real backend, or a skipped test that says why there is none."""
-    from reward_kit.sandbox.namespaces import NamespacesBackend
+    from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 
     backend = NamespacesBackend()
     try:

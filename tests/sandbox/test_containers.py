@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import SandboxError
-from reward_kit.sandbox import containers, containers_engine
-from reward_kit.sandbox.containers import ContainerBackend
+from reward_kit.sandbox.containers import backend as containers
+from reward_kit.sandbox.containers import engine as containers_engine
+from reward_kit.sandbox.containers.backend import ContainerBackend
 from reward_kit.sandbox.contract import Limits, Probe, SandboxSpec
 from reward_kit.sandbox.pool import SandboxPool
-from reward_kit.sandbox.sos_server import serving
+from reward_kit.sandbox.sos.server import serving
 
 MAKERS = {"docker": containers.docker, "podman": containers.podman}
 _PROBES: dict[str, Probe] = {}
@@ -142,7 +143,8 @@ async def test_a_killed_process_leaves_containers_that_end_and_are_swept(name: s
     script = tmp_path / "opens.py"
     script.write_text(
         "import asyncio, sys\n"
-        "from reward_kit.sandbox import containers, containers_engine\n"
+        "from reward_kit.sandbox.containers import backend as containers\n"
+        "from reward_kit.sandbox.containers import engine as containers_engine\n"
         "from reward_kit.sandbox.contract import SandboxSpec\n"
         "async def main():\n"
         f"    backend = containers.{name}()\n"
@@ -282,7 +284,7 @@ async def test_an_engine_that_hangs_is_not_waited_for(
 
 
 async def test_containers_are_served_like_anything_else(name: str) -> None:
-    from reward_kit.sandbox.sos_client import SosBackend
+    from reward_kit.sandbox.sos.client import SosBackend
 
     async with made(name) as backend, serving(backend, token="t", port=0) as url:
         client = SosBackend(url, token="t")

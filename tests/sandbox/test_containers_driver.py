@@ -12,9 +12,9 @@ from importlib.resources import files
 import pytest
 
 from reward_kit.sandbox.capture import Output
-from reward_kit.sandbox.containers_stream import DriverStream, Heard, Operation, StreamEnded
+from reward_kit.sandbox.containers.stream import DriverStream, Heard, Operation, StreamEnded
 
-DRIVER = files("reward_kit.sandbox").joinpath("containers_driver.sh").read_text()
+DRIVER = files("reward_kit.sandbox.containers.backend").joinpath("driver.sh").read_text()
 ALONE = ["unshare", "--map-root-user", "--fork", "--pid", "--mount-proc", "--kill-child"]
 
 
@@ -98,7 +98,7 @@ async def test_no_variable_argument_or_open_file_of_a_command_leads_to_the_nonce
     driver: Driver, operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nonce = "0123456789abcdef" * 2
-    monkeypatch.setattr("reward_kit.sandbox.containers_stream.secrets.token_hex", lambda _: nonce)
+    monkeypatch.setattr("reward_kit.sandbox.containers.stream.secrets.token_hex", lambda _: nonce)
     look = (
         "declare -p; env; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; ls /proc/self/fd"
     )

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.sandbox import namespaces
 from reward_kit.sandbox.contract import Limits, SandboxSpec
-from reward_kit.sandbox.disk_use import DiskUse, held_use, tree_use
-from reward_kit.sandbox.local_sandbox import LocalSandbox
-from reward_kit.sandbox.namespaces import NamespacesBackend
-from reward_kit.sandbox.processes import processes_below
-from reward_kit.sandbox.snapshots import SnapshotPolicy
-from reward_kit.sandbox.unisolated import UnisolatedBackend
+from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
+from reward_kit.sandbox.linux.processes import processes_below
+from reward_kit.sandbox.local.sandbox import LocalSandbox
+from reward_kit.sandbox.local.unisolated import UnisolatedBackend
+from reward_kit.sandbox.namespaces import backend as namespaces
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
+from reward_kit.sandbox.namespaces.snapshots import SnapshotPolicy
 from tests.sandbox.leftovers import leftovers, loop_devices
 from tests.sandbox.places import opened
 

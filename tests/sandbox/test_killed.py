@@ -17,8 +17,8 @@ import pytest_asyncio
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import SandboxSpec
-from reward_kit.sandbox.local_sandbox import LocalSandbox
-from reward_kit.sandbox.namespaces import NamespacesBackend
+from reward_kit.sandbox.local.sandbox import LocalSandbox
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.sandbox.places import opened
 
 pytestmark = [

@@ -18,7 +18,7 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits, SandboxSpec
-from reward_kit.sandbox.namespaces import NamespacesBackend
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.sandbox.leftovers import leftovers
 from tests.sandbox.places import opened
 from tests.sandbox.small_root import small_root
@@ -182,7 +182,7 @@ async def test_a_sandbox_survives_its_first_process_being_shot_at_from_inside(ba
 async def test_what_a_killed_process_leaves_is_swept_by_the_next(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, signal\n"
-        "from reward_kit.sandbox.namespaces import NamespacesBackend\n"
+        "from reward_kit.sandbox.namespaces.backend import NamespacesBackend\n"
         "from reward_kit.sandbox.contract import SandboxSpec\n"
         "async def main():\n"
         f"    backend = NamespacesBackend(state={str(tmp_path)!r})\n"

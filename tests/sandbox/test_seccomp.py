@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from reward_kit.sandbox import seccomp
-from reward_kit.sandbox.seccomp import compile_filter
+from reward_kit.sandbox.linux import seccomp
+from reward_kit.sandbox.linux.seccomp import compile_filter
 
 ALLOWED = 0x7FFF_0000
 MACHINES = {"x86_64": (0, 0xC000_003E), "aarch64": (1, 0xC000_00B7)}

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from reward_kit.sandbox.contract import SandboxSpec
-from reward_kit.sandbox.local_sandbox import LocalSandbox
-from reward_kit.sandbox.namespaces import NamespacesBackend
-from reward_kit.sandbox.snapshots import SnapshotPolicy, snapshot_key
+from reward_kit.sandbox.local.sandbox import LocalSandbox
+from reward_kit.sandbox.namespaces.backend import NamespacesBackend
+from reward_kit.sandbox.namespaces.snapshots import SnapshotPolicy, snapshot_key
 from tests.sandbox.leftovers import leftovers
 from tests.sandbox.places import opened
 

@@ -12,10 +12,11 @@ import pytest_asyncio
 from aiohttp import web
 
 from reward_kit.errors import AuthError, SandboxError
-from reward_kit.sandbox import sos_client, sos_original
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
-from reward_kit.sandbox.sos_client import SosBackend
-from reward_kit.sandbox.sos_server import serving
+from reward_kit.sandbox.sos import client as sos_client
+from reward_kit.sandbox.sos import original as sos_original
+from reward_kit.sandbox.sos.client import SosBackend
+from reward_kit.sandbox.sos.server import serving
 from tests.sandbox.sos_parts import TOKEN, Counting, namespaces, original, served, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

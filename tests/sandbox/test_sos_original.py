@@ -7,7 +7,7 @@ import subprocess
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reward_kit.sandbox.sos_original import quoted
+from reward_kit.sandbox.sos.original import quoted
 
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=40)
 

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 
 from reward_kit.errors import ConfigError
 from reward_kit.sandbox.contract import Limits, SandboxBackend
-from reward_kit.sandbox.sos_server import serving
+from reward_kit.sandbox.sos.server import serving
 from tests.sandbox.sos_parts import TOKEN, Caller, Counting, namespaces, served, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

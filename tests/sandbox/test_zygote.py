@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from reward_kit.errors import ConfigError, SandboxError
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import LIMITS, working_zygotes
 
 pytestmark = [

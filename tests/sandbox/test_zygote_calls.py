@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from reward_kit.sandbox.zygote import CallOutcome, PythonZygote
+from reward_kit.sandbox.python.pool import CallOutcome, PythonZygote
 from tests.sandbox.zygote_parts import LIMITS
 
 pytestmark = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import LIMITS, descendants, working_zygotes
 
 pytestmark = [

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from reward_kit.sandbox.zygote import JudgeOutcome, PythonZygote
+from reward_kit.sandbox.python.pool import JudgeOutcome, PythonZygote
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from reward_kit.sandbox import zygote_cell
-from reward_kit.sandbox.zygote_cell import Cell, Everyone, Patience
-from reward_kit.sandbox.zygote_wire import longest
+from reward_kit.sandbox.python import cell as zygote_cell
+from reward_kit.sandbox.python.cell import Cell, Everyone, Patience
+from reward_kit.sandbox.python.messages import longest
 
 
 class Seen:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from reward_kit.sandbox.zygote_plain import decode, encode
+from reward_kit.sandbox.python.plain import decode, encode
 
 Pair = namedtuple("Pair", "number text")
 
@@ -114,7 +114,7 @@ def test_a_dict_in_an_order_of_its_own_keeps_it() -> None:
 
 
 def test_kinds_of_tuples_are_not_made_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reward_kit.sandbox.zygote_plain._named", {})
+    monkeypatch.setattr("reward_kit.sandbox.python.plain._named", {})
     for text in ('{"named":["P q",["x"],[0]]}', '{"named":["Q",["__class__"],[0]]}', '{"named":["Q",[[]],[0]]}'):
         with pytest.raises(ValueError, match=r"plain data|names"):
             decode(text)

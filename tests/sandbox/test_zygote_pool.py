@@ -13,8 +13,8 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.rewards._support.code.host import close_host
-from reward_kit.sandbox import zygote_process
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python import process as zygote_process
+from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import control_groups, descendants, working_zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes need Linux")

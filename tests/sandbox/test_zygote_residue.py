@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import descendants, working_zygotes
 from tests.sandbox.zygote_residue import SIMPLE, WAYS
 
@@ -48,7 +48,7 @@ async def test_no_memory_is_shared(zygotes: PythonZygote) -> None:
 
 OWN = """
 import mmap, os
-from reward_kit.sandbox import zygote_kernel
+from reward_kit.sandbox.linux import kernel as zygote_kernel
 shared, hidden = mmap.mmap(-1, 8192), mmap.mmap(-1, 4096, prot=mmap.PROT_EXEC)
 shared[:4] = b"kept"
 zygote_kernel.own_shared_memory()

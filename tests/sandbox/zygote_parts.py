@@ -11,7 +11,7 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python.pool import PythonZygote
 
 LIMITS = Limits(memory_mb=128, processes=24, timeout=20.0, cpu_seconds=10.0, file_size_mb=8, output_bytes=1 << 16)
 

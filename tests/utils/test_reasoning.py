@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.utils.reasoning import split_reasoning, without_reasoning
+from reward_kit.answers.reasoning import split_reasoning, without_reasoning
 
 
 def test_reasoning_is_cut_out() -> None:

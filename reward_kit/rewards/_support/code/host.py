@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import SandboxBackend
-from reward_kit.sandbox.zygote import PythonZygote
+from reward_kit.sandbox.python.pool import PythonZygote
 
 __all__ = ["Host", "close_host", "run"]
 

@@ -20,8 +20,8 @@ from reward_kit.rewards._support.code.compare import DEFAULT, Comparison, same_o
 from reward_kit.rewards._support.code.results import CaseResult, of_call, of_run, shown
 from reward_kit.rewards._support.code.test_sources import built_in_tested, modules_in
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.zygote import CallOutcome, JudgeOutcome, PythonZygote
-from reward_kit.sandbox.zygote_wire import lost
+from reward_kit.sandbox.python.messages import lost
+from reward_kit.sandbox.python.pool import CallOutcome, JudgeOutcome, PythonZygote
 
 __all__ = ["MOST_LOST", "NOT_RUN", "Judge", "Options", "judge_python", "run_python"]
 

@@ -29,7 +29,7 @@ from reward_kit.rewards._support.code.compare import same_value
 from reward_kit.rewards._support.code.python_tests import MOST_LOST, NOT_RUN, Options
 from reward_kit.rewards._support.code.results import CaseResult, of_run, shown
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.zygote_plain import decode, encode
+from reward_kit.sandbox.python.plain import decode, encode
 
 __all__ = ["LANGUAGES", "Language", "Place", "compiler_limits", "judge_in", "language_of", "run_in", "with_room_for"]
 
@@ -246,7 +246,7 @@ class _Program:
         source = _PYTHON_DRIVER if driver.endswith(".py") else _JAVASCRIPT_DRIVER
         await self._place.write(driver, source.encode())
         if driver.endswith(".py"):
-            await self._place.write("plain.py", (files("reward_kit.sandbox") / "zygote_plain.py").read_bytes())
+            await self._place.write("plain.py", (files("reward_kit.sandbox.python") / "plain.py").read_bytes())
         command = f"{'python3' if driver.endswith('.py') else 'node'} {driver} {mark} {shlex.quote(function)}"
         python = driver.endswith(".py")
         given = encode(list(arguments)) if python else _as_json(list(arguments))

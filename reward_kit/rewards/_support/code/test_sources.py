@@ -8,7 +8,7 @@ import functools
 import sys
 from collections.abc import Iterator, Sequence
 
-from reward_kit.rewards._support.code.blocks import parses
+from reward_kit.answers.code import parses
 
 __all__ = ["built_in_tested", "modules_in", "names_tested"]
 

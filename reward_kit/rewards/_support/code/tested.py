@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from reward_kit.answers.code import completed, find_code, parses
 from reward_kit.models import EvaluateResult, MetricResult
-from reward_kit.rewards._support.code.blocks import completed, find_code, parses
 from reward_kit.rewards._support.code.cases import CallTests, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._support.code.judging import (
     NOT_JUDGED,

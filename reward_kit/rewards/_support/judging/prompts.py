@@ -10,8 +10,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import Message
-from reward_kit.utils.reasoning import without_reasoning
 
 __all__ = ["answer_of", "comparing", "grading", "question_of"]
 

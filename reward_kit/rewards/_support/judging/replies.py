@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from reward_kit.utils.reasoning import without_reasoning
+from reward_kit.answers.reasoning import without_reasoning
 
 __all__ = ["Choice", "read_choice", "read_grade"]
 

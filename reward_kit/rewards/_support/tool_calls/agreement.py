@@ -7,10 +7,10 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from reward_kit.rewards._support.tool_calls.calls import ToolCall
+from reward_kit.answers.tool_calls.calls import ToolCall
+from reward_kit.answers.tool_calls.offered import Tools
 from reward_kit.rewards._support.tool_calls.expected import OMITTED, Acceptable, ExpectedCall
 from reward_kit.rewards._support.tool_calls.matching import maximum_matching
-from reward_kit.rewards._support.tool_calls.offered import Tools
 from reward_kit.rewards._support.tool_calls.values import Coercion, as_multiset, value_key
 
 __all__ = ["Agreement", "Comparison", "f1"]

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reward_kit.rewards._support.tool_calls.calls import CallError, ToolCall
+from reward_kit.answers.tool_calls.calls import CallError, ToolCall
+from reward_kit.answers.tool_calls.offered import Tool, Tools
 from reward_kit.rewards._support.tool_calls.expected import OMITTED, ExpectedCall
-from reward_kit.rewards._support.tool_calls.offered import Tool, Tools
 
 __all__ = ["bfcl_matches"]
 

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from reward_kit.answers.bounded_json import read_json
+from reward_kit.answers.tool_calls.calls import CallError, ToolCall, call_from_object
+from reward_kit.answers.tool_calls.dialects import calls_in_text, read_calls
+from reward_kit.answers.tool_calls.offered import Tools
+from reward_kit.answers.tool_calls.python_calls import read_python_calls
 from reward_kit.models import Message
-from reward_kit.rewards._support.bounded_json import read_json
-from reward_kit.rewards._support.tool_calls.calls import CallError, ToolCall, call_from_object
-from reward_kit.rewards._support.tool_calls.dialects import calls_in_text, read_calls
-from reward_kit.rewards._support.tool_calls.offered import Tools
-from reward_kit.rewards._support.tool_calls.python_calls import read_python_calls
 
 __all__ = ["OMITTED", "Acceptable", "ExpectedCall", "read_expected"]
 

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal
 
-from reward_kit.rewards._support.bounded_json import MAX_DEPTH
+from reward_kit.answers.bounded_json import MAX_DEPTH
 
 __all__ = ["Coercion", "as_multiset", "value_key"]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.answers.tool_calls.calls import ToolCall
+from reward_kit.answers.tool_calls.offered import read_tools
 from reward_kit.rewards._support.tool_calls.agreement import Agreement, Comparison, f1
-from reward_kit.rewards._support.tool_calls.calls import ToolCall
 from reward_kit.rewards._support.tool_calls.expected import read_expected
-from reward_kit.rewards._support.tool_calls.offered import read_tools
 from reward_kit.rewards._support.tool_calls.values import Coercion, as_multiset, value_key
 
 

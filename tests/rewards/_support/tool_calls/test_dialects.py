@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.answers.tool_calls.calls import CallError
+from reward_kit.answers.tool_calls.dialects import calls_in_text, read_calls
+from reward_kit.answers.tool_calls.offered import read_tools
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
-from reward_kit.rewards._support.tool_calls.calls import CallError
-from reward_kit.rewards._support.tool_calls.dialects import calls_in_text, read_calls
-from reward_kit.rewards._support.tool_calls.offered import read_tools
 
 WEATHER = {"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}
 TOOLS = read_tools([

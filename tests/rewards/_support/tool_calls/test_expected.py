@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from reward_kit.answers.tool_calls.calls import CallError
+from reward_kit.answers.tool_calls.offered import read_tools
 from reward_kit.models import Message
-from reward_kit.rewards._support.tool_calls.calls import CallError
 from reward_kit.rewards._support.tool_calls.expected import read_expected
-from reward_kit.rewards._support.tool_calls.offered import read_tools
 
 PLAIN = {"name": "f", "arguments": {"x": 1}}
 OPENAI = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}

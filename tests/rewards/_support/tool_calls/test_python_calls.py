@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.rewards._support.tool_calls.calls import CallError
-from reward_kit.rewards._support.tool_calls.python_calls import looks_like_calls, read_python_calls
+from reward_kit.answers.tool_calls.calls import CallError
+from reward_kit.answers.tool_calls.python_calls import looks_like_calls, read_python_calls
 
 LITERALS = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text() | st.floats(allow_nan=False, width=32),

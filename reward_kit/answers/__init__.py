@@ -1,0 +1,1 @@
+"""What a model's text says: its final answer, its code, its commands and tool calls, after what it thought aloud."""

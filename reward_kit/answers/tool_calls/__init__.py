@@ -1,0 +1,1 @@
+"""The tool calls in an answer, in every common dialect."""

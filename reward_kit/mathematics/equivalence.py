@@ -1,0 +1,215 @@
+"""Do two answers mean the same? One cascade, cheapest first, each step sure of what it says.
+
+    the same text ─▶ plain numbers ─▶ choices ─▶ parsed and compared ─▶ words ─▶ math-verify, in its own process
+
+`None` means that no step could tell. Verdicts are kept, since samplers repeat themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from reward_kit.answers.stated import unboxed
+from reward_kit.mathematics.big import Undecided, as_big, is_real
+from reward_kit.mathematics.comparison import Comparison
+from reward_kit.mathematics.dates import read_date
+from reward_kit.mathematics.evaluation import Exhausted, allow_steps
+from reward_kit.mathematics.identity import EXACT, Tolerance, constant, same_number
+from reward_kit.mathematics.labels import said
+from reward_kit.mathematics.last_resort import ask, worth_asking
+from reward_kit.mathematics.nodes import Relation
+from reward_kit.mathematics.parameters import integers_in, same_residue
+from reward_kit.mathematics.plain_numbers import foreign_number, plain_number, with_point
+from reward_kit.mathematics.reader import Reading, read_answer
+from reward_kit.mathematics.reading import MAX_LENGTH
+from reward_kit.mathematics.times import read_time, same_time
+from reward_kit.mathematics.tokens import Unreadable
+from reward_kit.mathematics.words import (
+    choice,
+    choices,
+    conclusion,
+    is_prose,
+    same_sentence,
+    same_words,
+    stated_number,
+    wordy,
+    written,
+)
+
+__all__ = ["equivalent", "forget", "readable", "value_of"]
+
+_KEPT_VERDICTS: Final = 16_384
+_KEPT_READINGS: Final = 2_048
+_WORTH_KEEPING: Final = 600
+"""Longer pairs are not kept: they seldom come again."""
+
+
+def equivalent(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | None:
+    """Whether `answer` means the same as `gold`; `None` where that cannot be told."""
+    if gold == answer:
+        return True
+    if len(gold) > MAX_LENGTH or len(answer) > MAX_LENGTH:
+        return None
+    short = len(gold) + len(answer) <= _WORTH_KEEPING
+    return (_kept if short else _kept.__wrapped__)(gold, answer, tolerance)
+
+
+def forget() -> None:
+    """Drop every verdict and reading that was kept."""
+    _kept.cache_clear()
+    _kept_reading.cache_clear()
+
+
+def readable(text: str) -> bool:
+    """Whether `text` is understood: as mathematics, as words or as a choice."""
+    if len(text) > MAX_LENGTH:
+        return False
+    return is_prose(text) or _read(unboxed(text)) is not None or choice(text) is not None
+
+
+def value_of(text: str) -> float | None:
+    """The number that `text` is, or the only one that it states; infinite where it does not fit a float."""
+    reading = _read(text) or _read(stated_number(text[:MAX_LENGTH]) or "")
+    node = reading.node if reading is not None else None
+    if isinstance(node, Relation):
+        node = said(node)
+    allow_steps()
+    try:
+        value = constant(node) if node is not None else None
+    except Exhausted:
+        return None
+    if value is None or not is_real(value):
+        return None
+    try:
+        return float(value if isinstance(value, Fraction) else value.re)
+    except OverflowError:
+        return math.inf if as_big(value).re > 0 else -math.inf
+
+
+@lru_cache(_KEPT_VERDICTS)
+def _kept(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
+    right, given = plain_number(gold), plain_number(answer)
+    if right is not None and given is not None:
+        if same_number(right.value, given.value, right, given, tolerance):
+            return True
+        if not right.grouped and not given.grouped:
+            return False
+    if _same_number_elsewhere(gold, answer):
+        return True
+    return _judged(gold, answer, tolerance)
+
+
+def _same_number_elsewhere(gold: str, answer: str) -> bool:
+    """Whether two numbers are the same with the separators of another country."""
+    for text, other in ((gold, answer), (answer, gold)):
+        found = foreign_number(text)
+        if found is not None:
+            number = plain_number(other)
+            return number is not None and number.value == found
+    return False
+
+
+def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
+    gold, answer = unboxed(gold), unboxed(answer)
+    if (chosen := _choices(gold, answer)) is not None:
+        return chosen
+    if (day := read_date(gold)) is not None and (other_day := read_date(answer)) is not None:
+        return day == other_day
+    if (time := read_time(gold)) is not None and (other_time := read_time(answer)) is not None:
+        same = same_time(time, other_time)
+        if same is not None:
+            return same
+    if "mod" in gold + answer and (congruent := same_residue(gold, answer)) is not None:
+        return congruent
+    verdict = _understood(gold, answer, tolerance)
+    if verdict is not True and (elsewhere := _told_elsewhere(gold, answer)) is not None:
+        verdict = _understood(*elsewhere, tolerance) or verdict
+    if verdict is not None:
+        return verdict
+    if (text := written(gold)) and text == written(answer):
+        return True
+    return ask(gold, answer) if worth_asking(gold, answer) else None
+
+
+def _told_elsewhere(gold: str, answer: str) -> tuple[str, str] | None:
+    """The pair with a decimal comma read as a point; `None` where there is none."""
+    points = with_point(gold), with_point(answer)
+    if (points[0] is None) != (points[1] is None):
+        return points[0] or gold, points[1] or answer
+    return None
+
+
+def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
+    right, given = _read(gold), _read(answer)
+    if right is not None and given is not None:
+        return _compared(right, given, tolerance)
+    if right is None:
+        right = _read(stated_number(gold) or "")
+        if right is None and is_prose(gold):
+            return _same_prose(gold, answer)
+        if right is None and (told := conclusion(gold)) is not None:
+            right = _read(told)
+        if right is not None and given is not None:
+            return _compared(right, given, tolerance)
+        verdict = None if right is None else _from_words(right, answer, tolerance)
+        return verdict if not verdict or same_sentence(gold, answer) else None
+    return _from_words(right, answer, tolerance)
+
+
+def _same_prose(gold: str, answer: str) -> bool:
+    """Whether two answers in words say the same, or one says at its end what the other is."""
+    if same_words(gold, answer) or same_words(gold, conclusion(answer) or ""):
+        return True
+    return is_prose(answer) and same_words(conclusion(gold) or "", answer)
+
+
+def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | None:
+    """What an answer in words says, compared; an answer in words that says nothing comparable is another one."""
+    for told in (stated_number(answer), conclusion(answer)):
+        given = _read(told) if told is not None else None
+        if given is not None:
+            return _compared(right, given, tolerance)
+    return False if wordy(answer) or is_prose(answer) else None
+
+
+def _compared(right: Reading, given: Reading, tolerance: Tolerance) -> bool | None:
+    allow_steps()
+    integers = integers_in(right.condition) | integers_in(given.condition)
+    try:
+        verdict = Comparison(tolerance, integers).same(right.node, given.node)
+    except (Undecided, Exhausted, RecursionError):
+        return None
+    if verdict and right.condition and given.condition and right.condition != given.condition and not integers:
+        return None
+    return verdict
+
+
+def _choices(gold: str, answer: str) -> bool | None:
+    right = choice(gold)
+    if right is None:
+        several, others = choices(gold), choices(answer)
+        return None if several is None or others is None else several == others
+    given = choice(answer)
+    if given is None:
+        return True if right[1] and _understood(right[1], answer, EXACT) else None  # (B) 7 is 7
+    if right[0] != given[0]:
+        return False
+    # The letter decides; but where both give the option too, and as mathematics, that must be the same.
+    texts = right[1], given[1]
+    both = all(text and not is_prose(text) and _read(text) is not None for text in texts)
+    return _understood(*texts, EXACT) if both else True
+
+
+def _read(text: str) -> Reading | None:
+    return (_kept_reading if len(text) <= _WORTH_KEEPING // 2 else _kept_reading.__wrapped__)(text)
+
+
+@lru_cache(_KEPT_READINGS)
+def _kept_reading(text: str) -> Reading | None:
+    try:
+        return read_answer(text)
+    except (Unreadable, RecursionError):
+        return None

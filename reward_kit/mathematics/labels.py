@@ -1,0 +1,130 @@
+"""Names that answers give to what they say: `x = 3`, `f(n) = n^2`, `(p, q) = (3, 2)`, `AB = 4`."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from reward_kit.mathematics.evaluation import parts, symbols
+from reward_kit.mathematics.functions import FUNCTIONS
+from reward_kit.mathematics.nodes import (
+    Call,
+    Measure,
+    Node,
+    Number,
+    Product,
+    Quotient,
+    Ratio,
+    Relation,
+    Sequence,
+    Symbol,
+)
+
+__all__ = ["KNOWN_FUNCTIONS", "bare", "renamed", "renaming", "said", "unlabelled"]
+
+_SAYS: Final = frozenset({"=", "≈", "∈", "≡"})
+KNOWN_FUNCTIONS: Final = frozenset(FUNCTIONS) | {"root", "binom", "factorial", "max", "min", "gcd", "lcm"}
+"""Functions that can be worked out."""
+
+
+def bare(relation: Node) -> Node | None:
+    """The name that a relation gives to its other side; `None` if it is not of that kind."""
+    if not isinstance(relation, Relation) or relation.operators[0] not in ("=", "≈", "∈"):
+        return None
+    if any(operator not in _SAYS for operator in relation.operators):
+        return None
+    label = relation.operands[0]
+    return label if _is_name(label) and not _defines_itself(label, relation) else None
+
+
+def said(relation: Relation) -> Node | None:
+    """What a relation says when all it does is to name or to compute something; `None` otherwise."""
+    if any(operator not in _SAYS for operator in relation.operators):
+        return None
+    computed = not symbols(relation) and "∈" not in relation.operators
+    if bare(relation) is None and not computed:
+        return None
+    return unlabelled(relation)
+
+
+def unlabelled(relation: Relation) -> Node:
+    """What a relation says about what it names: the end of a chain, but not an approximation of it."""
+    operands = relation.operands
+    named = bare(relation) is not None
+    for index, operator in enumerate(relation.operators):
+        if operator == "≈" and (index or not named):
+            exact = [operand for operand in operands[named:] if not _rounded(operand)]
+            return operands[index] if not _rounded(operands[index]) or not exact else exact[-1]
+    return operands[-1]
+
+
+def _rounded(node: Node) -> bool:
+    return any(isinstance(part, Number) and part.decimals is not None for part in parts(node))
+
+
+def renamed(node: Any, changes: dict[str, str]) -> Any:
+    """`node` with variables renamed."""
+    if not changes:
+        return node
+    if isinstance(node, Symbol):
+        return Symbol(changes.get(node.name, node.name))
+    if isinstance(node, tuple):
+        changed = [renamed(part, changes) for part in node]
+        return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
+    return node
+
+
+def renaming(label: Node, other: Node) -> dict[str, str] | None:
+    """How to rename the variables under `other` so that both labels name the same thing; `None` if they do not."""
+    ours, theirs = _label_parts(label), _label_parts(other)
+    if label != other and any(isinstance(name, Call) and name.name in KNOWN_FUNCTIONS for name in (label, other)):
+        return None  # |y| is not y
+    if isinstance(label, Call) and isinstance(other, Call) and label != other and not ours.arguments + theirs.arguments:
+        return None if label.name == other.name else {}  # T(2) is not T(3)
+    if ours.arguments and theirs.arguments:
+        if len(ours.arguments) != len(theirs.arguments):
+            return None
+        return {given: right for right, given in zip(ours.arguments, theirs.arguments, strict=True) if given != right}
+    if ours.arguments or theirs.arguments or ours.name == theirs.name:
+        return {}  # f(x) = … and y = … are two ways to name a function
+    plain = len(ours.name) == len(theirs.name) == 1 and ours.name.lower() != theirs.name.lower()
+    return None if plain else {}
+
+
+class _Label(NamedTuple):
+    name: str
+    arguments: tuple[str, ...]
+
+
+def _label_parts(label: Node) -> _Label:
+    if isinstance(label, Call):
+        names = tuple(part.name for part in label.arguments if isinstance(part, Symbol))
+        return _Label(label.name, names if len(names) == len(label.arguments) else ())
+    return _Label(label.name if isinstance(label, Symbol) else repr(label), ())
+
+
+def _is_name(node: Node) -> bool:
+    if isinstance(node, Symbol):
+        return True
+    if isinstance(node, Call):
+        return node.name not in KNOWN_FUNCTIONS or (node.name == "abs" and _is_name(node.arguments[0]))
+    if isinstance(node, Measure):
+        return _is_name(node.value)
+    if isinstance(node, Sequence):
+        return bool(node.items) and all(_is_name(item) for item in node.items)
+    if isinstance(node, Quotient):
+        return _is_segment(node.over) and _is_segment(node.under)
+    if isinstance(node, Ratio):
+        return all(isinstance(part, Symbol) or _is_segment(part) for part in node.parts)
+    return isinstance(node, Product) and _is_segment(node)
+
+
+def _is_segment(node: Node) -> bool:
+    """`AB`, `S_{ABC}`: capital letters side by side."""
+    if isinstance(node, Symbol):
+        return node.name[0].isupper()
+    return isinstance(node, Product) and all(isinstance(part, Symbol) and _is_segment(part) for part in node.factors)
+
+
+def _defines_itself(label: Node, relation: Relation) -> bool:
+    """x = x^2 - 1 is an equation, not a name."""
+    return isinstance(label, Symbol) and any(label.name in symbols(operand) for operand in relation.operands[1:])

@@ -1,0 +1,204 @@
+r"""Cut plain text into tokens.
+
+Runs of letters are functions, constants, words, or else products of one-letter variables; what stood inside `\text`
+is words. White space is not a token, but each token knows whether some came before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
+
+from reward_kit.mathematics.reading import TEXT_CLOSE, TEXT_OPEN
+from reward_kit.mathematics.vocabulary import (
+    CONJUNCTIONS,
+    CONSTANTS,
+    FUNCTION_NAMES,
+    GREEK,
+    RELATIONS,
+    SHORT_WORDS,
+    UNIT_SYMBOLS,
+)
+
+__all__ = ["END", "MAX_TOKENS", "Kind", "Letters", "Token", "Unreadable", "tokenise"]
+
+Kind = Literal["number", "symbol", "constant", "function", "word", "conjunction", "relation", "command", "mark", "end"]
+Letters = Literal["either", "products", "words"]
+"""What runs of letters are taken for."""
+MAX_TOKENS: Final = 12_000
+_MAX_DIGITS: Final = 1_500
+_LONGEST_PRODUCT: Final = 3
+
+_TOKEN: Final = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)(?:\.\d+|\.(?![\d.]))?|\.\d+)(?P<power>[eE][+-]?\d{1,6}(?![\d.]))?"
+    r"|\\(?P<command>[A-Za-z]+)\*?"
+    r"|(?P<letters>[A-Za-z]+)"
+    r"|(?P<mark>\*\*|<=|>=|=<|=>|!=|<>|==|\.\.\.+|\\\\|\\[{}|&%#_]|[-+*/^_=<>!|:;,()\[\]{}&%'\"°]|\\(?=\d))"
+    rf"|(?P<text>[{TEXT_OPEN}{TEXT_CLOSE}])"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_FUNCTION_PREFIX: Final = re.compile(r"(arcsin|arccos|arctan|sqrt|sin|cos|tan|cot|sec|csc|ln|log|exp|pi)([xyzrABC])")
+_SKIPPED: Final = frozenset("?#@\\.`")
+_DEPTH: Final = {"(": 1, "[": 1, "\\{": 1, ")": -1, "]": -1, "\\}": -1}
+_PLAIN_MARK: Final = {
+    "\\": "\\\\",
+    "\\%": "%",
+    "\\{": "\\{",
+    "\\}": "\\}",
+    "\\|": "|",
+    "**": "^",
+    "\\_": "_",
+    "\\#": "",
+    "\\&": "",
+}
+
+
+class Unreadable(Exception):
+    """The text is not mathematics that can be read."""
+
+
+class Token(NamedTuple):
+    """A token."""
+
+    kind: Kind
+    text: str
+    spaced: bool = False
+    """Whether white space came before it."""
+
+
+END: Final = Token("end", "")
+
+
+def tokenise(text: str, runs: Letters = "either") -> list[Token]:
+    """The tokens of `text`, in order, without an end mark; `Unreadable` where it is none of mathematics.
+
+    Runs of a few letters are variables side by side or words, by what they spell. As "products", two letters are always
+    variables: `an + b` has no article in it. As "words", two or more are always a word: `49 years old` has none.
+    """
+    tokens: list[Token] = []
+    spaced = in_text = False
+    brackets = 0
+    letters = _LETTERS[runs]
+    for match in _TOKEN.finditer(text):
+        group = match.lastgroup
+        piece = match[0]
+        if group == "space":
+            spaced = True
+            continue
+        if group == "text":
+            in_text, spaced = piece == TEXT_OPEN, True
+            continue
+        if group == "letters":
+            letters(piece, spaced, in_text, tokens)
+        elif group == "mark":
+            brackets = max(0, brackets + _DEPTH.get(piece, 0))
+            _mark(piece, spaced, tokens)
+        elif group == "command":
+            _command(match["command"], spaced, tokens)
+        elif group != "other":
+            _number(piece, spaced, tokens, brackets)
+        elif piece not in _SKIPPED:
+            tokens.append(Token("word", piece, spaced))
+        spaced = False
+        if len(tokens) > MAX_TOKENS:
+            raise Unreadable("too many tokens")
+    return tokens
+
+
+def _number(piece: str, spaced: bool, tokens: list[Token], brackets: int) -> None:
+    """A number; inside brackets a comma separates: (312,123,231) has three of them."""
+    if len(piece) > _MAX_DIGITS:
+        raise Unreadable("too many digits")
+    if not brackets or "," not in piece:
+        tokens.append(Token("number", piece, spaced))
+        return
+    for part in piece.split(","):
+        tokens += [Token("number", part, spaced), Token("mark", ",")]
+        spaced = False
+    tokens.pop()
+
+
+def _mark(piece: str, spaced: bool, tokens: list[Token]) -> None:
+    piece = _PLAIN_MARK.get(piece, piece)
+    if piece in RELATIONS:
+        tokens.append(Token("relation", RELATIONS[piece], spaced))
+    elif piece.startswith("..."):
+        tokens.append(Token("symbol", "…", spaced))
+    elif piece:
+        tokens.append(Token("mark", piece, spaced))
+
+
+def _command(name: str, spaced: bool, tokens: list[Token]) -> None:
+    if name in FUNCTION_NAMES and name != "choose":
+        tokens.append(Token("function", FUNCTION_NAMES[name], spaced))
+    elif name in CONSTANTS:
+        tokens.append(Token("constant", CONSTANTS[name], spaced))
+    elif name in RELATIONS:
+        tokens.append(Token("relation", RELATIONS[name], spaced))
+    elif name in GREEK:
+        tokens.append(Token("symbol", name.removeprefix("var"), spaced))
+    elif name in ("ldots", "cdots", "dots", "vdots", "dotsc", "dotsb"):
+        tokens.append(Token("symbol", "…", spaced))
+    elif name in CONJUNCTIONS:
+        tokens.append(Token("conjunction", "and" if name in ("land", "wedge") else "or", spaced))
+    else:
+        tokens.append(Token("command", name, spaced))
+
+
+def _letters(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
+    if run in CONJUNCTIONS:
+        tokens.append(Token("conjunction", run.lower(), spaced))
+    elif run == "choose" and not in_text:
+        tokens.append(Token("command", run, spaced))
+    elif len(run) == 1 and not in_text:
+        tokens.append(Token("constant" if run in CONSTANTS else "symbol", run, spaced))
+    elif run in FUNCTION_NAMES and run not in ("min", "sh", "ch", "th", "sign", "root", "choose"):
+        tokens.append(Token("function", FUNCTION_NAMES[run], spaced))
+    elif run in CONSTANTS and len(run) > 1:
+        tokens.append(Token("constant", CONSTANTS[run], spaced))
+    elif run in GREEK and not in_text:
+        tokens.append(Token("symbol", run, spaced))
+    elif not in_text and (glued := _FUNCTION_PREFIX.fullmatch(run)):
+        _letters(glued[1], spaced, in_text, tokens)
+        _letters(glued[2], False, in_text, tokens)
+    elif (
+        (tokens and spaced and tokens[-1].kind == "number" and run in UNIT_SYMBOLS)
+        or in_text
+        or len(run) > _LONGEST_PRODUCT
+        or run in SHORT_WORDS
+        or run.lower() in SHORT_WORDS
+    ):
+        tokens.append(Token("word", run, spaced))
+    else:
+        _side_by_side(run, spaced, tokens)
+
+
+def _letters_apart(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
+    if len(run) == 2 and not in_text:
+        _side_by_side(run, spaced, tokens)
+    else:
+        _letters(run, spaced, in_text, tokens)
+
+
+def _letters_together(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None:
+    known = run in CONJUNCTIONS or run in FUNCTION_NAMES or run in CONSTANTS
+    if len(run) > 1 and not known:
+        tokens.append(Token("word", run, spaced))
+    else:
+        _letters(run, spaced, in_text, tokens)
+
+
+_LETTERS: Final[dict[Letters, Callable[[str, bool, bool, list[Token]], None]]] = {
+    "either": _letters,
+    "products": _letters_apart,
+    "words": _letters_together,
+}
+
+
+def _side_by_side(run: str, spaced: bool, tokens: list[Token]) -> None:
+    for letter in run:
+        tokens.append(Token("constant" if letter in CONSTANTS else "symbol", letter, spaced))
+        spaced = False

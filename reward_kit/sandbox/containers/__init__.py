@@ -1,0 +1,1 @@
+"""The backends `docker` and `podman`: one container per sandbox."""

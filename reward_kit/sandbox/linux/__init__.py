@@ -1,0 +1,1 @@
+"""What Linux offers, by the standard library alone: what sandboxes of namespaces and isolated Python share."""

@@ -1,0 +1,1 @@
+"""A bash that stays, served by a porter: what the backends `namespaces` and `none` share."""

@@ -1,0 +1,186 @@
+"""A sandbox on this machine: a shell session, processes beside it and files, through a supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from reward_kit.errors import SandboxError
+from reward_kit.models import ExecResult
+from reward_kit.sandbox.contract import SandboxSpec
+from reward_kit.sandbox.linux.disk import DiskGuard
+from reward_kit.sandbox.linux.disk_use import DiskUse
+from reward_kit.sandbox.linux.rlimits import most_use
+from reward_kit.sandbox.local.pipes import Reader, write_all
+from reward_kit.sandbox.local.session import Place, ShellSession, run_beside
+from reward_kit.sandbox.set_up import run_set_up
+
+__all__ = ["LocalSandbox"]
+
+_FILE_SECONDS = 60.0
+_PORTER_AND_SHELL = 2
+
+
+class LocalSandbox:
+    """One sandbox of the backends `namespaces` and `none`."""
+
+    def __init__(
+        self,
+        place: Place,
+        workdir: str,
+        opened: Awaitable[None],
+        end: Callable[[], Awaitable[None]],
+        *,
+        disk: Callable[[DiskUse], Awaitable[DiskUse]],
+        is_bounded: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Start a shell in `place`, which may still be opening; `end` ends everything in it.
+
+        `disk` tells what its files take, and may stop counting at what it is given. `is_bounded` tells, once it is
+        open, whether that cannot be too much, so that nobody needs to look.
+        """
+        self._place = place
+        self._workdir = workdir
+        self._opened = opened
+        self._end = end
+        self._session = ShellSession(place, workdir)
+        self._closing: asyncio.Task[None] | None = None
+        self._full = False
+        self.set_up_seconds = 0.0
+        """How long its set-up took."""
+        self._disk = DiskGuard(disk, most_use(place.limits), self._exceeded, self.is_quiet)
+        self._is_bounded = is_bounded
+
+    async def prepare(self, spec: SandboxSpec) -> None:
+        """Wait until it is open, write the files, run the set-up."""
+        await self._opened
+        for path, content in spec.files.items():
+            await self.write(path, content)
+        began = time.monotonic()
+        await run_set_up(self, spec)
+        self.set_up_seconds = time.monotonic() - began
+
+    async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
+        """Run in the persistent shell."""
+        self._check()
+        with self._watched():
+            return self._noted(await self._session.run(command, timeout, stdin))
+
+    async def run_standalone(
+        self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
+    ) -> ExecResult:
+        """Run as a process of its own, in the directory where the shell is."""
+        self._check()
+        with self._watched():
+            return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Look at its disk while a command runs, and for as long as something runs that it has left."""
+        if self._is_bounded():
+            yield
+            return
+        self._disk.begin()
+        try:
+            yield
+        finally:
+            self._disk.end()
+
+    def _exceeded(self) -> None:
+        """Too much disk: everything in the sandbox ends, the shell too."""
+        self._full = True
+        self._place.portal.end("empty")
+
+    def _noted(self, done: ExecResult) -> ExecResult:
+        if not self._full:
+            return done
+        self._full = False
+        most = most_use(self._place.limits)
+        note = f"[killed: the sandbox took more than {most.size >> 20} MB of disk or {most.files:,} files]\n"
+        return done.model_copy(update={"output": done.output + note, "stderr": done.stderr + note})
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has closed it."""
+        return self._closing is None
+
+    def is_quiet(self) -> bool:
+        """Whether nothing runs in it but its shell, as far as can be known."""
+        return len(self._place.processes()) <= _PORTER_AND_SHELL
+
+    async def read(self, path: str) -> bytes:
+        """The content of a file in the sandbox; an OSError where there is none that can be read."""
+        self._check()
+        content = bytearray()
+        source, sink = os.pipe()
+        reader = Reader(source, content.extend)
+        try:
+            await self._file_work("read", path, sink)
+            reader.drain()
+        finally:
+            reader.close()
+        return bytes(content)
+
+    async def write(self, path: str, content: bytes) -> None:
+        """Write a file in the sandbox, and the directories it is in."""
+        self._check()
+        source, sink = os.pipe()
+        os.set_blocking(sink, False)
+        feeding = asyncio.ensure_future(_feed(sink, content))
+        try:
+            await self._file_work("write", path, source)
+        finally:
+            feeding.cancel()
+            await asyncio.wait([feeding])
+
+    async def _file_work(self, do: str, path: str, descriptor: int) -> None:
+        """Have a process in the sandbox, as its own user, read or write a file."""
+        whole = posixpath.join(self._workdir, path)
+        request = {"path": whole, "most": self._place.limits.file_size_mb << 20}
+        child = self._place.portal.enter(do, request, [descriptor])
+        done, _ = await asyncio.wait([child.ended], timeout=_FILE_SECONDS)
+        if not done:
+            raise SandboxError(f"To {do} {path!r} in the sandbox took more than {_FILE_SECONDS:g} s. Try again.")
+        if status := child.ended.result().status:
+            raise OSError(status, os.strerror(status), path)
+
+    def _check(self) -> None:
+        if self._closing is not None:
+            raise SandboxError("The sandbox is closed. Open another one.", retryable=False)
+
+    async def close(self) -> None:
+        """End everything in it and leave nothing behind."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._disk.close()
+        try:
+            await self._end()
+        finally:
+            self._session.close()
+            self._place.portal.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def _feed(sink: int, content: bytes) -> None:
+    try:
+        await write_all(sink, content)
+    except BrokenPipeError:
+        pass  # the reader says why it stopped
+    finally:
+        os.close(sink)

@@ -1,0 +1,333 @@
+"""The persistent shell of a sandbox, and processes beside it: commands in, `ExecResult`s out.
+
+It knows nothing of how the sandbox is made: its processes are started and ended through a supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import select
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from reward_kit.errors import SandboxError
+from reward_kit.models import ExecResult
+from reward_kit.sandbox.capture import Output
+from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.linux.processes import boot_ticks
+from reward_kit.sandbox.local.driver import DRIVER, NO_INPUT, PLACES, STDIN, message, parse_reports
+from reward_kit.sandbox.local.meter import Meter
+from reward_kit.sandbox.local.pipes import Reader, write_all
+from reward_kit.sandbox.local.porter_client import Child, Ended, Portal
+
+__all__ = ["Place", "ShellSession", "run_beside"]
+
+_ABORT_SECONDS = 0.05
+_ABORT_ATTEMPTS = 6
+_MAX_ARGUMENT = 100_000
+"""Longer commands do not fit into an argument, of which the kernel takes 128 KiB."""
+
+
+class Place(NamedTuple):
+    """Where processes are started, and what every process there is given."""
+
+    portal: Portal
+    limits: Limits
+    environment: Mapping[str, str]
+    meter: Callable[[], Meter]
+    processes: Callable[[], list[int]]
+    """Who is in it."""
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether it is going, so that what a command does there is no more its own doing."""
+    shell: str = "/bin/bash"
+
+    def spawn(self, arguments: list[str], places: tuple[int, ...], descriptors: list[int], **where: Any) -> Child:
+        """Start a process. The descriptors are taken over."""
+        what = {"program": self.shell, "arguments": arguments, "environment": self.environment, "places": places}
+        return self.portal.enter("spawn", {**what, **where}, descriptors)
+
+
+class _Turn:
+    """One command from its start to its result."""
+
+    def __init__(self, place: Place) -> None:
+        self._meter = place.meter()
+        self._began = time.monotonic()
+        self._before = self._meter.last
+        self.since = boot_ticks()
+        self.timed_out = False
+
+    def result(
+        self, output: Output, status: int | None, *, exited: bool = False, cpu: float | None = None
+    ) -> ExecResult:
+        """`status` is an exit code or, below zero, a signal."""
+        before, now = self._before, self._meter.read()
+        oom_killed = False
+        if before is not None and now is not None:
+            if before.cpu_seconds is not None and now.cpu_seconds is not None:
+                cpu = now.cpu_seconds - before.cpu_seconds
+            oom_killed = now.oom_kills > before.oom_kills
+        captured = output.captured()
+        ended = status is not None and not self.timed_out
+        return ExecResult(
+            exit_code=status if ended and status >= 0 else None,  # type: ignore[operator]
+            signal=-status if status is not None and status < 0 else None,
+            output=captured.output,
+            stdout=captured.stdout,
+            stderr=captured.stderr,
+            truncated=captured.truncated,
+            timed_out=self.timed_out,
+            oom_killed=oom_killed,
+            exited=exited,
+            wall_seconds=time.monotonic() - self._began,
+            cpu_seconds=cpu,
+            peak_memory_bytes=now.peak_memory_bytes if now else None,
+        )
+
+
+def _encoded(command: str) -> bytes | None:
+    """The command as a shell can be given it; None where it cannot."""
+    data = command.encode(errors="replace")
+    return None if b"\0" in data else data
+
+
+def _not_a_command() -> ExecResult:
+    text = "bash: the command holds a NUL byte, which no shell accepts\n"
+    return ExecResult(exit_code=126, output=text, stderr=text)
+
+
+class ShellSession:
+    """A bash that stays. One command runs in it at a time."""
+
+    def __init__(self, place: Place, directory: str) -> None:
+        """Start it in `directory`; the first command waits until it is there."""
+        self._place = place
+        self._lock = asyncio.Lock()
+        self._output = Output(place.limits.output_bytes)
+        self._reports = bytearray()
+        self._awaited: dict[bytes, asyncio.Future[int]] = {}
+        nonce, self.begun = self._await_report()
+        """Done when the shell is in its directory, or has failed to get there."""
+        self.directory = directory
+        """Where the shell was last known to be."""
+        self.ended: Ended | None = None
+        """How the shell ended, once it has."""
+        self._start(directory, nonce)
+
+    def _await_report(self) -> tuple[bytes, asyncio.Future[int]]:
+        """A nonce, and the status that will be reported with it."""
+        nonce = secrets.token_hex(4).encode()
+        awaited = self._awaited[nonce] = asyncio.get_running_loop().create_future()
+        return nonce, awaited
+
+    def _start(self, directory: str, nonce: bytes) -> None:
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        commands, self._commands = os.pipe()
+        reports, report = os.pipe()
+        stdout, write_stdout = os.pipe()
+        stderr, write_stderr = os.pipe()
+        self._stdin = _anonymous_file()
+        os.set_blocking(self._commands, False)
+        self._streams = {stdout: Reader(stdout, self._from_stdout), stderr: Reader(stderr, self._from_stderr)}
+        self._readers = [*self._streams.values(), Reader(reports, self._reported)]
+        self._written = select.poll()
+        for stream in self._streams:
+            self._written.register(stream, select.POLLIN)
+        taken = [
+            null,
+            *(os.dup(null) for _ in range(3)),
+            commands,
+            report,
+            os.dup(self._stdin),
+            write_stdout,
+            write_stderr,
+        ]
+        arguments = ["bash", "--noprofile", "--norc", "-c", DRIVER, "bash"]
+        self.child = self._place.spawn(arguments, PLACES, taken, directory=directory)
+        self.child.ended.add_done_callback(self._ended)
+        os.write(self._commands, nonce + b"\0")
+
+    def _from_stdout(self, data: bytes) -> None:
+        self._output.from_stdout(data)
+
+    def _from_stderr(self, data: bytes) -> None:
+        self._output.from_stderr(data)
+
+    # ── what the shell says ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _reported(self, data: bytes) -> None:
+        self._reports += data
+        for report in parse_reports(self._reports):
+            if awaited := self._awaited.pop(report.nonce, None):
+                self.directory = report.directory
+                if not awaited.done():
+                    awaited.set_result(report.status)
+
+    def _ended(self, ended: asyncio.Future[Ended]) -> None:
+        if not ended.cancelled() and ended.exception() is None:
+            self.ended = ended.result()
+            for reader in self._readers:
+                reader.drain()
+        for awaited in self._awaited.values():
+            if not awaited.done():
+                _copy(ended, awaited)
+        self._awaited.clear()
+
+    def _take_output(self) -> None:
+        """Take what was written before the command's end was reported: mostly there is nothing left."""
+        for stream, _ in self._written.poll(0):
+            self._streams[stream].drain()
+
+    # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, command: str, timeout: float | None, stdin: bytes | None) -> ExecResult:
+        """Run a command in the shell."""
+        data = _encoded(command)
+        if data is None:
+            return _not_a_command()
+        async with self._lock:
+            if self.begun.done():
+                await self.begun  # raises what kept the shell from starting; one still to start will find its command
+            if self.ended is not None:
+                raise SandboxError(
+                    "The sandbox's shell has exited and takes no more commands. Open another, or run standalone.",
+                    retryable=False,
+                )
+            return await self._run(data, self._place.limits.timeout if timeout is None else timeout, stdin)
+
+    async def _run(self, command: bytes, timeout: float, stdin: bytes | None) -> ExecResult:
+        self._give(stdin)
+        loop = asyncio.get_running_loop()
+        nonce, reported = self._await_report()
+        turn = _Turn(self._place)
+        expiry: list[asyncio.Task[None]] = []
+        timer = loop.call_later(timeout, lambda: expiry.append(loop.create_task(self._expire(turn, reported))))
+        try:
+            with suppress(BrokenPipeError):
+                await write_all(self._commands, message(command, NO_INPUT if stdin is None else STDIN, nonce))
+            status = await reported
+            if self._place.is_ending():
+                raise SandboxError("The sandbox ended while a command ran in it. Open another one.")
+        except asyncio.CancelledError:
+            self._place.portal.end(
+                "kill", self.child, turn.since
+            )  # nobody knows what the shell is at: it is of no more use
+            raise
+        finally:
+            timer.cancel()
+            for task in expiry:
+                task.cancel()
+        self._take_output()
+        output = self._output
+        if not output.empty:
+            self._output = Output(self._place.limits.output_bytes)
+        return turn.result(output, status, exited=self.ended is not None)
+
+    def _give(self, stdin: bytes | None) -> None:
+        """Put a command's input where it will find it. The shell's end of the file moves with ours."""
+        if stdin is None:
+            return
+        os.ftruncate(self._stdin, 0)
+        os.lseek(self._stdin, 0, os.SEEK_SET)
+        view = memoryview(stdin)
+        while view:
+            view = view[os.write(self._stdin, view) :]
+        os.lseek(self._stdin, 0, os.SEEK_SET)
+
+    async def _expire(self, turn: _Turn, reported: asyncio.Future[int]) -> None:
+        """End the command; where the shell does not come back from it, the shell, too."""
+        turn.timed_out = True
+        for _ in range(_ABORT_ATTEMPTS):
+            self._place.portal.end("abort", self.child, turn.since)
+            await asyncio.wait([reported], timeout=_ABORT_SECONDS)
+        self._place.portal.end("kill", self.child, turn.since)
+
+    def close(self) -> None:
+        """Close this side of every pipe."""
+        for reader in self._readers:
+            reader.close()
+        for descriptor in (self._commands, self._stdin):
+            os.close(descriptor)
+
+
+def _copy(ended: asyncio.Future[Ended], awaited: asyncio.Future[int]) -> None:
+    """Who waits for a report of a shell that has ended learns how it ended."""
+    if ended.cancelled():
+        awaited.cancel()
+    elif error := ended.exception():
+        awaited.set_exception(error)
+        awaited.exception()  # nobody may be waiting
+    else:
+        awaited.set_result(ended.result().status)
+
+
+def _anonymous_file() -> int:
+    """A file without a name, for input."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("stdin", os.MFD_CLOEXEC)
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+async def run_beside(
+    place: Place, session: ShellSession, command: str, timeout: float | None, stdin: bytes | None
+) -> ExecResult:
+    """Run a command as a process of its own, in the directory where the shell is."""
+    data = _encoded(command)
+    if data is None:
+        return _not_a_command()
+    await asyncio.wait([session.begun])  # before anything is opened that would stay open where this is cancelled
+    output = Output(place.limits.output_bytes)
+    stdout, write_stdout = os.pipe()
+    stderr, write_stderr = os.pipe()
+    readers = [Reader(stdout, output.from_stdout), Reader(stderr, output.from_stderr)]
+    script, places = _arguments(data)
+    given = _input(stdin)
+    turn = _Turn(place)
+    try:
+        where = {"beside": session.child.serial, "directory": session.directory}
+        extra = [_input(data)] if places else []
+        child = place.spawn(script, (0, 1, 2, *places), [given, write_stdout, write_stderr, *extra], **where)
+        ended = await _ended_in_time(place, child, turn, place.limits.timeout if timeout is None else timeout)
+        for reader in readers:
+            reader.drain()
+    finally:
+        for reader in readers:
+            reader.close()
+    return turn.result(output, ended.status, cpu=ended.cpu_seconds)
+
+
+async def _ended_in_time(place: Place, child: Child, turn: _Turn, timeout: float) -> Ended:
+    try:
+        done, _ = await asyncio.wait([child.ended], timeout=timeout)
+        while not done:
+            turn.timed_out = True
+            place.portal.end("kill", child, turn.since)
+            done, _ = await asyncio.wait([child.ended], timeout=1.0)
+    except asyncio.CancelledError:
+        place.portal.end("kill", child, turn.since)
+        raise
+    return child.ended.result()
+
+
+def _arguments(command: bytes) -> tuple[list[str], tuple[int, ...]]:
+    if len(command) <= _MAX_ARGUMENT:
+        return ["bash", "--noprofile", "--norc", "-c", command.decode(), "bash"], ()
+    return ["bash", "--noprofile", "--norc", "-c", f". /dev/fd/{NO_INPUT}", "bash"], (NO_INPUT,)
+
+
+def _input(data: bytes | None) -> int:
+    if data is None:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = _anonymous_file()
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

@@ -1,0 +1,1 @@
+"""The backend `namespaces`: sandboxes made of Linux namespaces, an overlay, a control group and a filter."""

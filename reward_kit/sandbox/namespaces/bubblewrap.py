@@ -1,0 +1,130 @@
+"""How bubblewrap is told to make a sandbox: what it sees, and what it shares with the host (nothing)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+
+from reward_kit.sandbox.linux.syscalls import CONTAINER_CAPABILITIES
+from reward_kit.sandbox.local.entering import IGNORED_BY_PYTHON
+from reward_kit.sandbox.namespaces.first_process import PLACE, first_command, first_program
+
+__all__ = ["Bubblewrap", "Launcher", "bubblewrap_options"]
+
+_INFORMATION, _FILTER = 3, 5
+_READ_ONLY = ("sys", "sysrq-trigger", "dynamic_debug")
+"""Entries of /proc by which root could change the host. bubblewrap sees to others, but not to these for root."""
+_MASKED = ("acpi", "cmdline", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
+"""Entries of /proc that tell about the host and not about the sandbox, to those with a container's capabilities."""
+
+
+def bubblewrap_options(*, network: bool, seccomp: bool, own_users: bool) -> list[str]:
+    """What every sandbox has beside its root and its devices.
+
+    `own_users`: it has a user namespace, by which the kernel counts its processes.
+
+    bubblewrap mounts everything without set-uid, and everything but /dev without devices.
+    """
+    options = ["--proc", "/proc", *_masks()]
+    options += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if own_users:
+        options += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    if not network:
+        options.append("--unshare-net")
+    options += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1"]
+    options += ["--info-fd", str(_INFORMATION)]
+    if seccomp:
+        options += ["--seccomp", str(_FILTER)]
+    options += ["--chdir", "/", "--cap-drop", "ALL"]
+    for name in CONTAINER_CAPABILITIES:
+        options += ["--cap-add", name]
+    return options
+
+
+@functools.cache
+def _masks() -> list[str]:
+    masks = []
+    for name in _READ_ONLY:
+        if os.path.exists(f"/proc/{name}"):
+            masks += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
+    for name in _MASKED:
+        path = f"/proc/{name}"
+        if os.path.isdir(path) and os.listdir(path):
+            masks += ["--tmpfs", path]
+        elif os.path.isfile(path):
+            masks += ["--ro-bind", "/dev/null", path]
+    return masks
+
+
+class Launcher:
+    """Starts bubblewrap for every sandbox of a supervisor."""
+
+    def __init__(self, program: str, seccomp: bytes | None) -> None:
+        """`program` is the bubblewrap to start; `seccomp` the filter it is to load."""
+        _occupy_low_descriptors()
+        self._program = program
+        self._first = first_program()
+        self._filter = os.memfd_create("seccomp", os.MFD_CLOEXEC)
+        os.write(self._filter, seccomp or b"")
+
+    def start(self, root: str, devices: str, options: list[str]) -> Bubblewrap:
+        """Start one that makes a sandbox of these directories, and then runs its first process."""
+        places = ["--bind", root, "/", "--dev-bind", devices, "/dev"]
+        first = first_command(program=self._first is not None)
+        return Bubblewrap([self._program, *places, *options, "--", *first], self._filter, self._first)
+
+
+def _occupy_low_descriptors() -> None:
+    """Let no descriptor that is opened later have a number that a started program is to find something else at."""
+    while os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) < PLACE:
+        pass
+
+
+def _pidfd(process: int) -> int:
+    try:
+        return os.pidfd_open(process)
+    except ProcessLookupError:
+        return -1
+
+
+class Bubblewrap:
+    """A bubblewrap that makes a sandbox, and is the parent of its first process."""
+
+    def __init__(self, command: list[str], seccomp: int, first: int | None) -> None:
+        """Start it. It reads the filter, and the program of the first process, from these descriptors."""
+        life, self._lifeline = os.pipe2(os.O_CLOEXEC)
+        self.said, say = os.pipe2(os.O_CLOEXEC)
+        """The first process says an empty line here when it runs. Anything else is bubblewrap complaining."""
+        self._information, tell = os.pipe2(os.O_CLOEXEC)
+        # Opened again: whoever reads a descriptor moves on in the file for all who share it.
+        own_filter = os.open(f"/proc/self/fd/{seccomp}", os.O_RDONLY | os.O_CLOEXEC)
+        places = {life: (0,), say: (1, 2), tell: (_INFORMATION,), own_filter: (_FILTER,)}
+        if first is not None:
+            places[first] = (PLACE,)
+        actions = [(os.POSIX_SPAWN_DUP2, source, place) for source, taken in places.items() for place in taken]
+        try:
+            process = os.posix_spawn(command[0], command, {}, file_actions=actions, setsigdef=IGNORED_BY_PYTHON)
+            self.pidfd = _pidfd(process)
+            """By what it is known: it tells when it has ended. Below zero: it has."""
+        except OSError:
+            self.close()
+            os.close(self.said)
+            raise
+        finally:
+            for source in (life, say, tell, own_filter):
+                os.close(source)
+
+    def first(self) -> int:
+        """The number of the first process, which is told before that process says anything. To be asked for once."""
+        number: int = json.loads(os.read(self._information, 4096))["child-pid"]
+        os.close(self._information)
+        self._information = -1
+        return number
+
+    def close(self) -> None:
+        """Let the first process end, and close what is still open here but for `said`."""
+        for descriptor in (self._lifeline, self._information):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._lifeline = self._information = -1

@@ -1,0 +1,288 @@
+"""The supervisor of sandboxes: a small process that mounts them, starts them, unmounts them, and outlives nothing.
+
+    backend ── open · close ──────────────────────▶ supervisor ─┬─ bwrap ── first process
+            ◀── opened · failed · closed ─────────────          └─ nursery ── porter ── bash …
+
+Where the same kind of sandbox is asked for again and again, the next one is put together before it is asked for. It has
+seen nobody's commands, and is thrown away when another kind is wanted.
+
+It has a mount namespace of its own, so that no mount is ever seen outside and all are gone when it dies; it ends when
+the backend hangs up, and every sandbox with it. As an ordinary user it first makes itself a user namespace in which it
+is root.
+
+It imports only the standard library and its neighbours here, and as little of that as it can: the nursery, and every
+porter with it, is a fork of it.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+from reward_kit.sandbox.linux.cgroups import Hierarchy
+from reward_kit.sandbox.linux.disk_use import DiskUse, tree_use
+from reward_kit.sandbox.linux.overlay import remove_home
+from reward_kit.sandbox.linux.syscalls import (
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    MS_REC,
+    MS_SLAVE,
+    become_subreaper,
+    mount,
+    umount,
+    unshare,
+)
+from reward_kit.sandbox.local.entering import only_keep_open
+from reward_kit.sandbox.local.messages import Inbox, send
+from reward_kit.sandbox.namespaces.bubblewrap import Launcher
+from reward_kit.sandbox.namespaces.nursery import Nursery
+from reward_kit.sandbox.namespaces.supervised_sandbox import SupervisedSandbox
+from reward_kit.sandbox.namespaces.workshop import Workshop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+__all__ = ["Supervisor", "main"]
+
+_END_MILLISECONDS = 5000.0
+_USELESS = frozenset(
+    {
+        *("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs", "fusectl"),
+        *("hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs"),
+    }
+)
+"""Filesystems that cannot be anybody's root."""
+_USELESS_PLACES = ("/dev/", "/sys/", "/var/lib/docker/", "/var/lib/containers/", "/run/user/", "/run/docker/")
+_NEEDED = frozenset({"/", "/proc", "/dev"})
+
+
+class Supervisor:
+    """Serves one backend until it hangs up."""
+
+    def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
+        """Take the backend's end of the conversation, and what it found out about this machine."""
+        seccomp = bytes.fromhex(settings["seccomp"]) or None
+        self.launcher = Launcher(settings["bubblewrap"], seccomp)
+        self.workshop = Workshop(settings["state"], as_root=settings["as_root"])
+        hierarchy, pins = Hierarchy(*settings["hierarchy"]).pinned() if settings["hierarchy"] else (None, [])
+        name = f"{os.path.basename(settings['state'])}-{os.getpid()}"
+        names = (f"{name}-{number}" for number in itertools.count())
+        self._nursery = Nursery(hierarchy, pins, names, seccomp)
+        self._channel = channel
+        self._inbox = Inbox(channel)
+        self._sandboxes: set[SupervisedSandbox] = set()
+        self._given: dict[int, SupervisedSandbox] = {}
+        self._ahead: SupervisedSandbox | None = None
+        self._kind: dict[str, Any] = {}
+        self._is_kind_wanted = False
+        self._poll = select.poll()
+        self._ready: dict[int, Callable[[], None]] = {}
+        self._running = True
+
+    # ── what its sandboxes need ──────────────────────────────────────────────────────────────────────────────────────
+
+    def watch(self, descriptor: int, work: Callable[[], None]) -> None:
+        """Call `work` whenever there is something to read."""
+        self._ready[descriptor] = work
+        self._poll.register(descriptor, select.POLLIN)
+
+    def forget(self, descriptor: int) -> None:
+        """Stop watching, and close."""
+        del self._ready[descriptor]
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
+
+    def _ignore(self, descriptor: int) -> None:
+        """Stop watching what stays open."""
+        if self._ready.pop(descriptor, None):
+            self._poll.unregister(descriptor)
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Tell the backend; where it is gone, nobody needs to know."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            send(self._channel, message)
+
+    def drop(self, sandbox: SupervisedSandbox) -> None:
+        """A sandbox has closed. The files of one that nobody has asked for are nobody else's business."""
+        self._sandboxes.discard(sandbox)
+        self._given.pop(sandbox.key, None)
+        if not sandbox.key and sandbox.home:
+            remove_home(sandbox.home)
+
+    # ── the loop ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def serve(self) -> None:
+        """Answer until the backend hangs up, then end everything."""
+        # The kernel buries, also those whom we adopt: no pid namespace ends before all in it are buried.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        self._nursery.start()
+        self.watch(self._nursery.descriptor, self._from_nursery)
+        self.watch(self._channel.fileno(), self._requests)
+        while self._running:
+            self._get_ahead()
+            self._turn(None)
+        for sandbox in list(self._sandboxes):
+            sandbox.close()
+        while self._sandboxes and self._turn(_END_MILLISECONDS):
+            pass
+        self._nursery.close()  # last: until then it ends all of this where we are killed
+
+    def _turn(self, milliseconds: float | None) -> bool:
+        """Do what there is to do. A descriptor may be closed meanwhile, and its number mean another one."""
+        events = [(descriptor, self._ready[descriptor]) for descriptor, _ in self._poll.poll(milliseconds)]
+        for descriptor, work in events:
+            if self._ready.get(descriptor) is work:
+                work()
+        return bool(events)
+
+    def _from_nursery(self) -> None:
+        try:
+            self._nursery.receive()
+        except OSError:  # without it nothing can be done here: let the backend go to another supervisor at once
+            with suppress(OSError):  # it has gone by itself
+                self._channel.shutdown(socket.SHUT_RDWR)
+            self._running = False
+            self._ignore(self._nursery.descriptor)
+
+    def _requests(self) -> None:
+        if not self._inbox.receive():
+            self._running = False
+            self._ignore(self._channel.fileno())
+        for request, descriptors in self._inbox.messages():
+            match request["do"]:
+                case "open":
+                    self._open(request, descriptors[0])
+                case "measure":
+                    self._measure(request["sandbox"], DiskUse(*request["most"]))
+                case "close":
+                    self._close(request["sandbox"], keep=request.get("keep", False))
+
+    def _open(self, request: dict[str, Any], portal: int) -> None:
+        """`kind` is told where it is another one than the last."""
+        kind = request.get("kind", self._kind)
+        self._is_kind_wanted = kind is self._kind
+        ahead, self._ahead, self._kind = self._ahead, None, kind
+        if ahead is not None and ahead.kind is kind and not ahead.closing:
+            self._given[request["sandbox"]] = ahead
+            ahead.give_to(request["sandbox"], portal)
+            return
+        if ahead is not None:
+            ahead.close()
+        self._open_new(request["sandbox"], portal)
+
+    def _open_new(self, key: int, portal: int) -> None:
+        try:
+            sandbox = self._given[key] = self._new_sandbox()
+        except OSError as error:  # no process could be started, or no group made
+            os.close(portal)
+            self.say({"event": "failed", "sandbox": key, "reason": str(error)})
+            self.say({"event": "closed", "sandbox": key, "home": "", "kept": False})
+        else:
+            sandbox.give_to(key, portal)
+            sandbox.begin()
+
+    def _new_sandbox(self) -> SupervisedSandbox:
+        sandbox = SupervisedSandbox(self, self._kind, self._nursery.take())
+        self._sandboxes.add(sandbox)
+        return sandbox
+
+    def _get_ahead(self) -> None:
+        """Start now what the next sandbox will need, unless that would keep one from opening."""
+        if any(sandbox.opening for sandbox in self._sandboxes):
+            return
+        with suppress(OSError):  # then the next one tries again, and says so
+            self._nursery.refill()
+            if self._is_kind_wanted and self._ahead is None:
+                self._is_kind_wanted = False  # tried once for each that was asked for
+                self._ahead = self._new_sandbox()
+                self._ahead.begin()
+
+    def _measure(self, key: int, most: DiskUse) -> None:
+        """Count in a process of its own, which has our rights and does not hold us up."""
+        directories = self._given[key].uppers if key in self._given else []
+        result, tell = os.pipe2(os.O_CLOEXEC)
+        try:
+            if os.fork() == 0:
+                _count(directories, most, tell)
+        except OSError:
+            pass  # then there is nothing to be told, and the next look will tell
+        finally:
+            os.close(tell)
+        self.watch(result, lambda: self._measured(key, result))
+
+    def _measured(self, key: int, result: int) -> None:
+        use = [int(number) for number in os.read(result, 64).split()]
+        self.forget(result)
+        self.say({"event": "measured", "sandbox": key, "use": use})
+
+    def _close(self, key: int, *, keep: bool) -> None:
+        if sandbox := self._given.get(key):
+            sandbox.close(keep=keep)
+        else:
+            self.say({"event": "closed", "sandbox": key, "home": "", "kept": False})
+
+
+def _count(directories: list[str], most: DiskUse, tell: int) -> NoReturn:
+    """In a forked child, which must never go on with its parent's work."""
+    try:
+        only_keep_open([tell])
+        use = tree_use(directories, most)
+        os.write(tell, b"%d %d" % (use.size, use.files))
+    finally:
+        os._exit(0)
+
+
+def _isolate(as_root: bool) -> None:
+    """Make the mount namespace in which sandboxes are put together; for an ordinary user, the user namespace first."""
+    user, group = os.getuid(), os.getgid()
+    unshare(CLONE_NEWNS if as_root else CLONE_NEWNS | CLONE_NEWUSER)
+    if not as_root:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+    mount("none", "/", "none", MS_REC | MS_SLAVE, "")
+
+
+def _simplify(state: str) -> None:
+    """Unmount what no sandbox needs, here only: bwrap reads the whole list of mounts again and again."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as lines:
+        mounts = [line.partition(" - ") for line in lines]
+    for left, _, right in reversed(mounts):
+        place, kind = left.split(" ")[4], right.split(" ")[0]
+        is_ours = state.startswith(f"{place}/") or place.startswith(f"{state}/")
+        if (kind in _USELESS or place.startswith(_USELESS_PLACES)) and place not in _NEEDED and not is_ours:
+            with suppress(OSError):
+                umount(place)
+
+
+def main() -> None:
+    """Serve the backend whose socket and settings the arguments name."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    settings = json.loads(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it ends when the backend hangs up, whatever is typed at a terminal
+    try:
+        if os.getpgrp() != os.getpid():
+            os.setpgid(0, 0)  # who is in it ends with us
+        become_subreaper()
+        _isolate(settings["as_root"])
+        supervisor = Supervisor(channel, settings)
+        _simplify(settings["state"])
+    except OSError as error:
+        send(channel, {"event": "unable", "reason": str(error)})
+        return
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a collection would touch every page that porters share with us
+    send(channel, {"event": "ready"})
+    supervisor.serve()

@@ -1,0 +1,1 @@
+"""Isolated Python: processes that have Python loaded and fork into a new sandbox for each program."""

@@ -1,0 +1,138 @@
+"""What the supervisor says to a process in a cell, and what it takes for an answer.
+
+    request ─▶ the process ─▶ frames, of which only those with the request's nonce count ─▶ Outcome
+
+What comes out of the sandbox is bytes with a nonce before them; nothing of it is interpreted here but how a copy of the
+process ended. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reward_kit.sandbox.python.cell import Cell, Forker, OwnerGoneError, Patience, Watch
+from reward_kit.sandbox.python.channel import BrokenChannelError, Channel
+from reward_kit.sandbox.python.messages import LENGTH, NONCE_BYTES
+
+__all__ = ["Conversation", "Outcome"]
+
+_KINDS = {b"R": "returned", b"X": "raised", b"L": "loaded", b"U": "unjudgeable"}
+_BESIDE_A_VALUE = 8192
+"""What a frame may hold beside a value, or instead of one: a nonce, a letter, a message."""
+_CORES = os.cpu_count() or 1
+_SHORTEST_WAIT = 0.001
+
+
+class Outcome(NamedTuple):
+    """What became of one request."""
+
+    kind: str
+    content: bytes = b""
+    """The returned value, or what went wrong."""
+    final: bool = False
+    """The process that answers calls has ended, or must be."""
+    oom_killed: bool = False
+    wall_seconds: float = 0.0
+    fresh: bool = True
+    """No earlier request was made of that process."""
+
+
+_TIMED_OUT = Outcome("timed_out", final=True)
+
+
+class Conversation:
+    """With a process that has its task. It answers until one of its answers is the last."""
+
+    def __init__(
+        self, forker: Forker, cell: Cell, ours: socket.socket, largest: int, allowed: tuple[float, float]
+    ) -> None:
+        """Over the socket `ours`, in values of `largest` bytes, each within `allowed` seconds and CPU seconds."""
+        self._cell = cell
+        self._timeout, self._cpu_limit = allowed
+        self._channel = Channel(ours, largest + _BESIDE_A_VALUE)
+        self._watch = Watch(forker, cell)
+        self.alive = True
+
+    def begin(self) -> Outcome:
+        """Have it do what comes before any call."""
+        nonce = os.urandom(NONCE_BYTES)
+        return self._timed(nonce, nonce, isolated=False)
+
+    def call(self, arguments: bytes, *, isolated: bool) -> Outcome:
+        """Have it answer one call; `isolated`, in a copy of itself."""
+        nonce = os.urandom(NONCE_BYTES)
+        frame = b"".join((LENGTH.pack(NONCE_BYTES + len(arguments)), nonce, arguments))
+        return self._timed(nonce, frame, isolated)
+
+    def end(self) -> None:
+        """Kill it."""
+        if self.alive:
+            self.alive = False
+            self._channel.close()
+            self._cell.end()
+
+    def _timed(self, nonce: bytes, request: bytes, isolated: bool) -> Outcome:
+        began = time.monotonic()
+        try:
+            outcome = self._exchange(nonce, request, isolated)
+        except BrokenChannelError as error:
+            outcome = Outcome("died", str(error).encode(), final=True)
+        except OwnerGoneError:
+            self.end()
+            raise
+        oom_killed = outcome.kind == "died" and self._cell.killed_for_memory()
+        if outcome.final:
+            self.end()
+        return outcome._replace(oom_killed=oom_killed, wall_seconds=time.monotonic() - began)
+
+    def _exchange(self, nonce: bytes, request: bytes, isolated: bool) -> Outcome:
+        """Send a request and wait for its answer; in a copy of the process, for the copy's end as well."""
+        answer: Outcome | None = None
+        self._channel.send(request)
+        for frame in self._frames():
+            if frame is None:
+                return _TIMED_OUT
+            if not frame.startswith(nonce):
+                continue  # left over from an earlier call
+            letter, content = frame[NONCE_BYTES : NONCE_BYTES + 1], frame[NONCE_BYTES + 1 :]
+            if letter == b"E":
+                return answer or _ended(content)
+            answer = answer or Outcome(_KINDS.get(letter, "raised"), content)
+            if not isolated:
+                return answer
+        return Outcome("died", b"the process ended before it answered", final=True)
+
+    def _frames(self) -> Iterator[bytes | None]:
+        """What it writes, until it has ended; None when the time of this call is over."""
+        patience = Patience(self._cell, self._timeout)
+        cpu_deadline = self._cell.cpu_seconds() + self._cpu_limit
+        while True:
+            self._watch.also(self._channel.descriptor, self._channel.events)
+            cpu_left = cpu_deadline - self._cell.cpu_seconds()
+            if cpu_left <= 0 or patience.is_over():
+                yield None
+                return
+            soonest = time.monotonic() + max(cpu_left / _CORES, _SHORTEST_WAIT)
+            ready = self._watch.wait(min(patience.deadline, soonest))
+            if ready and self._channel.descriptor in ready:
+                self._channel.push()
+                yield from self._channel.frames()
+            elif ready and self._watch.ended(ready):
+                return
+
+
+def _ended(status: bytes) -> Outcome:
+    """A copy of the process ended without an answer."""
+    try:
+        code = os.waitstatus_to_exitcode(int(status))
+    except (ValueError, OverflowError):
+        raise BrokenChannelError("the process wrote something else where its answers are read") from None
+    if code == -signal.SIGXCPU:
+        return Outcome("timed_out")
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return Outcome("died", f"the process ended {how} before it answered".encode())

@@ -1,0 +1,1 @@
+"""What runs in the sandboxed process itself, beside the code under test or its tests."""

@@ -1,0 +1,1 @@
+"""Sandboxes on another machine: client and server of the SoS protocol."""

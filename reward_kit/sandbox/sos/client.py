@@ -1,0 +1,190 @@
+"""The backend `sos`: sandboxes on a server that speaks the SoS protocol, ours or the original.
+
+A server of ours keeps to the whole contract, and this client hands it over as it is. The original knows less, and what
+it lacks is made up for by `sos_original.py`. Which of the two answers is seen by the answer to the first request.
+
+Covered: whatever isolation the server gives; with `reward-kit sandbox serve`, that of its backend. Every request has a
+deadline. A server that refuses, hangs, breaks off or has forgotten the sandbox is a retryable `SandboxError`; a set-up
+that fails is one that is not retryable. What a killed client leaves behind ends with the server's reaper.
+Not covered: the server is trusted, and the connection is not encrypted unless the address is https. The original server
+isolates with plain containers: network open, root, no limits on memory or processes, and exit codes that a command can
+forge by printing the server's prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import time
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self
+
+from reward_kit.errors import RewardKitError, SandboxError
+from reward_kit.models import ExecResult
+from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
+from reward_kit.sandbox.shell_files import check_file, file_name, to_read, to_write
+from reward_kit.sandbox.sos.http import SosConnection
+from reward_kit.sandbox.sos.protocol import DEFAULT_PORT, TOKEN_VARIABLE, CreateAnswer, ExecAnswer
+
+__all__ = ["SosBackend", "SosSandbox"]
+
+_CALL_SECONDS = 30.0
+"""For requests that the server answers at once."""
+_GRACE_SECONDS = 15.0
+"""How much later than a command's own limit its answer may come."""
+_READ_BYTES = 384 << 10
+_WRITE_BYTES = 48 << 10  # a command is one argument of a process, and Linux gives that 128 KiB
+
+
+class SosSandbox:
+    """One sandbox on a server that keeps to the contract."""
+
+    def __init__(
+        self, connection: SosConnection, key: str, spec: SandboxSpec, closed: Callable[[SosSandbox], None]
+    ) -> None:
+        self._connection = connection
+        self._path = f"/sandboxes/{key}"
+        self._limits = spec.limits
+        self._workdir = spec.workdir
+        self._tell_closed = closed
+        self._closed = False
+
+    async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
+        """Run in the persistent shell."""
+        return await self._execute(command, timeout, stdin, standalone=False)
+
+    async def run_standalone(
+        self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
+    ) -> ExecResult:
+        """Run as a process of its own, in the directory where the shell is."""
+        return await self._execute(command, timeout, stdin, standalone=True)
+
+    async def read(self, path: str) -> bytes:
+        """The content of a file, fetched in pieces that no output limit cuts; an OSError where there is none."""
+        size = max(3, min(_READ_BYTES, self._limits.output_bytes // 2))
+        name, content = file_name(path, self._workdir), bytearray()
+        while True:
+            fetch = f"tail -c +{len(content) + 1} -- {name} | head -c {size} | base64 -w0"
+            done = await self.run_standalone(f"{to_read(name)}; {fetch}")
+            check_file(path, done)
+            content += base64.b64decode(done.stdout)
+            if len(content) % size or not done.stdout:
+                return bytes(content)
+
+    async def write(self, path: str, content: bytes) -> None:
+        """Write a file, and the directories above it, in pieces that fit a command."""
+        name = file_name(path, self._workdir)
+        check_file(path, await self.run_standalone(to_write(name)))
+        for start in range(0, len(content), _WRITE_BYTES):
+            piece = base64.b64encode(content[start : start + _WRITE_BYTES]).decode()
+            check_file(path, await self.run_standalone(f"printf %s {piece} | base64 -d >> {name}"))
+
+    async def close(self) -> None:
+        """Stop it on the server. A server that does not answer has a reaper, so that is no error."""
+        if not self._closed:
+            self._closed = True
+            self._tell_closed(self)
+            await self._connection.quietly(f"{self._path}/stop", {"remove": True}, deadline=_CALL_SECONDS)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _execute(
+        self, command: str, timeout: float | None, stdin: bytes | None, *, standalone: bool
+    ) -> ExecResult:
+        allowed = self._limits.timeout if timeout is None else timeout
+        body: dict[str, object] = {"command": command, "standalone": standalone, "timeout": allowed}
+        if stdin is not None:
+            body["stdin"] = base64.b64encode(stdin).decode()
+        return await self._exec_call(body, allowed + _GRACE_SECONDS)
+
+    async def _exec_call(self, body: dict[str, object], deadline: float) -> ExecResult:
+        if self._closed:
+            raise SandboxError("this sandbox is closed; open another", retryable=False)
+        began = time.monotonic()
+        answer = await self._connection.post(f"{self._path}/exec", body, ExecAnswer, deadline=deadline)
+        return answer.result(time.monotonic() - began)
+
+
+class SosBackend:
+    """Sandboxes on the server at `base_url`.
+
+    `token` defaults to the environment's REWARD_KIT_SANDBOX_TOKEN. `image` is used where a spec names none; empty
+    leaves it to the server, which the original cannot do. `start_timeout`: seconds an opening may take, the wait
+    for a turn on a busy server included.
+    """
+
+    name = "sos"
+
+    def __init__(
+        self,
+        base_url: str = f"http://127.0.0.1:{DEFAULT_PORT}",
+        *,
+        image: str = "",
+        token: str | None = None,
+        start_timeout: float = 300.0,
+    ) -> None:
+        self._connection = SosConnection(base_url, token or os.environ.get(TOKEN_VARIABLE) or None)
+        self._image = image
+        self._start_timeout = start_timeout
+        self._open: set[SosSandbox] = set()
+        self._cleaning: set[asyncio.Task[None]] = set()
+
+    async def probe(self) -> Probe:
+        """Open a sandbox there, run a command in it, close it."""
+        try:
+            async with await self.open(SandboxSpec()) as sandbox:
+                said = await sandbox.run("echo here")
+        except RewardKitError as error:
+            return Probe(False, str(error), "Start one with: reward-kit sandbox serve")
+        works = said.ok and said.output.strip() == "here"
+        return Probe(works, f"{self._connection.base_url} answers" if works else f"it answered {said.output!r}")
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:
+        """A fresh sandbox there, with its set-up done."""
+        from reward_kit.sandbox.sos.original import OriginalSosSandbox
+
+        image = spec.image or self._image
+        body = {"image": image, "setup_commands": [], "contract": _terms(spec)}
+        created = await self._connection.post("/sandboxes", body, CreateAnswer, deadline=_CALL_SECONDS)
+        kind = SosSandbox if created.contract else OriginalSosSandbox
+        sandbox = kind(self._connection, created.id, spec, self._open.discard)
+        self._open.add(sandbox)
+        try:
+            await self._connection.request("POST", f"/sandboxes/{created.id}/start", deadline=self._start_timeout)
+            if isinstance(sandbox, OriginalSosSandbox):
+                await sandbox.prepare(spec)
+        except BaseException:
+            self._clean(sandbox.close())
+            raise
+        return sandbox
+
+    async def close(self) -> None:
+        """Stop every sandbox still open there, and close the connections."""
+        await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)), *self._cleaning)
+        await self._connection.close()
+
+    def _clean(self, closing: Coroutine[Any, Any, None]) -> None:
+        """Close in the background: whoever is being cancelled cannot wait, and whoever failed need not."""
+        task = asyncio.create_task(closing)
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaning.discard)
+
+
+def _terms(spec: SandboxSpec) -> dict[str, object]:
+    return {
+        "setup": list(spec.setup),
+        "setup_join": spec.setup_join,
+        "files": {name: base64.b64encode(content).decode() for name, content in spec.files.items()},
+        "environment": dict(spec.environment),
+        "workdir": spec.workdir,
+        "limits": vars(spec.limits),
+        "network": spec.network,
+    }

@@ -1,0 +1,221 @@
+"""All sandboxes of an SoS server: who may start, how many at a time, and what becomes of those nobody stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+
+from reward_kit.errors import SandboxError
+from reward_kit.sandbox.contract import Limits, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.sos.hosted import HostedSandbox, Refusal
+from reward_kit.sandbox.sos.protocol import FAILED_TO_PULL, CreateBody, ExecAnswer, ExecBody
+
+__all__ = ["HostOptions", "SandboxHost"]
+
+_log = logging.getLogger(__name__)
+_REAPER_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """What the server allows."""
+
+    max_sandboxes: int = 10
+    """Open at a time; whoever wants another waits for its turn."""
+    lifetime: float = 600.0
+    """Seconds after which a sandbox is removed, whatever its state."""
+    command_timeout: float = 30.0
+    """Seconds a command may take when the client does not say."""
+    setup_timeout: float = 120.0
+    """Seconds the set-up of an original client may take."""
+    abandoned_after: float = 30.0
+    """Seconds after which a sandbox is removed whose client broke off in mid-command and did not come back."""
+    queue_timeout: float = 300.0
+    """Seconds a start may wait for its turn before it is told to come again (503)."""
+    limits: Limits = field(default_factory=lambda: Limits(timeout=600.0, memory_mb=2048, processes=512))
+    """The most a client may ask for; what it asks beyond is cut to these."""
+    network: bool = False
+    """Whether a client may ask for the network."""
+    images: Mapping[str, str] = field(default_factory=dict)
+    """What an image's name stands for: a root filesystem or an image of the backend, empty for its default. The name
+    `*` stands for every other name. A container backend takes names that are not here as they are."""
+
+
+class SandboxHost:
+    """Opens, keeps and ends sandboxes of one backend for clients it does not know."""
+
+    def __init__(self, backend: SandboxBackend, options: HostOptions | None = None) -> None:
+        self._backend = backend
+        self.options = options or HostOptions()
+        self._sandboxes: dict[str, HostedSandbox] = {}
+        self._free = asyncio.Semaphore(self.options.max_sandboxes)
+        self._reaper: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    # ── what clients ask ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, body: CreateBody) -> HostedSandbox:
+        """Write down what is wanted. Nothing is opened yet."""
+        if body.contract is not None and body.contract.network and not self.options.network:
+            raise Refusal(400, "This server gives no network. Ask its operator to start it with --allow-network.")
+        hosted = HostedSandbox(body)
+        self._sandboxes[hosted.id] = hosted
+        return hosted
+
+    def information(self) -> list[dict[str, object]]:
+        """Every sandbox, oldest first."""
+        return [hosted.information() for hosted in self._sandboxes.values()]
+
+    def get(self, key: str, text: str = "Sandbox not found") -> HostedSandbox:
+        """The sandbox called `key`, or a 404 that says `text`."""
+        hosted = self._sandboxes.get(key)
+        if hosted is None:
+            raise Refusal(404, text)
+        return hosted
+
+    async def start(self, key: str) -> None:
+        """Open it and run its set-up, when its turn has come."""
+        hosted = self.get(key)
+        if hosted.status != "created" or hosted.opening is not None:
+            raise Refusal(400, "Sandbox already started")
+        opening = hosted.opening = asyncio.create_task(self._open(hosted))
+        try:
+            await asyncio.wait([opening])
+        except asyncio.CancelledError:  # the client is gone, and nobody else knows of this sandbox
+            self._end_soon(hosted)
+            raise
+        if opening.cancelled():
+            raise Refusal(400, "Sandbox not started")  # stopped while it was starting
+        opening.result()
+
+    async def execute(self, key: str, body: ExecBody) -> ExecAnswer:
+        """Run a command in it. A client that leaves before the answer ends the command."""
+        hosted = self.get(key)
+        hosted.abandoned_at = None
+        try:
+            return await hosted.execute(body, self._timeout(hosted, body))
+        except asyncio.CancelledError:
+            hosted.abandoned_at = time.monotonic()
+            raise
+
+    async def stop(self, key: str, *, remove: bool) -> None:
+        """End it, even in the middle of a command; with `remove`, forget it too."""
+        missing = f"Sandbox {key} not found"
+        hosted = self.get(key, missing)
+        if remove:
+            del self._sandboxes[key]
+        never_started = hosted.status == "created" and hosted.opening is None
+        if never_started or hosted.stopped_by_request:
+            raise Refusal(400, "Sandbox not started")
+        hosted.stopped_by_request = True
+        self._end_soon(hosted)
+        await hosted.ended.wait()
+
+    # ── the host's own life ──────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self) -> None:
+        """Start removing what is too old."""
+        self._reaper = asyncio.create_task(self._reap())
+
+    async def close(self) -> None:
+        """End every sandbox, and the backend with them."""
+        if self._reaper is not None:
+            self._reaper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reaper
+        for hosted in self._sandboxes.values():
+            self._end_soon(hosted)
+        self._sandboxes.clear()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        await self._backend.close()
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(min(_REAPER_SECONDS, self.options.lifetime / 4, self.options.abandoned_after / 2))
+            for hosted in [one for one in self._sandboxes.values() if self._is_over(one)]:
+                del self._sandboxes[hosted.id]
+                self._end_soon(hosted)
+
+    def _is_over(self, hosted: HostedSandbox) -> bool:
+        abandoned = hosted.abandoned_at
+        left = abandoned is not None and time.monotonic() - abandoned > self.options.abandoned_after
+        return left or hosted.age() > self.options.lifetime
+
+    def _end_soon(self, hosted: HostedSandbox) -> None:
+        """End it in a task of its own, so that nobody waits for a slow close."""
+        task = asyncio.create_task(self._end(hosted))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _end(self, hosted: HostedSandbox) -> None:
+        try:
+            await hosted.end()
+        except (SandboxError, TimeoutError) as error:
+            _log.warning("the sandbox %s could not be closed: %s", hosted.id, error)
+        finally:
+            if hosted.has_turn:
+                hosted.has_turn = False
+                self._free.release()
+            hosted.ended.set()
+
+    async def _open(self, hosted: HostedSandbox) -> None:
+        """The task of a start. Whatever goes wrong in it, `_end` closes what is open and gives the turn back."""
+        try:
+            spec = self._spec(hosted.request)
+            await self._turn(hosted)
+            await hosted.adopt(await self._backend.open(spec), self.options.setup_timeout)
+        except SandboxError as error:
+            self._end_soon(hosted)
+            raise _refused(error) from error
+        except BaseException:
+            self._end_soon(hosted)
+            raise
+
+    async def _turn(self, hosted: HostedSandbox) -> None:
+        try:
+            async with asyncio.timeout(self.options.queue_timeout):
+                await self._free.acquire()
+        except TimeoutError:
+            text = f"All {self.options.max_sandboxes} sandboxes are in use. Stop one, or try again later."
+            raise Refusal(503, text) from None
+        hosted.has_turn = True
+
+    def _timeout(self, hosted: HostedSandbox, body: ExecBody) -> float:
+        default = self.options.command_timeout if hosted.terms is None else hosted.terms.limits.timeout
+        return min(body.timeout or default, self.options.limits.timeout)
+
+    def _spec(self, body: CreateBody) -> SandboxSpec:
+        image = self._image(body.image)
+        if body.contract is None:
+            return SandboxSpec(image=image)
+        return body.contract.spec(image, _within(body.contract.limits, self.options.limits))
+
+    def _image(self, name: str) -> str | None:
+        images = self.options.images
+        if not name:
+            return images.get("", "") or None
+        if name in images or "*" in images:
+            return images.get(name, images.get("*", "")) or None
+        if self._backend.name in ("docker", "podman"):
+            return name
+        known = ", ".join(sorted(images)) or "none"
+        raise Refusal(
+            400,
+            f"{FAILED_TO_PULL}: {name!r} is not served here (served: {known}); start the server with --image NAME=ROOT",
+        )
+
+
+def _refused(error: SandboxError) -> Refusal:
+    """What cannot be mended by trying again is the client's to mend; the rest is ours."""
+    if error.retryable:
+        return Refusal(500, f"Failed to start container: {error}. Exit code: None, Logs: ")
+    return Refusal(400, str(error))
+
+
+def _within(asked: Limits, most: Limits) -> Limits:
+    names = [each.name for each in fields(Limits)]
+    return Limits(**{name: min(vars(asked)[name], vars(most)[name]) for name in names})
