@@ -122,7 +122,9 @@ _LOGIN = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:)?//(?P<login>[^/?#\s'\"<>]{0,1000})@", re.ASCII
 )
 _BEARER = re.compile(r"\b(Bearer|Basic|Token)(\s+)(?!\*\*\*)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_ASSIGNED = re.compile(r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})['\"]?\s{0,3}(?P<equals>[=:])\s{0,3}")
+_ASSIGNED = re.compile(
+    r"(?<![A-Za-z0-9_.-])-{0,2}(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})['\"]?\s{0,3}(?P<equals>[=:])\s{0,3}"
+)
 _VALUE = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()]+")
 _RANDOM = re.compile(r"[A-Za-z0-9+/=]{24,}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")

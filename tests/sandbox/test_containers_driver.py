@@ -14,7 +14,7 @@ import pytest
 from reward_kit.sandbox.capture import Output
 from reward_kit.sandbox.containers.stream import DriverStream, Heard, Operation, StreamEnded
 
-DRIVER = files("reward_kit.sandbox.containers.backend").joinpath("driver.sh").read_text()
+DRIVER = files("reward_kit.sandbox.containers").joinpath("driver.sh").read_text()
 ALONE = ["unshare", "--map-root-user", "--fork", "--pid", "--mount-proc", "--kill-child"]
 
 

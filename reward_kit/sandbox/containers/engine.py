@@ -270,7 +270,7 @@ def _create(client: APIClient, kind: ContainerKind, owner: str) -> dict[str, Any
         entrypoint=[
             "bash",
             "-c",
-            files("reward_kit.sandbox.containers.backend").joinpath("driver.sh").read_text(),
+            files("reward_kit.sandbox.containers").joinpath("driver.sh").read_text(),
             "bash",
         ],
         command=[],
