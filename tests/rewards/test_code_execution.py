@@ -30,6 +30,7 @@ from reward_kit.rewards.code_execution import (
 )
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from tests.rewards.code_parts import answer, require_zygote
+from tests.sandbox.zygote_parts import control_groups
 
 
 @pytest.fixture(autouse=True)
@@ -360,17 +361,13 @@ def processes_of(mark: str) -> list[str]:
 
 
 def test_a_forked_process_starts_its_own_and_nothing_is_left() -> None:
-    groups = {str(path) for path in Path("/sys/fs/cgroup").rglob("reward-kit-zygote-*")}
+    groups = control_groups("*")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=100, check=False, env=dict(os.environ)
     )
     assert done.stdout.splitlines() == ["parent", "child", "parent again"], done.stderr
     assert done.stderr == ""
-    pids = {
-        path.name.split("-")[3]
-        for path in Path("/sys/fs/cgroup").rglob("reward-kit-zygote-*")
-        if str(path) not in groups
-    }
+    pids = {Path(path).name.split("-")[3] for path in control_groups("*") - groups}
     assert not {pid for pid in pids if not Path(f"/proc/{pid}").exists()}
 
 
@@ -384,7 +381,7 @@ def test_a_killed_process_leaves_nothing() -> None:
     assert pid and done.returncode == -9
     gone = threading.Event()
     for _ in range(200):
-        if not list(Path("/sys/fs/cgroup").rglob(f"reward-kit-zygote-{pid}-*")):
+        if not control_groups(pid):
             return
         gone.wait(0.05)
     pytest.fail("the zygote's control group is still there")

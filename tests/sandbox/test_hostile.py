@@ -592,16 +592,16 @@ async def test_daemons_die_with_the_sandbox(backend: SandboxBackend) -> None:
         assert (
             await sandbox.run("cat /proc/*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep [1]234567' | wc -l")
         ).output == "3\n"
-    commands = [Path(path, "cmdline").read_bytes() for path in Path("/proc").glob("[0-9]*") if _exists(path)]
+    commands = [_command_of(path) for path in Path("/proc").glob("[0-9]*")]
     assert not [command for command in commands if b"1234567" in command]
 
 
-def _exists(path: Path) -> bool:
+def _command_of(process: Path) -> bytes:
+    """Its command line; nothing, where it has just ended."""
     try:
-        (path / "cmdline").read_bytes()
+        return (process / "cmdline").read_bytes()
     except OSError:
-        return False
-    return True
+        return b""
 
 
 async def test_orphans_are_buried(sandbox: Sandbox) -> None:

@@ -57,6 +57,11 @@ def family() -> dict[int, str]:
     return found
 
 
-def control_groups() -> set[str]:
-    """The control groups of this process's zygotes."""
-    return {str(path) for path in Path("/sys/fs/cgroup").rglob(f"reward-kit-zygote-{os.getpid()}-*") if path.is_dir()}
+def control_groups(owner: int | str | None = None) -> set[str]:
+    """The control groups of the zygotes of a process (of this one, unless it is named; of all, for "*").
+
+    By `os.walk`, which passes over what goes while it looks: other tests make and remove groups all the time.
+    """
+    prefix = "reward-kit-zygote-" if owner == "*" else f"reward-kit-zygote-{owner or os.getpid()}-"
+    found = os.walk("/sys/fs/cgroup")
+    return {os.path.join(place, name) for place, names, _ in found for name in names if name.startswith(prefix)}
