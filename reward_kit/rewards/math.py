@@ -1,7 +1,7 @@
 r"""Judge the answer to a mathematics problem: find it, read it, compare it with the right one.
 
     text ──find──▶ answer ──compare──▶ 1.0 or 0.0
-         _support/answers    _support/mathematics
+         answers/            mathematics/
 
 `answers_match` is the one equivalence that rewards, majority votes and verifiers share. It is exact: 2021 is not 2022,
 and 1.41 is not √2, at any size. Where it cannot tell, there is no verdict rather than a wrong one.

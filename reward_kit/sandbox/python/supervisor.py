@@ -2,7 +2,7 @@
 
     reward-kit ─▶ supervisor ─▶ zygote, the first of its own process namespace ─▶ run ─▶ run ─▶ …
 
-Started by `zygote_process`, in any interpreter: standard library only. When reward-kit or the supervisor goes, the
+Started by `process`, in any interpreter: standard library only. When reward-kit or the supervisor goes, the
 zygote goes, and the kernel ends whatever was in its process namespace.
 """
 
