@@ -1,6 +1,6 @@
 """Datasets: the only place where rows are interpreted."""
 
-from reward_kit.datasets.identity import content_digest
+from reward_kit.datasets.row_ids import content_digest
 from reward_kit.datasets.loader import (
     RolloutStream,
     SampleStream,
