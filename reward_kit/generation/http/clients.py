@@ -28,7 +28,7 @@ from reward_kit.generation.http.transport import CHAT_ROUTE, Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import mask, without_secrets
-from reward_kit.utils.together import together
+from reward_kit.utils.tasks import together
 
 if TYPE_CHECKING:
     from reward_kit.generation.http.exchange import Reply
