@@ -23,7 +23,7 @@ from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.vocabulary import Vocabulary
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.redaction import blot, without_secrets
 from reward_kit.storage.best_of_n_tables import (
     SCHEMA_VERSION,
