@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.generation.retry import LONGEST_ASKED_WAIT, Timing
+from reward_kit.generation.http.retry import LONGEST_ASKED_WAIT, Timing
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter

@@ -12,7 +12,8 @@ import pytest
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import AuthError, ConfigError, EndpointError
-from reward_kit.generation.clients import FireworksModelClient, ModelClient, OpenAICompatibleClient
+from reward_kit.generation.client import ModelClient
+from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 from reward_kit.models import Completion, Failure, Message
 from tests.generation.loopback import (
     FakeTime,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from reward_kit.errors import ConfigError
-from reward_kit.generation.exchange import Exchange
-from reward_kit.generation.transport import Transport
+from reward_kit.generation.http.exchange import Exchange
+from reward_kit.generation.http.transport import Transport
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LATER = 0.01

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.errors import AuthError, ProviderError, RateLimitError
-from reward_kit.generation.retry import LONGEST_BACKOFF, retry_after, send_again
+from reward_kit.generation.http.retry import LONGEST_BACKOFF, retry_after, send_again
 from tests.generation.loopback import FakeTime
 
 

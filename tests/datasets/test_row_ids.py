@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.datasets import content_digest
-from reward_kit.datasets.identity import content_id
+from reward_kit.datasets.row_ids import content_id
 from reward_kit.models import Message, Sample
 
 VALUES = st.none() | st.integers() | st.text() | st.lists(st.integers(), max_size=3)
@@ -37,7 +37,7 @@ def test_ids_are_equal_when_rows_are(one: dict[str, Any], two: dict[str, Any]) -
 
 
 def test_ids_are_the_same_in_every_process() -> None:
-    code = "from reward_kit.datasets.identity import content_id; print(content_id({'q': 'ü', 'n': [2**70, {'b': 1}]}))"
+    code = "from reward_kit.datasets.row_ids import content_id; print(content_id({'q': 'ü', 'n': [2**70, {'b': 1}]}))"
     here = content_id({"n": [2**70, {"b": 1}], "q": "ü"})
     for seed in ("1", "2"):
         ran = subprocess.run(

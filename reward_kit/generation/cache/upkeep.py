@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache_file import entries_path, entry_key, key_digest, lines, read_entry
+from reward_kit.generation.cache.entries import entries_path, entry_key, key_digest, lines, read_entry
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["CacheInfo", "PruneReport", "info", "prune"]

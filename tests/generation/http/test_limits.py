@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.generation.limits import AdaptiveLimit, Limits, Pause, TokenBudget, requests_per_second
-from reward_kit.generation.retry import Timing
+from reward_kit.generation.http.limits import AdaptiveLimit, Limits, Pause, TokenBudget, requests_per_second
+from reward_kit.generation.http.retry import Timing
 from tests.generation.loopback import FakeTime
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.utils.git_revision import GitRevision
+from reward_kit.storage.git_revision import GitRevision
 
 
 def git(*arguments: str) -> str:

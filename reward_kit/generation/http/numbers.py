@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError
-from reward_kit.generation.clients import OpenAICompatibleClient
-from reward_kit.generation.refusals import Asked, error_in_answer, read_complaint, refusal
-from reward_kit.generation.retry import Timing
+from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.http.refusals import Asked, error_in_answer, read_complaint, refusal
+from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.wire import Prompt, read_completions, read_json
 from reward_kit.models import Completion
 
 if TYPE_CHECKING:
-    from reward_kit.generation.exchange import Reply
+    from reward_kit.generation.http.exchange import Reply
 
 __all__ = ["NumbersApi", "NumbersClient"]
 

@@ -11,7 +11,7 @@ import pytest
 from reward_kit.evaluation import evaluate
 from reward_kit.reward_call import RewardCall, load_scorer
 from reward_kit.reward_function import RewardFunction
-from reward_kit.utils.reward_names import library_rewards, plugin_rewards, reward_path
+from reward_kit.reward_names import library_rewards, plugin_rewards, reward_path
 
 
 def install(folder: Path, package: str, *names: str) -> None:
@@ -57,7 +57,7 @@ def test_a_run_may_name_its_reward(tmp_path: Path) -> None:
 
 def test_looking_up_a_name_imports_the_module_it_speaks_of_and_no_other() -> None:
     code = (
-        "import sys\nfrom reward_kit.utils.reward_names import reward_path\nreward_path('tag_count')\n"
+        "import sys\nfrom reward_kit.reward_names import reward_path\nreward_path('tag_count')\n"
         "print([name for name in sys.modules if name.startswith('reward_kit.rewards.') and '_support' not in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ from reward_kit.redaction import blot_bytes, mask, remember, remember_settings
 from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
-    from reward_kit.generation.exchange import Exchange, Reply
+    from reward_kit.generation.http.exchange import Exchange, Reply
 
 __all__ = ["CHAT_ROUTE", "Transport"]
 
@@ -113,7 +113,7 @@ class Transport:
     def _open(self) -> Exchange:
         if self._exchange is not None and self._loop is asyncio.get_running_loop():
             return self._exchange
-        from reward_kit.generation.exchange import Exchange
+        from reward_kit.generation.http.exchange import Exchange
 
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._timeout)

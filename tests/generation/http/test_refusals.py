@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.errors import RewardKitError
-from reward_kit.generation.refusals import Asked, error_in_answer, read_complaint, refusal
+from reward_kit.generation.http.refusals import Asked, error_in_answer, read_complaint, refusal
 from reward_kit.redaction import remember
 
 BODY = ("model", "messages", "temperature", "max_tokens", "top_k", "seed", "tools", "n")

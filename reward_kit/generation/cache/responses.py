@@ -25,14 +25,14 @@ import orjson
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache_file import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
-from reward_kit.generation.cache_upkeep import CacheInfo, PruneReport, info, prune
+from reward_kit.generation.cache.entries import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
+from reward_kit.generation.cache.upkeep import CacheInfo, PruneReport, info, prune
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.end_of_turn import EndOfTurn
 
 if TYPE_CHECKING:
-    from reward_kit.generation.clients import ModelClient
+    from reward_kit.generation.client import ModelClient
 
 __all__ = [
     "CacheInfo",

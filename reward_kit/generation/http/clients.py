@@ -1,4 +1,4 @@
-"""Model clients: the contract that every model meets, and the client of OpenAI-compatible endpoints.
+"""The clients of endpoints that speak OpenAI's chat completions.
 
 generate(messages, draws) ─▶ requests (n draws in one, or fewer) ─▶ retry ─▶ limits ─▶ transport
                                     ▲                                                    │
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
-from reward_kit.generation.limits import Limits
-from reward_kit.generation.refusals import (
+from reward_kit.generation.http.limits import Limits
+from reward_kit.generation.http.refusals import (
     Asked,
     ChoicesRefused,
     ParameterRefused,
@@ -23,17 +23,17 @@ from reward_kit.generation.refusals import (
     read_complaint,
     refusal,
 )
-from reward_kit.generation.retry import Timing, send_again
-from reward_kit.generation.transport import CHAT_ROUTE, Transport
+from reward_kit.generation.http.retry import Timing, send_again
+from reward_kit.generation.http.transport import CHAT_ROUTE, Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import mask, without_secrets
-from reward_kit.utils.together import together
+from reward_kit.utils.tasks import together
 
 if TYPE_CHECKING:
-    from reward_kit.generation.exchange import Reply
+    from reward_kit.generation.http.exchange import Reply
 
-__all__ = ["FireworksModelClient", "ModelClient", "OpenAICompatibleClient"]
+__all__ = ["FireworksModelClient", "OpenAICompatibleClient"]
 
 _log = logging.getLogger(__name__)
 
@@ -41,37 +41,6 @@ _AS_MANY_AS_ASKED = 1 << 30
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_A_TOKEN = 4
 _RENAMED = {"max_tokens": "max_completion_tokens"}
-
-
-@runtime_checkable
-class ModelClient(Protocol):
-    """Anything that answers prompts."""
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        ...
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What determines an answer beside messages, tools, sampling and draw; part of each cache key."""
-        ...
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        draws: Sequence[int],
-        sampling: Sampling,
-        tools: list[dict[str, Any]] | None = None,
-        sample_id: str = "",
-    ) -> list[Completion | Failure]:
-        """One entry for each of `draws`, in their order. What no further request can mend is raised instead."""
-        ...
-
-    async def close(self) -> None:
-        """Give up connections and other resources; the client may be used again afterwards."""
-        ...
 
 
 class OpenAICompatibleClient:

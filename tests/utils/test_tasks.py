@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reward_kit.utils.together import together
+from reward_kit.utils.tasks import together
 
 
 async def test_results_come_in_order_whoever_is_first() -> None:

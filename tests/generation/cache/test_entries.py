@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.generation.cache import ResponseCache, draw_key
-from reward_kit.generation.cache_upkeep import prune
+from reward_kit.generation.cache.responses import ResponseCache, draw_key
+from reward_kit.generation.cache.upkeep import prune
 from reward_kit.models import Completion, Message
 
 
@@ -157,7 +157,7 @@ def test_closing_closes_the_file(cache: ResponseCache) -> None:
 WRITER = """
 import sys
 import time
-from reward_kit.generation.cache import ResponseCache, draw_key
+from reward_kit.generation.cache.responses import ResponseCache, draw_key
 from reward_kit.models import Completion, Message
 
 directory, first, count, size = sys.argv[1], *map(int, sys.argv[2:])

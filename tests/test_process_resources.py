@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reward_kit.utils.process_resources import ProcessResources
+from reward_kit.process_resources import ProcessResources
 
 
 class Service:

@@ -1,7 +1,10 @@
-"""Tasks of ours that run code of others: such code finds none of them, and none of them ends because it wishes so.
+"""Tasks: several at once, and tasks of ours that run code of others.
 
+together         several coroutines at once, of which none goes on when one has failed
+
+Code of others finds none of our tasks, and none of them ends because that code wishes so:
 hidden_tasks     `asyncio.all_tasks()` finds nothing meanwhile, so nobody can cancel all there is
-end, is_ended    what we cancel ourselves, told from what was cancelled in passing
+end, is_ended    cancel a task ourselves, and know later that it was we who did
 shrug_off        take back a cancellation that was not ours
 """
 
@@ -10,14 +13,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
-__all__ = ["end", "hidden_tasks", "is_ended", "shrug_off"]
+__all__ = ["end", "hidden_tasks", "is_ended", "shrug_off", "together"]
+
+T = TypeVar("T")
 
 AnyTask: TypeAlias = asyncio.Task[Any]
 
 _ended: WeakSet[AnyTask] = WeakSet()
+
+
+async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each returns, in order. The first error is raised, once the others have been cancelled and have ended."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def end(tasks: Iterable[AnyTask]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import AuthError, StorageError
-from reward_kit.generation.cache import CachedClient, ResponseCache, draw_key, request_key
+from reward_kit.generation.cache.responses import CachedClient, ResponseCache, draw_key, request_key
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Failure, FunctionCall, Message, Usage
 
 PROMPT = [Message(role="user", content="What is 6 × 7?")]
