@@ -12,7 +12,7 @@ from rich.table import Table
 from reward_kit.cli_commands.display.run import Display
 from reward_kit.cli_commands.output import failure_lines, make_console, print_json, remarks, same_command
 from reward_kit.execution.best_of_n import ExperimentResult
-from reward_kit.execution.experiment import Experiment
+from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.plan import Plan
 
@@ -33,7 +33,7 @@ class ExperimentDisplay:
         if not self._console.is_terminal:  # a log is as wide as its lines
             self._console.width = max(self._console.width, _LOG_WIDTH)
 
-    def announce(self, experiment: Experiment) -> None:
+    def announce(self, experiment: ExperimentConfig) -> None:
         """Say what begins."""
         verifiers = ", ".join(f"{split} by {who.name}" for split, who in experiment.verifier_of.items())
         what = f"{experiment.model} · n={experiment.num_candidates} · {verifiers} · {experiment.parquet}"
