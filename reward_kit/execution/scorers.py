@@ -17,9 +17,9 @@ from typing import Any, NoReturn, Protocol
 
 from reward_kit.config_models import JudgeConfig, PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError, message_of
-from reward_kit.execution.identity import results_settings
 from reward_kit.execution.loop_watch import Blockage, LoopWatch
 from reward_kit.execution.resources import open_resources
+from reward_kit.execution.run_identity import results_settings
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
