@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reward_kit.errors import DatasetError, StorageError
-from reward_kit.storage.result_columns import refuse_other_columns
+from reward_kit.storage.vocabularies import refuse_other_columns
 from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.utils.checksums import check_line
