@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from reward_kit.cli_commands.given_values import NamedPath, reading_own_files
+from reward_kit.cli_commands.options import NamedPath, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _a_sum() -> Callable[[int, int], int]:
 
 
 def _cache_dir() -> Check:
-    from reward_kit.generation.cache import ResponseCache
+    from reward_kit.generation.cache.responses import ResponseCache
 
     existing = Path(".reward_kit_cache").exists()
     place = Path.cwd()
