@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from reward_kit.config_models import Sampling
-from reward_kit.generation.cache import ResponseCache, draw_key, request_key
+from reward_kit.generation.cache.responses import ResponseCache, draw_key, request_key
 from reward_kit.models import Completion, Message, Usage
 
 ENTRIES = 5_000

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from reward_kit.config_models import load_config
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.integrations.rl_jobs import JobBackend, JobRequest, LocalBackend, RLJob
 from reward_kit.models import Sample
 from reward_kit.typed_interface import name_of

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
+from reward_kit.reward_names import reward_path
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function, loading_within
-from reward_kit.utils.reward_names import reward_path
 from reward_kit.utils.trusted import trusted
 
 __all__ = [

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.utils.process_resources import ProcessResources, Resource
+from reward_kit.process_resources import ProcessResources, Resource
 from reward_kit.utils.trusted import trusted
 
 __all__ = [

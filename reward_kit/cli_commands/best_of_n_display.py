@@ -14,7 +14,7 @@ from reward_kit.cli_commands.output import make_console, print_json, same_comman
 from reward_kit.cli_commands.remarks import remarks
 from reward_kit.cli_commands.run_display import Display
 from reward_kit.execution.best_of_n import ExperimentResult
-from reward_kit.execution.experiment import Experiment
+from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.plan import Plan
 
@@ -35,7 +35,7 @@ class ExperimentDisplay:
         if not self._console.is_terminal:  # a log is as wide as its lines
             self._console.width = max(self._console.width, _LOG_WIDTH)
 
-    def announce(self, experiment: Experiment) -> None:
+    def announce(self, experiment: ExperimentConfig) -> None:
         """Say what begins."""
         verifiers = ", ".join(f"{split} by {who.name}" for split, who in experiment.verifier_of.items())
         what = f"{experiment.model} · n={experiment.num_candidates} · {verifiers} · {experiment.parquet}"

@@ -61,7 +61,7 @@ _directory = click.option(
 @_directory
 def info(cache_dir: Path) -> None:
     """Say what the cache holds."""
-    from reward_kit.generation.cache_upkeep import info as inspect_cache
+    from reward_kit.generation.cache.upkeep import info as inspect_cache
 
     _require_directory(cache_dir)
     with reading_own_files(cache_dir):
@@ -89,7 +89,7 @@ def prune(cache_dir: Path, older_than: timedelta | None, max_size: int | None, e
     reward-kit cache prune --older-than 30d
     reward-kit cache prune --max-size 2G
     """
-    from reward_kit.generation.cache_upkeep import prune as prune_cache
+    from reward_kit.generation.cache.upkeep import prune as prune_cache
 
     _require_directory(cache_dir)
     with reading_own_files(cache_dir):

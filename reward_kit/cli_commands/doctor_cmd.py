@@ -130,7 +130,7 @@ def _a_sum() -> Callable[[int, int], int]:
 
 
 def _cache_dir() -> Check:
-    from reward_kit.generation.cache import ResponseCache
+    from reward_kit.generation.cache.responses import ResponseCache
 
     existing = Path(".reward_kit_cache").exists()
     place = Path.cwd()

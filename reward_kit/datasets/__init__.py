@@ -1,6 +1,5 @@
 """Datasets: the only place where rows are interpreted."""
 
-from reward_kit.datasets.identity import content_digest
 from reward_kit.datasets.loader import (
     RolloutStream,
     SampleStream,
@@ -9,6 +8,7 @@ from reward_kit.datasets.loader import (
     rollouts_from_rows,
     samples_from_rows,
 )
+from reward_kit.datasets.row_ids import content_digest
 
 __all__ = [
     "RolloutStream",

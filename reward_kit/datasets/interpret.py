@@ -22,7 +22,7 @@ import orjson
 from pydantic import ValidationError
 
 from reward_kit.datasets.columns import USER_TURN, Columns, nearest_columns
-from reward_kit.datasets.identity import content_id
+from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow
 from reward_kit.models import Message, Sample
 from reward_kit.utils.trusted import text_message, trusted

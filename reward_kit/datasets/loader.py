@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.identity import Places, Variants, prompt_digest
 from reward_kit.datasets.interpret import Answered
+from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
 from reward_kit.errors import DatasetError

@@ -13,8 +13,8 @@ import orjson
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.columns import Columns, nearest_columns
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.identity import Places
 from reward_kit.datasets.loader import SampleStream
+from reward_kit.datasets.row_ids import Places
 from reward_kit.datasets.rows import BadRow, Row
 from reward_kit.datasets.sources import open_source
 from reward_kit.models import Sample

@@ -17,13 +17,13 @@ import orjson
 
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
-from reward_kit.execution.experiment import Experiment
+from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.vocabulary import Vocabulary
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.redaction import blot, without_secrets
 from reward_kit.storage.best_of_n_tables import (
     SCHEMA_VERSION,
@@ -57,7 +57,7 @@ class BestOfN:
     """
 
     def __init__(
-        self, experiment: Experiment, *, config_file: str | None = None, client: ModelClient | None = None
+        self, experiment: ExperimentConfig, *, config_file: str | None = None, client: ModelClient | None = None
     ) -> None:
         """Say what to do; `client` stands in for the model that the experiment names."""
         self.experiment = experiment

@@ -7,7 +7,7 @@
     num_candidates: 4
     output: experiments/results/baseline_run.parquet
 
-It is translated into the config of a run: `Experiment.pipeline_config`.
+It is translated into the config of a run: `ExperimentConfig.pipeline_config`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from reward_kit.rewards.verifiers import Verifier, verifier_for
 from reward_kit.storage.best_of_n_tables import Verification
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
-__all__ = ["Experiment", "load_experiment", "read_experiment_file"]
+__all__ = ["ExperimentConfig", "load_experiment", "read_experiment_file"]
 
 _NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
 
@@ -49,7 +49,7 @@ _OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".yaml", ".yml")
 """How the name of a Parquet file does not end."""
 
 
-class Experiment(StrictPart):
+class ExperimentConfig(StrictPart):
     """What is asked of whom, how often, who verifies, and where the table goes."""
 
     dataset: str | None = None
@@ -212,9 +212,9 @@ class Experiment(StrictPart):
             )
 
 
-def load_experiment(values: Mapping[str, Any], name: str = "The experiment") -> Experiment:
+def load_experiment(values: Mapping[str, Any], name: str = "The experiment") -> ExperimentConfig:
     """Validate plain values; problems become one `ConfigError` that names each key and what to do."""
-    return validated(Experiment, values, name)
+    return validated(ExperimentConfig, values, name)
 
 
 def read_experiment_file(path: Path) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
-from reward_kit.execution.identity import reading_of, rollouts_settings
 from reward_kit.execution.local_engine import LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
+from reward_kit.execution.run_identity import reading_of, rollouts_settings
 from reward_kit.execution.sources import Source, open_source
 from reward_kit.execution.split_rewards import Rewards, load_rewards
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets

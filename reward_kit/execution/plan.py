@@ -13,8 +13,8 @@ from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.owed import Ledger, Work
 from reward_kit.execution.sources import Source
 from reward_kit.execution.split_rewards import Rewards
-from reward_kit.generation.cache import CachedClient, ResponseCache
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, estimate_tokens, price_of
 from reward_kit.models import Usage

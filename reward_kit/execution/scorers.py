@@ -17,8 +17,9 @@ from typing import Any, NoReturn, Protocol
 
 from reward_kit.config_models import JudgeConfig, PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError, message_of
-from reward_kit.execution.identity import results_settings
+from reward_kit.execution.loop_watch import Blockage, LoopWatch
 from reward_kit.execution.resources import open_resources
+from reward_kit.execution.run_identity import results_settings
 from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
@@ -35,10 +36,9 @@ from reward_kit.reward_call import (
     verdict_or_raise,
 )
 from reward_kit.utils.deadlines import Deadlines
-from reward_kit.utils.loop_watch import Blockage, LoopWatch
 from reward_kit.utils.module_loader import loading_within
-from reward_kit.utils.own_tasks import hidden_tasks, is_ended, shrug_off
 from reward_kit.utils.source_digest import source_digest
+from reward_kit.utils.tasks import hidden_tasks, is_ended, shrug_off
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
 __all__ = ["Reward", "Scorer", "Verdict", "open_scorer"]

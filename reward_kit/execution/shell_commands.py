@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 from pydantic import ValidationError
 
-from reward_kit.datasets.identity import content_id
+from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow
 from reward_kit.datasets.shell_tasks import task_columns
 from reward_kit.errors import ConfigError, DatasetError, StorageError

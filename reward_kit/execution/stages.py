@@ -27,7 +27,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.sample_text import SampleText
 from reward_kit.storage.tables import rollout_line
 from reward_kit.utils.end_of_turn import EndOfTurn
-from reward_kit.utils.own_tasks import end
+from reward_kit.utils.tasks import end
 
 __all__ = ["Feed", "Rollouts", "Stop", "Verdicts", "generate", "score", "work_with_hands"]
 

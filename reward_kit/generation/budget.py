@@ -12,7 +12,7 @@ from typing import Any
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import cost_of, estimate_tokens
 from reward_kit.models import Completion, Failure, Message, Usage
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 
 __all__ = ["make_client", "make_judge_client"]
 
@@ -41,7 +41,7 @@ def make_judge_client(config: JudgeConfig) -> ModelClient:
     if config.api == "chat" or (config.model_name == "mock" and config.api_base is None):
         return make_client(config)
     from reward_kit.auth import resolve_api_key
-    from reward_kit.generation.numbers import NumbersClient
+    from reward_kit.generation.http.numbers import NumbersClient
 
     base = config.api_base or OPENAI_API_BASE
     key = resolve_api_key(base, explicit=config.api_key, env_name=config.api_key_env)
@@ -69,7 +69,7 @@ def _local(name: str) -> ModelClient:
 
 def _remote(name: str, config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.auth import get_fireworks_api_base, resolve_api_key
-    from reward_kit.generation.clients import FireworksModelClient, OpenAICompatibleClient
+    from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
     fireworks = _is_fireworks(name, config.api_base)
     base = config.api_base or (f"{get_fireworks_api_base()}/inference/v1" if fireworks else OPENAI_API_BASE)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from reward_kit.config_models import JudgeConfig, Price, Sampling
 from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache import CachedClient, ResponseCache
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_judge_client
 from reward_kit.generation.prices import cost_of, price_of
 from reward_kit.models import Completion, Failure, Message

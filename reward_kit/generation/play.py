@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from reward_kit.config_models import Price, Sampling
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import cost_of
 from reward_kit.models import Completion, Failure, Rollout, Sample
 from reward_kit.redaction import without_secrets

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from reward_kit.config_models import PipelineConfig
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache import CachedClient, ResponseCache
-from reward_kit.generation.clients import ModelClient, OpenAICompatibleClient
+from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
+from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.play import Play, SingleTurn
 from reward_kit.generation.prices import price_of
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, RewardTimeoutError
 from reward_kit.models import EvaluateResult
 from reward_kit.reward_call import Payload, RewardCall, own, verdict_or_raise
-from reward_kit.utils.background_loop import background_loop
+from reward_kit.utils.event_loop import background_loop
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
 __all__ = ["DEFAULT_STEP_TIMEOUT", "Scoring", "Verdict"]

@@ -15,9 +15,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, NamedTuple
 
 from reward_kit.reward_call import mode_of
+from reward_kit.reward_names import library_rewards, plugin_rewards, reward_path
 from reward_kit.typed_interface import Mode, is_async, name_of, signature_of
 from reward_kit.utils.module_loader import load_function
-from reward_kit.utils.reward_names import library_rewards, plugin_rewards, reward_path
 
 __all__ = ["Entry", "describe", "entries", "library_entries", "unmet_needs"]
 

@@ -26,7 +26,7 @@ from reward_kit.reward_call import MADE_WITH, RESERVED, run_blocking
 from reward_kit.rewards._support.composing import Outcome, Part, read_parts
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.typed_interface import reward_function, signature_of
-from reward_kit.utils.together import together
+from reward_kit.utils.tasks import together
 
 __all__ = ["composite", "composite_reward"]
 

@@ -18,7 +18,7 @@ from reward_kit.rewards._support.pairings import pairings
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import answers_match
 from reward_kit.typed_interface import reward_function
-from reward_kit.utils.together import together
+from reward_kit.utils.tasks import together
 
 __all__ = ["majority_vote_reward", "relative_length_reward", "tournament_reward"]
 

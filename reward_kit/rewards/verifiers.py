@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reward_kit.config_models import RewardConfig
 from reward_kit.errors import ConfigError
-from reward_kit.utils.reward_names import reward_path
+from reward_kit.reward_names import reward_path
 
 __all__ = ["VERIFIERS", "Verifier", "verifier_for"]
 

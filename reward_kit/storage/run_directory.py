@@ -26,9 +26,9 @@ import orjson
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
+from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
 from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
-from reward_kit.utils.git_revision import GitRevision
 
 __all__ = [
     "RunDirectory", "check_config", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut", "unfinished",

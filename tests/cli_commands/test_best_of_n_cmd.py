@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from reward_kit.cli_commands.best_of_n_cmd import best_of_n
-from reward_kit.execution.experiment import Experiment
+from reward_kit.execution.experiment import ExperimentConfig
 from tests.cli_commands.conftest import Call
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.experiments import dataset, experiment, math_row, write_lines
@@ -32,7 +32,7 @@ def metadata(path: Path) -> dict[str, str]:
 def test_every_key_of_the_file_has_a_flag_and_every_flag_a_key() -> None:
     names = {parameter.name for parameter in best_of_n.params}
     own = {"config", "dry_run", "overwrite", "rescore", "retry_failed", "quiet", "as_json", "verbose"}
-    assert names - own == set(Experiment.model_fields)
+    assert names - own == set(ExperimentConfig.model_fields)
 
 
 def test_the_file_alone_is_enough(call: Call, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_the_file_alone_is_enough(call: Call, tmp_path: Path) -> None:
 
 
 def test_a_flag_counts_also_where_it_says_what_the_default_is(call: Call, tmp_path: Path) -> None:
-    default = Experiment.model_fields["num_candidates"].default
+    default = ExperimentConfig.model_fields["num_candidates"].default
     file = write(tmp_path, num_candidates=2, max_queries=3)
     given = ["--num-candidates", str(default), "--temperature", "0.7", "--max-queries", "1", "--notes", ""]
     said = call("best-of-n", "-c", file, *given, "--json")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_kit.cli import main
-from reward_kit.utils.reward_names import library_rewards
+from reward_kit.reward_names import library_rewards
 from tests.execution.shell_support import require_namespaces
 
 MINE = '''

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import ConfigError
-from reward_kit.execution.experiment import Experiment, load_experiment, read_experiment_file
+from reward_kit.execution.experiment import ExperimentConfig, load_experiment, read_experiment_file
 
 BASIC = {"dataset": "data.jsonl", "splits": "math", "model": "mock", "output": "out/run.parquet"}
 
 
-def experiment(**values: Any) -> Experiment:
+def experiment(**values: Any) -> ExperimentConfig:
     return load_experiment({**BASIC, **values})
 
 
@@ -50,7 +50,7 @@ def test_what_is_missing_is_said_with_its_flag(missing: str) -> None:
 
 def test_a_table_is_not_named_like_another_format() -> None:
     with pytest.raises(ConfigError, match=r"End it in \.parquet"):
-        _ = Experiment(dataset="d.jsonl", splits=("math",), model="m", output="table.csv").parquet
+        _ = ExperimentConfig(dataset="d.jsonl", splits=("math",), model="m", output="table.csv").parquet
 
 
 def test_it_becomes_the_config_of_a_run() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from reward_kit.config_models import ApiParamsConfig, Sampling
-from reward_kit.generation.clients import OpenAICompatibleClient
-from reward_kit.generation.retry import Timing
+from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.http.retry import Timing
 from reward_kit.models import Completion, Failure, Message
 
 Misbehave = Callable[[asyncio.StreamWriter], Awaitable[None]]

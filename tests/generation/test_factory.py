@@ -10,8 +10,9 @@ import pytest
 
 from reward_kit.config_models import GenerationConfig, MockConfig
 from reward_kit.errors import AuthError, ConfigError
-from reward_kit.generation.clients import FireworksModelClient, ModelClient, OpenAICompatibleClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
+from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 from reward_kit.generation.mock import MockModelClient
 
 

@@ -13,9 +13,8 @@ import pytest
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import ConfigError, MissingExtraError
-from reward_kit.generation.clients import ModelClient
-from reward_kit.generation.local import LocalModelClient, bundled_weights
-from reward_kit.generation.local_stream import Choices
+from reward_kit.generation.client import ModelClient
+from reward_kit.generation.local import Choices, LocalModelClient, bundled_weights
 from reward_kit.models import Completion, Failure, Message
 
 HAS_ENGINE = importlib.util.find_spec("xllamacpp") is not None

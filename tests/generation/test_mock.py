@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reward_kit.config_models import MockConfig, MockRule, Sampling
 from reward_kit.errors import ConfigError
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.mock import MockModelClient
 from reward_kit.models import Completion, Failure, Message
 

@@ -18,7 +18,7 @@ from reward_kit.errors import ConfigError
 from reward_kit.integrations.scoring import Scoring
 from reward_kit.models import Message
 from reward_kit.reward_call import Payload, RewardCall
-from reward_kit.utils.background_loop import background_loop
+from reward_kit.utils.event_loop import background_loop
 from tests.integrations import trainer_rewards
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reward_kit.config_models import JudgeConfig
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.generation.clients import ModelClient
+from reward_kit.generation.client import ModelClient
 from reward_kit.generation.judge import Judge, open_judge
 from reward_kit.models import Failure, Message
 from reward_kit.resources import Model

@@ -1,0 +1,1 @@
+"""Answers that were paid for: found again by key, kept in one file of JSON lines."""

@@ -1,0 +1,42 @@
+"""The contract that every model meets: an endpoint, the embedded model, the mock, and each layer around one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from reward_kit.config_models import Sampling
+from reward_kit.models import Completion, Failure, Message
+
+__all__ = ["ModelClient"]
+
+
+@runtime_checkable
+class ModelClient(Protocol):
+    """Anything that answers prompts."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What determines an answer beside messages, tools, sampling and draw; part of each cache key."""
+        ...
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[Completion | Failure]:
+        """One entry for each of `draws`, in their order. What no further request can mend is raised instead."""
+        ...
+
+    async def close(self) -> None:
+        """Give up connections and other resources; the client may be used again afterwards."""
+        ...

@@ -1,0 +1,280 @@
+"""The clients of endpoints that speak OpenAI's chat completions.
+
+generate(messages, draws) ─▶ requests (n draws in one, or fewer) ─▶ retry ─▶ limits ─▶ transport
+                                    ▲                                                    │
+                                    └── fewer choices, refused parameters: learned ◀─────┘
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from reward_kit.auth import get_fireworks_api_base, resolve_api_key
+from reward_kit.config_models import ApiParamsConfig, Sampling
+from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
+from reward_kit.generation.http.limits import Limits
+from reward_kit.generation.http.refusals import (
+    Asked,
+    ChoicesRefused,
+    ParameterRefused,
+    error_in_answer,
+    read_complaint,
+    refusal,
+)
+from reward_kit.generation.http.retry import Timing, send_again
+from reward_kit.generation.http.transport import CHAT_ROUTE, Transport
+from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
+from reward_kit.models import Completion, Failure, Message
+from reward_kit.redaction import mask, without_secrets
+from reward_kit.utils.tasks import together
+
+if TYPE_CHECKING:
+    from reward_kit.generation.http.exchange import Reply
+
+__all__ = ["FireworksModelClient", "OpenAICompatibleClient"]
+
+_log = logging.getLogger(__name__)
+
+_AS_MANY_AS_ASKED = 1 << 30
+_UNKNOWN_ANSWER_TOKENS = 512
+_CHARACTERS_A_TOKEN = 4
+_RENAMED = {"max_tokens": "max_completion_tokens"}
+
+
+class OpenAICompatibleClient:
+    """The client of any endpoint that speaks OpenAI's chat completions."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str,
+        api_key: str | None = None,
+        api_params: ApiParamsConfig | None = None,
+        n_mode: Literal["auto", "native", "fanout"] = "auto",
+        headers: Mapping[str, str] | None = None,
+        timing: Timing | None = None,
+        route: str = CHAT_ROUTE,
+    ) -> None:
+        """Remember whom to ask; nothing is opened before the first request."""
+        self.model = model
+        self.api_base = api_base.rstrip("/")
+        self.dropped_parameters: dict[str, str] = {}
+        """Parameters the endpoint refused, with its reason. They are no longer sent."""
+        self._params = api_params or ApiParamsConfig()
+        self._shown = mask(self.api_base)
+        self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
+        self._n_mode = n_mode
+        self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
+        self._timing = timing or Timing()
+        self._transport = Transport(
+            self.api_base,
+            api_key=api_key,
+            headers=headers or {},
+            timeout=self._params.timeout,
+            max_reply_mb=self._params.max_reply_mb,
+            route=route,
+        )
+        self._limits = Limits(self._params, self._timing)
+        self._settings_for: Sampling | None = None
+        self._settings: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, api_base={self._shown!r})"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The endpoint and the model."""
+        return {"endpoint": self._endpoint, "model": self.model}
+
+    @property
+    def draws_at_once(self) -> int:
+        """How many draws one request may ask for, as far as is known: 1 where the endpoint does not take `n`."""
+        return self._most_choices
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight now; lower than asked for while the endpoint complains of load."""
+        return self._limits.concurrency.limit
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests hold a slot now."""
+        return self._limits.concurrency.in_flight
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[Completion | Failure]:
+        """One completion, or the failure in its place, for each of `draws`, in their order."""
+        prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
+        return await self._fetch(prompt, draws) if draws else []
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens new ones, in whatever loop it runs."""
+        await self._transport.close()
+        self._limits = Limits(self._params, self._timing)
+
+    # ── draws into requests ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _fetch(self, prompt: Prompt, draws: Sequence[int]) -> Coroutine[Any, Any, list[Completion | Failure]]:
+        """The draws, in one request where the endpoint gives so many choices, else in several at a time."""
+        most = self._most_choices
+        if len(draws) <= most:
+            return self._fetch_together(prompt, draws)
+        return self._fetch_in_parts(prompt, draws, most)
+
+    async def _fetch_in_parts(self, prompt: Prompt, draws: Sequence[int], most: int) -> list[Completion | Failure]:
+        parts = [draws[start : start + most] for start in range(0, len(draws), most)]
+        fetched = await together(self._fetch_together(prompt, part) for part in parts)
+        return [entry for part in fetched for entry in part]
+
+    async def _fetch_together(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion | Failure]:
+        """The draws in one request; what it leaves out is fetched in further ones."""
+        try:
+            completions = await self._ask(prompt, draws)
+        except ParameterRefused as error:
+            # Each refusal names a parameter that was sent and now no longer is, so this ends.
+            self._drop(error)
+            return await self._fetch_together(prompt, draws)
+        except ChoicesRefused as error:
+            if self._n_mode == "native":
+                return [Failure.of(BadRequestError(str(error)), "generate")] * len(draws)
+            self._learn_most_choices(len(draws) // 2)
+            return await self._fetch(prompt, draws)
+        except GenerationError as error:
+            return [Failure.of(error, "generate")] * len(draws)
+        missing = draws[len(completions) :]
+        if not missing:
+            return list(completions)
+        if self._n_mode == "auto":
+            self._learn_most_choices(len(completions))
+        return [*completions, *await self._fetch(prompt, missing)]
+
+    def _learn_most_choices(self, most: int) -> None:
+        if most < self._most_choices:
+            self._most_choices = most
+            _log.debug("%s gives %d choices a request at most.", self._shown, most)
+
+    # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+        """One request, repeated while its failure may pass."""
+        retries = self._params.max_retries
+        try:
+            try:
+                return await self._attempt(prompt, draws)
+            except (RateLimitError, ProviderError) as error:
+                if not retries:
+                    raise
+                _log.debug("A request to %s failed and may be sent again: %s", self._shown, error)
+                failed = error
+            return await send_again(
+                lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing,
+                longest_asked=self._params.max_retry_after,
+            )  # fmt: skip
+        except ProviderError:
+            self._transport.check_reachable(1 + retries)
+            raise
+
+    async def _attempt(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+        body = self._body(prompt, draws)
+        data = encode(body)
+        limits = self._limits
+        tokens = _estimate(data, body, len(draws)) if limits.counts_tokens else 0.0
+        mark = await limits.enter(tokens)
+        try:
+            started = self._timing.clock()
+            reply = await self._transport.post(data)
+            latency_ms = (self._timing.clock() - started) * 1000
+            completions = self._read(reply, body, len(draws), latency_ms)
+        except (RateLimitError, ProviderError) as error:
+            limits.failed(error, mark, tokens)
+            raise
+        finally:
+            limits.leave()
+        usage = completions[0].usage
+        limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
+        return completions
+
+    def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+        status = reply.status
+        if status == 200:
+            answer = read_json(reply.data)
+            hidden = error_in_answer(answer)
+            if hidden is None:
+                return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms)
+            status = hidden
+        complaint = read_complaint(reply.data)
+        raise refusal(status, reply.headers, complaint, Asked(self._shown, self.model, body))
+
+    # ── the body ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+        sampling = prompt.sampling
+        if sampling is not self._settings_for:
+            self._settings = self._accepted(settings_of(sampling))
+            self._settings_for = sampling
+        body = {"model": self.model, "messages": prompt.messages, **self._settings}
+        if prompt.tools:
+            body["tools"] = prompt.tools
+        if len(draws) > 1:
+            body["n"] = len(draws)
+        if sampling.seed is not None and "seed" not in self.dropped_parameters:
+            body["seed"] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
+        return body
+
+    def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """The settings without those the endpoint refuses; some have another name that it may take."""
+        accepted = {}
+        for name, value in settings.items():
+            while name in self.dropped_parameters:
+                name = _RENAMED.get(name, "")  # noqa: PLW2901 - the name is what changes
+            if name:
+                accepted[name] = value
+        return accepted
+
+    def _drop(self, refused: ParameterRefused) -> None:
+        if refused.name not in self.dropped_parameters:
+            self.dropped_parameters[refused.name] = refused.reason
+            self._settings_for = None
+            _log.debug("%s refuses the parameter %r: %s", self._shown, refused.name, refused.reason)
+
+
+class FireworksModelClient(OpenAICompatibleClient):
+    """The client of Fireworks' inference API, with the key from `FIREWORKS_API_KEY` or `~/.fireworks/auth.ini`."""
+
+    def __init__(
+        self,
+        model_name: str,
+        *,
+        api_key: str | None = None,
+        api_base: str | None = None,
+        api_params: ApiParamsConfig | None = None,
+        n_mode: Literal["auto", "native", "fanout"] = "auto",
+        headers: Mapping[str, str] | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        """Ask `model_name`; without `api_base`, at `https://api.fireworks.ai/inference/v1`."""
+        base = api_base or f"{get_fireworks_api_base()}/inference/v1"
+        super().__init__(
+            model_name,
+            api_base=base,
+            api_key=api_key or resolve_api_key(base),
+            api_params=api_params,
+            n_mode=n_mode,
+            headers=headers,
+            timing=timing,
+        )
+
+
+def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:
+    room = body.get("max_tokens") or body.get("max_completion_tokens") or _UNKNOWN_ANSWER_TOKENS
+    return len(data) / _CHARACTERS_A_TOKEN + room * draws

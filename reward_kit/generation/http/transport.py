@@ -1,0 +1,180 @@
+"""One endpoint over HTTP: kept-alive connections, a deadline a request, and lost connections told as typed errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
+from reward_kit.redaction import blot_bytes, mask, remember, remember_settings
+from reward_kit.utils.deadlines import Deadlines
+
+if TYPE_CHECKING:
+    from reward_kit.generation.http.exchange import Exchange, Reply
+
+__all__ = ["CHAT_ROUTE", "Transport"]
+
+_CALLS_BEFORE_FIRST_ANSWER = 20
+_CALLS_AFTER_AN_ANSWER = 200
+CHAT_ROUTE = "/chat/completions"
+_NO_ADDRESS = "api_base {!r} is not an address. Give one such as 'http://localhost:8000/v1'."
+
+
+class Transport:
+    """Posts bodies to one address. Connects in the loop that first uses it; after `close`, in the next one."""
+
+    def __init__(
+        self,
+        api_base: str,
+        *,
+        api_key: str | None,
+        headers: Mapping[str, str],
+        timeout: float,
+        max_reply_mb: float = 64.0,
+        route: str = CHAT_ROUTE,
+    ) -> None:
+        """Check the address and the key; nothing is opened yet."""
+        self._max_reply = int(max_reply_mb * (1 << 20))
+        self.api_base = api_base
+        self.url = _url(api_base, route)
+        self._shown = mask(api_base)
+        self._timeout = timeout
+        self._deadlines = Deadlines(timeout)  # a fraction of what aiohttp's own timer for each request costs
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_checked(headers)}
+        if api_key is not None:
+            remember(api_key)
+            self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
+        self._exchange: Exchange | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._answered = False
+        self._refused_in_a_row = 0
+
+    def __repr__(self) -> str:
+        return f"Transport({mask(self.url)!r})"
+
+    async def post(self, data: bytes) -> Reply:
+        """Send one body; a connection that fails or an answer that does not come in time is a `ProviderError`."""
+        exchange = self._open()
+        task = asyncio.current_task()
+        if task is None:
+            raise AssertionError("requests are made in a task")
+        # What this turn's answers brought is put on disk at its end; only then is more asked for. So a crash costs the
+        # requests in flight, and never the answers before them as well.
+        await asyncio.sleep(0)
+        self._deadlines.begin(task)
+        try:
+            reply = await exchange.post(data)
+        except exchange.faults as error:
+            raise self._typed(error) from None
+        except asyncio.CancelledError:
+            if self._deadlines.was_missed_by(task):
+                raise self._typed(TimeoutError()) from None
+            raise
+        finally:
+            self._deadlines.end(task)
+        self._answered = True
+        self._refused_in_a_row = 0
+        # Here, before anybody reads it: an endpoint that echoes the key puts it into no answer, cache, file or message.
+        data = blot_bytes(reply.data)
+        return reply if data is reply.data else reply._replace(data=data)
+
+    def _typed(self, error: Exception) -> RewardKitError:
+        import aiohttp
+
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return EndpointError(f"The certificate of {self._shown} is not trusted: {error}. Mend it, or api_base.")
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            self._refused_in_a_row += 1
+            return ProviderError(f"{self._shown} cannot be reached: {_reason(error)}. Check that it runs.")
+        if isinstance(error, TimeoutError):
+            return ProviderError(
+                f"{self._shown} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
+            )
+        return ProviderError(f"{self._shown} broke the connection: {_reason(error)}. Try again.")
+
+    def check_reachable(self, attempts_per_call: int) -> None:
+        """Stop the run when nobody has answered for long: call it when a call has used up its attempts."""
+        calls = _CALLS_AFTER_AN_ANSWER if self._answered else _CALLS_BEFORE_FIRST_ANSWER
+        if self._refused_in_a_row >= calls * attempts_per_call:
+            since = "no longer answers" if self._answered else "does not answer"
+            raise EndpointError(
+                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or mend api_base."
+            )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        self._deadlines.stop()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            await exchange.close()
+
+    def _open(self) -> Exchange:
+        if self._exchange is not None and self._loop is asyncio.get_running_loop():
+            return self._exchange
+        from reward_kit.generation.http.exchange import Exchange
+
+        self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(self._timeout)
+        self._exchange = Exchange(
+            self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply
+        )
+        return self._exchange
+
+
+def _url(api_base: str, route: str) -> str:
+    """The address to post to; a query such as Azure's `?api-version=…` stays behind it."""
+    try:
+        parts = urlsplit(api_base)
+    except ValueError:
+        raise ConfigError(_NO_ADDRESS.format(mask(api_base))) from None
+    if parts.username is not None or parts.password is not None:
+        remember_settings({"api_base": api_base})
+        raise ConfigError(
+            f"api_base for {parts.hostname!r} holds credentials. Put the key into a variable: api_key_env."
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not _port_is_valid(parts):
+        raise ConfigError(_NO_ADDRESS.format(mask(api_base)))
+    remember_settings({"api_base": api_base})
+    path = parts.path.rstrip("/")
+    return urlunsplit(parts._replace(path=path if path.endswith(route) else path + route, fragment=""))
+
+
+def _port_is_valid(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
+
+
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not {"\r", "\n", "\0"}.isdisjoint(f"{name}{value}"):
+            raise ConfigError(f"The header {mask(name)!r} holds a line break. A header is one line: take it out.")
+    remember_settings({"headers": dict(headers)})
+    return headers
+
+
+def _sendable(api_key: str) -> str:
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise AuthError("The API key holds characters that cannot be sent, such as a line break. Copy it again.")
+    return api_key
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy the environment names for `url`; asked once, not for every request. Never one for this machine."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in {"localhost", "127.0.0.1", "::1"} or proxy_bypass(host):
+        return None
+    proxy = getproxies().get(parts.scheme)
+    if proxy is not None:
+        remember_settings({"proxy": proxy})
+    return proxy
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__} ({mask(str(error))})" if str(error) else type(error).__name__

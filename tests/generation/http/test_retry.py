@@ -1,0 +1,63 @@
+"""When a request is sent again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reward_kit.errors import AuthError, ProviderError, RateLimitError
+from reward_kit.generation.http.retry import LONGEST_BACKOFF, retry_after, send_again
+from tests.generation.loopback import FakeTime
+
+
+@given(st.dictionaries(st.sampled_from(["Retry-After", "retry-after-ms", "Date"]), st.text(max_size=40)))
+def test_whatever_the_headers_hold_the_wait_is_none_or_finite(headers: dict[str, str]) -> None:
+    wait = retry_after(headers)
+    assert wait is None or 0 <= wait < float("inf")
+
+
+@pytest.mark.parametrize(
+    ("value", "wait"), [("3", 3.0), ("0.5", 0.5), ("-3", 0.0), ("nan", None), ("inf", None), ("soon", None), ("", None)]
+)
+def test_seconds(value: str, wait: float | None) -> None:
+    assert retry_after({"Retry-After": value}) == wait
+
+
+def test_a_date_is_measured_by_our_clock_where_the_endpoint_does_not_tell_its_own() -> None:
+    later = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 1000))
+    wait = retry_after({"Retry-After": later})
+    assert wait is not None
+    assert 900 < wait <= 1000
+    assert retry_after({"Retry-After": "Wed, 01 Jan 2020 00:00:00 GMT"}) == 0.0
+
+
+async def test_the_last_failure_is_raised_after_the_last_retry() -> None:
+    attempts = 0
+    clock = FakeTime()
+
+    async def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        raise ProviderError(f"failure {attempts}")
+
+    with pytest.raises(ProviderError, match="failure 12"):
+        await send_again(attempt, ProviderError("failure 0"), retries=12, timing=clock.timing())
+    assert attempts == 12
+    assert clock.slept[:3] == [0.5, 1.0, 2.0]
+    assert max(clock.slept) == LONGEST_BACKOFF
+
+
+async def test_what_will_not_pass_is_not_repeated() -> None:
+    attempts = 0
+
+    async def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        raise AuthError("revoked")
+
+    with pytest.raises(AuthError):
+        await send_again(attempt, RateLimitError("slow down"), retries=5, timing=FakeTime().timing())
+    assert attempts == 1
