@@ -16,7 +16,7 @@ from typing import NamedTuple
 import click
 
 from reward_kit._version import __version__
-from reward_kit.cli_commands.given_values import check_arguments
+from reward_kit.cli_commands.options import check_arguments
 from reward_kit.redaction import remember_arguments, remember_environment
 
 __all__ = ["cli", "main"]

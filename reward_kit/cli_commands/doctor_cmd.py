@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from reward_kit.cli_commands.given_values import NamedPath, reading_own_files
+from reward_kit.cli_commands.options import NamedPath, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
-from reward_kit.cli_commands.given_values import MOST, FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _show(found: Report | RunComparison, form: Format, *, color: bool) -> None:
         write = {"json": as_json, "markdown": as_markdown, "csv": as_csv}[form]
         echo(write(found).rstrip("\n"))
         return
-    from reward_kit.cli_commands.inspect_display import InspectDisplay
+    from reward_kit.cli_commands.display.inspect import InspectDisplay
 
     display = InspectDisplay(color=color)
     if isinstance(found, Report):
@@ -134,7 +134,7 @@ def _show(found: Report | RunComparison, form: Format, *, color: bool) -> None:
 
 def _show_query(experiments: list[JudgedAnswers], query_id: str, *, color: bool) -> None:
     from reward_kit.analysis.present.one_query import view_query
-    from reward_kit.cli_commands.inspect_display import InspectDisplay
+    from reward_kit.cli_commands.display.inspect import InspectDisplay
 
     display = InspectDisplay(color=color)
     for experiment in experiments:

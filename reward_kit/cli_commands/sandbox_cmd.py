@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reward_kit.cli_commands.given_values import MOST, FiniteRange
+from reward_kit.cli_commands.options import MOST, FiniteRange
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from reward_kit.cli_commands.failure_display import failure_lines
-from reward_kit.cli_commands.output import make_console, print_json, same_command
-from reward_kit.cli_commands.run_display import Display
+from reward_kit.cli_commands.display.run import Display
+from reward_kit.cli_commands.output import failure_lines, make_console, print_json, same_command
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.shell import COMMANDS, ShellEvaluation

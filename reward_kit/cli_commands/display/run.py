@@ -14,9 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reward_kit.cli_commands.failure_display import failure_lines
-from reward_kit.cli_commands.output import make_console, print_json
-from reward_kit.cli_commands.remarks import remarks
+from reward_kit.cli_commands.output import failure_lines, make_console, print_json, remarks
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.local_engine import Reporter

@@ -9,10 +9,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from reward_kit.cli_commands.failure_display import failure_lines
-from reward_kit.cli_commands.output import make_console, print_json, same_command
-from reward_kit.cli_commands.remarks import remarks
-from reward_kit.cli_commands.run_display import Display
+from reward_kit.cli_commands.display.run import Display
+from reward_kit.cli_commands.output import failure_lines, make_console, print_json, remarks, same_command
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.execution.local_engine import Reporter

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from reward_kit.utils.garbage import rare_collections
+from reward_kit import Message, evaluate
+from reward_kit.cli_commands.garbage import rare_collections
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +62,16 @@ def test_what_somebody_else_set_aside_stays_so() -> None:
         assert gc.get_freeze_count() > 2_000
     finally:
         gc.unfreeze()
+
+
+def test_the_library_leaves_the_collector_of_its_caller_alone(tmp_path: Path) -> None:
+    gc.set_threshold(700, 10, 10)
+    seen: list[tuple[tuple[int, int, int], int]] = []
+    frozen = gc.get_freeze_count()
+
+    async def reward(messages: list[Message]) -> float:
+        seen.append((gc.get_threshold(), gc.get_freeze_count()))
+        return 1.0
+
+    evaluate([{"user_query": "2+2?", "assistant_response": "4"}], reward, output_dir=tmp_path / "run")
+    assert seen == [((700, 10, 10), frozen)]
