@@ -16,7 +16,7 @@ from reward_kit.cli_commands.sandbox_cmd import serve
 from reward_kit.cli_commands.shell_cmd import shell
 from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import SandboxUnavailableError
-from reward_kit.execution.experiment import Experiment
+from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.sandbox import choose
 from reward_kit.sandbox.contract import Probe
 from reward_kit.sandbox_backends import AUTO, BACKENDS, backend_choices, row_of
@@ -32,7 +32,7 @@ async def test_a_row_leads_to_the_backend_of_its_name(name: str) -> None:
     await backend.close()
 
 
-@pytest.mark.parametrize(("model", "field"), [(SandboxConfig, "backend"), (Experiment, "sandbox")])
+@pytest.mark.parametrize(("model", "field"), [(SandboxConfig, "backend"), (ExperimentConfig, "sandbox")])
 def test_settings_take_what_is_in_the_table(model: Any, field: str) -> None:
     assert get_args(model.model_fields[field].annotation) == _EVERYTHING
 
