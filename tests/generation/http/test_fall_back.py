@@ -51,8 +51,9 @@ def another_shape_of_a_reply(patch: pytest.MonkeyPatch) -> None:
 def bytes_of_another_kind(patch: pytest.MonkeyPatch) -> None:
     class Handler(ResponseHandler):
         async def read(self) -> Any:
+            message: Any
             message, payload = await super().read()
-            return message._replace(**{"code": str(message.code)}), payload
+            return message._replace(code=str(message.code)), payload
 
     patch.setattr(raw_exchange, "ResponseHandler", Handler)
 
