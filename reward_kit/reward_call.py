@@ -21,7 +21,7 @@ from reward_kit.reward_names import reward_path
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function, loading_within
-from reward_kit.utils.trusted import trusted
+from reward_kit.utils.trusted import copied
 
 __all__ = [
     "BatchScorer",
@@ -329,7 +329,7 @@ def _copied(message: Message) -> Message:
         or fields["function_call"]
     ):
         return message.model_copy(deep=True)
-    return trusted(Message, fields.copy(), message.__pydantic_fields_set__.copy())
+    return copied(message)
 
 
 def _is_decorated(func: Callable[..., Any]) -> bool:
