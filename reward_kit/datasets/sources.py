@@ -169,7 +169,7 @@ def _shown(value: object) -> str:
 
 
 class CsvSource(_FileSource):
-    """CSV with a header line (tabs instead of commas in `.tsv`). Every value is text; an empty cell is a null."""
+    """CSV with a header line (tabs instead of commas in `.tsv`). Every value is text; an empty cell is an empty text."""
 
     def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than some prompts
@@ -190,7 +190,7 @@ class CsvSource(_FileSource):
                 if problem := _problem_with(cells, header):
                     bad.report(origin, number, problem)
                 elif cells:
-                    yield Row(origin, number, {name: cell or None for name, cell in zip(header, cells, strict=True)})
+                    yield Row(origin, number, dict(zip(header, cells, strict=True)))
 
     def size_hint(self, up_to: int | None) -> int | None:
         """The number of lines less the headers; too high where cells hold line breaks."""
