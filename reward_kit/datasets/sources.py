@@ -267,7 +267,8 @@ class MemorySource:
 
     def __init__(self, rows: Iterable[Mapping[str, Any] | Sample], name: str = "the given rows") -> None:
         # An iterator can be read once only; everything else is read where it lies.
-        self._given = list(rows) if isinstance(rows, Iterator) else rows
+        given = _rows_of_table(rows)
+        self._given = list(given) if isinstance(given, Iterator) else given
         self._origin = Origin(name, "row")
 
     def rows(self, bad: BadRows) -> Iterator[Row]:
@@ -285,6 +286,16 @@ class MemorySource:
     def fingerprint(self) -> str | None:
         """None: rows in memory are told apart by their own ids and digests only."""
         return None
+
+
+def _rows_of_table(given: Any) -> Iterable[Mapping[str, Any] | Sample]:
+    """The rows of a pandas or polars DataFrame or an Arrow table, none of which is imported for it; else as given."""
+    for method, arguments in (("to_pylist", {}), ("iter_rows", {"named": True}), ("to_dict", {"orient": "records"})):
+        if hasattr(given, method) and not isinstance(given, Mapping) and hasattr(given, "columns"):
+            rows: Iterable[Mapping[str, Any] | Sample] = getattr(given, method)(**arguments)
+            return rows
+    checked: Iterable[Mapping[str, Any] | Sample] = given
+    return checked
 
 
 def _columns_of(given: Mapping[str, Any] | Sample) -> dict[str, Any]:

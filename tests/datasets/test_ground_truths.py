@@ -109,7 +109,7 @@ def test_a_kind_without_a_place_keeps_the_answer_for_whoever_wants_it() -> None:
 
 def test_rows_without_messages_keep_their_columns() -> None:
     found = with_ground_truth({"user_query": "1 + 1?", "ground_truth_for_eval": "2", "uid": 7}, "math")
-    assert found == {"user_query": "1 + 1?", "ground_truth": "2", "id": 7}
+    assert found == {"user_query": "1 + 1?", "ground_truth": "2", "uid": 7}
 
 
 @pytest.mark.parametrize(
