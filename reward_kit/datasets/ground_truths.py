@@ -108,8 +108,9 @@ def _turns(value: Any) -> Turns:
 
 
 _SPEAKERS = {
-    "human": "user", "user": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant",
-    "model": "assistant", "assistant": "assistant", "system": "system", "tool": "tool", "observation": "tool",
+    "human": "user", "user": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant",
+    "bard": "assistant", "model": "assistant", "assistant": "assistant", "system": "system", "tool": "tool",
+    "observation": "tool",
 }  # fmt: skip
 """Who speaks in ShareGPT's conversations, by the names that sets of that shape use."""
 

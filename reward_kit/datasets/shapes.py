@@ -37,7 +37,7 @@ from reward_kit.datasets.columns import USER_TURN, Columns
 from reward_kit.datasets.ground_truths import boxed, sharegpt_turns, with_ground_truth
 from reward_kit.datasets.rows import BadRow
 
-__all__ = ["FORMATS", "Shape", "ShapeReader"]
+__all__ = ["FORMATS", "Shape", "ShapeReader", "known_shapes"]
 
 _QUESTIONS = ("question", "problem", "query", "instruction")
 """Columns that hold a question, where the row has none of our own names for it."""
@@ -258,7 +258,7 @@ _SHAPES = (
           "'prompt' is asked, the program 'test' is the ground truth", _humaneval),
     Shape("mbpp", frozenset({"test_list"}),
           "the text and the tests are asked, 'test_list' is the ground truth", _mbpp,
-          lambda columns: isinstance(columns["test_list"], list) and bool(columns.get("text") or columns.get("prompt"))),
+          lambda columns: isinstance(columns["test_list"], list) and bool({"text", "prompt"} & columns.keys())),
     Shape("apps", frozenset({"question", "input_output"}),
           "'question' with 'starter_code' is asked, 'input_output' is the ground truth", _apps),
     Shape("livecodebench", frozenset({"question_content", "public_test_cases"}),
@@ -281,13 +281,23 @@ _SHAPES = (
 """The most telling first: a row with tests is code, whatever else it has."""
 
 _BY_NAME: dict[str, Shape] = {
-    **{shape.name: shape for shape in _SHAPES},
-    "standard": Shape("standard", frozenset(), "our own columns", _standard),
+    "standard": Shape(
+        "standard", frozenset(), "'messages', 'user_query' or 'prompt' is asked; 'ground_truth' is the ground truth",
+        _standard,
+    ),
     "question_answer": Shape(
-        "question_answer", frozenset(), "one question column and one answer column",
+        "question_answer", frozenset(),
+        f"the one column of {', '.join(_QUESTIONS)} is asked; the one of {', '.join(_TRUTHS)} is the ground truth",
         lambda columns: shape.read(columns) if (shape := _question_answer(columns)) else {},
     ),
+    **{shape.name: shape for shape in _SHAPES},
 }  # fmt: skip
+
+
+def known_shapes() -> tuple[Shape, ...]:
+    """Every shape that a config can name."""
+    return tuple(_BY_NAME.values())
+
 
 FORMATS: tuple[str, ...] = ("auto", *_BY_NAME)
 """What `dataset.format` may say."""

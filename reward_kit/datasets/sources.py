@@ -169,7 +169,7 @@ def _shown(value: object) -> str:
 
 
 class CsvSource(_FileSource):
-    """CSV with a header line (tabs instead of commas in `.tsv`). Every value is text; an empty cell is an empty text."""
+    """CSV with a header line (tabs instead of commas in `.tsv`). All values are text; an empty cell is empty text."""
 
     def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than some prompts

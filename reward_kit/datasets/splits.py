@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper
@@ -62,7 +62,9 @@ class SplitStream(SampleStream):
     ) -> None:
         source = _SplitSource([_open(config, split, splits) for split in splits], each)
         # The rows of a split are reshaped before their ground truth is looked for, so not a second time.
-        done = {"split": None, "column_mapping": {}, "preprocess": [], "prompt_template": None, "max_samples": None}
+        done: dict[str, Any] = {
+            "split": None, "column_mapping": {}, "preprocess": [], "prompt_template": None, "max_samples": None,
+        }  # fmt: skip
         super().__init__(Feed(config.model_copy(update=done), lambda _: source), system_prompt, None)
         self._splits = source
 

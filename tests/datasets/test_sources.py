@@ -219,5 +219,6 @@ def test_files_of_several_formats_need_a_source_type(tmp_path: Path) -> None:
 def test_tables_of_other_packages_are_read_by_row() -> None:
     rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     pandas = pytest.importorskip("pandas")
-    for table in (pa.Table.from_pylist(rows), pandas.DataFrame(rows)):
+    tables: list[Any] = [pa.Table.from_pylist(rows), pandas.DataFrame(rows)]
+    for table in tables:
         assert columns(MemorySource(table)) == rows
