@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Protocol
 
 from reward_kit.config_models import Price, Sampling
@@ -16,6 +13,7 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import cost_of
 from reward_kit.models import Completion, Failure, Rollout, Sample
 from reward_kit.redaction import without_secrets
+from reward_kit.utils.clock import now_to_the_millisecond
 from reward_kit.utils.trusted import trusted
 
 __all__ = ["Play", "SingleTurn"]
@@ -47,7 +45,7 @@ class SingleTurn:
         outcomes = await self._client.generate(
             sample.messages, draws=draws, sampling=self._sampling, tools=sample.tools, sample_id=sample.id
         )
-        now = _now()
+        now = now_to_the_millisecond()
         return [self._rollout(sample, draw, outcome, now) for draw, outcome in zip(draws, outcomes, strict=True)]
 
     def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure, now: str) -> Rollout:
@@ -78,13 +76,3 @@ class SingleTurn:
         if self._price is None:
             return None
         return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
-
-
-def _now() -> str:
-    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
-    return f"{_second(seconds)}.{milliseconds:03d}+00:00"
-
-
-@lru_cache(maxsize=1)  # many answers come within a second
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
