@@ -312,22 +312,15 @@ def _last_text(messages: Sequence[Message | Mapping[str, Any]]) -> str:
 
 def _plain(message: Message) -> dict[str, Any]:
     """The fields of a turn that were set, as plain data that nobody else holds."""
-    fields = message.__dict__
-    if type(fields["content"]) is not str or fields["tool_calls"] or fields["function_call"]:
+    if type(message.content) is not str or message.tool_calls or message.function_call:
         return message.model_dump(exclude_unset=True)
     given = message.model_fields_set
-    return {name: value for name, value in fields.items() if name in given}  # a third of what a dump costs
+    return {name: value for name, value in message if name in given}  # a third of what a dump costs
 
 
 def _copied(message: Message) -> Message:
     """The same turn, sharing nothing that can be changed."""
-    fields = message.__dict__
-    if (
-        type(message) is not Message
-        or type(fields["content"]) is not str
-        or fields["tool_calls"]
-        or fields["function_call"]
-    ):
+    if type(message) is not Message or type(message.content) is not str or message.tool_calls or message.function_call:
         return message.model_copy(deep=True)
     return copied(message)
 
