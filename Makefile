@@ -97,6 +97,10 @@ fix: $(STAMP)  ## Format, and mend what ruff can mend
 docs: $(STAMP)  ## Regenerate the reference pages from the program
 	$(BIN)/python scripts/generate_docs.py
 
+.PHONY: golden
+golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a file format is changed on purpose
+	$(BIN)/python -m tests.golden.front_doors
+
 .PHONY: dist
 dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
 	rm -rf dist

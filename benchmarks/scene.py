@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from reward_kit.cli_commands.run_display import Display
+from reward_kit.cli_commands.display.run import Display
+from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.config_models import PipelineConfig, load_config
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
@@ -143,7 +144,9 @@ def run_shown(config: PipelineConfig, **options: Any) -> RunResult:
     """Run as `reward-kit run` does at a terminal: with live progress."""
     with contextlib.redirect_stderr(_PretendedTerminal()):
         reporter = Display(quiet=False, as_json=False).reporter()
-        return EvaluationPipeline(config, reporter=reporter, **options).run()
+        pipeline = EvaluationPipeline(config, reporter=reporter, **options)
+        with rare_collections():
+            return pipeline.run()
 
 
 def timed_run(config: PipelineConfig, records: int, **options: Any) -> float:

@@ -14,8 +14,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reward_kit.common_utils import load_jsonl
     from reward_kit.config_models import PipelineConfig
+    from reward_kit.errors import (
+        AuthError,
+        ConfigError,
+        DatasetError,
+        EndpointError,
+        MissingExtraError,
+        RewardKitError,
+        SandboxUnavailableError,
+        StorageError,
+    )
     from reward_kit.evaluation import evaluate
     from reward_kit.execution.pipeline import EvaluationPipeline
+    from reward_kit.execution.result import RunResult
     from reward_kit.integrations.braintrust import reward_fn_to_scorer, scorer_to_reward_fn
     from reward_kit.models import (
         Completion,
@@ -30,21 +41,32 @@ if TYPE_CHECKING:
     )
     from reward_kit.resources import create_llm_resource
     from reward_kit.reward_function import RewardFunction, reward_function
+    from reward_kit.rewards.math import answers_match
 
 __all__ = [
+    "AuthError",
     "Completion",
+    "ConfigError",
+    "DatasetError",
+    "EndpointError",
     "EvaluateResult",
     "EvaluationPipeline",
     "Failure",
     "Message",
     "MetricResult",
+    "MissingExtraError",
     "PipelineConfig",
     "Record",
     "RewardFunction",
+    "RewardKitError",
     "Rollout",
+    "RunResult",
     "Sample",
+    "SandboxUnavailableError",
     "StepOutput",
+    "StorageError",
     "__version__",
+    "answers_match",
     "create_llm_resource",
     "evaluate",
     "load_jsonl",
@@ -54,18 +76,28 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AuthError": "reward_kit.errors",
     "Completion": "reward_kit.models",
+    "ConfigError": "reward_kit.errors",
+    "DatasetError": "reward_kit.errors",
+    "EndpointError": "reward_kit.errors",
     "EvaluateResult": "reward_kit.models",
     "EvaluationPipeline": "reward_kit.execution.pipeline",
     "Failure": "reward_kit.models",
     "Message": "reward_kit.models",
     "MetricResult": "reward_kit.models",
+    "MissingExtraError": "reward_kit.errors",
     "PipelineConfig": "reward_kit.config_models",
     "Record": "reward_kit.models",
     "RewardFunction": "reward_kit.reward_function",
+    "RewardKitError": "reward_kit.errors",
     "Rollout": "reward_kit.models",
+    "RunResult": "reward_kit.execution.result",
     "Sample": "reward_kit.models",
+    "SandboxUnavailableError": "reward_kit.errors",
     "StepOutput": "reward_kit.models",
+    "StorageError": "reward_kit.errors",
+    "answers_match": "reward_kit.rewards.math",
     "create_llm_resource": "reward_kit.resources",
     "evaluate": "reward_kit.evaluation",
     "load_jsonl": "reward_kit.common_utils",

@@ -17,6 +17,7 @@ from pydantic_core.core_schema import ValidationInfo
 
 from reward_kit.errors import ConfigError
 from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, remember_settings, url_holds_login
+from reward_kit.sandbox_backends import AUTO, BackendChoice
 
 __all__ = [
     "ApiParamsConfig",
@@ -152,6 +153,13 @@ class _Part(StrictPart):
     """A part of a run's configuration."""
 
 
+DatasetFormat = Literal[
+    "auto", "standard", "gsm8k", "math", "humaneval", "mbpp", "apps", "livecodebench", "bfcl", "nemotron", "sharegpt",
+    "prompt_completion", "instruction_output", "question_answer",
+]  # fmt: skip
+"""Shapes of rows. `auto` recognises them by their columns."""
+
+
 class DatasetConfig(_Part):
     """Where the samples come from, and how a row becomes one."""
 
@@ -171,6 +179,8 @@ class DatasetConfig(_Part):
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
     """Stop after this many samples."""
+    format: DatasetFormat = "auto"
+    """The shape of the rows. `auto` tells it by the columns; `standard` knows our own column names only."""
     column_mapping: dict[str, str] = Field(default_factory=dict)
     """New column name: old column name. A dotted old name reaches into nested objects."""
     preprocess: list[str] = Field(default_factory=list)
@@ -373,7 +383,7 @@ class RewardConfig(_Part):
 class SandboxConfig(_Part):
     """Where a reward that names `sandbox` runs commands, and within which bounds."""
 
-    backend: Literal["auto", "namespaces", "docker", "podman", "sos", "none"] = "auto"
+    backend: BackendChoice = AUTO
     """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
     image: str | None = None
     """A container image (docker, podman, sos), or the directory of a root filesystem (namespaces)."""

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
-from reward_kit.cli_commands.given_values import MOST, FiniteRange, NamedPath
-from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr
-from reward_kit.cli_commands.standard_output import prints_on_stderr
+from reward_kit.cli_commands.garbage import rare_collections
+from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath
+from reward_kit.cli_commands.output import (
+    NOTHING_JUDGED,
+    exit_code,
+    log_to_stderr,
+    prints_on_stderr,
+    tell_that_nothing,
+)
+from reward_kit.sandbox_backends import backend_choices
 
 if TYPE_CHECKING:
-    from reward_kit.execution.best_of_n import BestOfN, ExperimentResult
+    from reward_kit.execution.best_of_n import BestOfN
 
 __all__ = ["best_of_n"]
 
@@ -64,10 +70,7 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight, at most.")
 @click.option("--timeout", type=FiniteRange(min=0, min_open=True), help="Seconds one request may take.")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
-    help="Where verifiers run code.",
-)  # fmt: skip
+@click.option("--sandbox", type=click.Choice(backend_choices()), help="Where verifiers run code.")
 @click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before more is spent.")
 @click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money a million tokens.")
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")
@@ -100,7 +103,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     Exit codes: 0 done; 1 failed, or nothing could be verified; 2 wrong usage or data; 3 stopped by max_cost;
     130 interrupted.
     """
-    from reward_kit.cli_commands.best_of_n_display import ExperimentDisplay
+    from reward_kit.cli_commands.display.best_of_n import ExperimentDisplay
 
     if flags["verbose"]:
         log_to_stderr()
@@ -114,10 +117,10 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
             return
         display.announce(experiment.experiment)
         options = {name: flags[name] for name in ("overwrite", "rescore", "retry_failed")}
-        with prints_on_stderr(when=flags["as_json"]):
+        with prints_on_stderr(when=flags["as_json"]), rare_collections():
             result = experiment.run(display.reporter(), **options)
     display.show(result)
-    code = _exit_code(result)
+    code = exit_code(result.run.status, result.run.judged)
     if code == NOTHING_JUDGED:
         tell_that_nothing("verified", result.run.summary)
     sys.exit(code)
@@ -175,11 +178,3 @@ def _json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise click.UsageError(f"--extra-body is {text!r}; expected a JSON object.")
     return value
-
-
-def _exit_code(result: ExperimentResult) -> int:
-    if result.run.status == "interrupted":
-        return INTERRUPTED
-    if result.run.status == "stopped":
-        return STOPPED_BY_BUDGET
-    return 0 if result.run.judged else NOTHING_JUDGED

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reward_kit.cli_commands.given_values import FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.options import FiniteRange, NamedPath, reading_own_files
 from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["export"]

@@ -8,7 +8,7 @@ from string import Template
 
 import click
 
-from reward_kit.cli_commands.given_values import NamedPath
+from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import echo
 
 __all__ = ["init"]

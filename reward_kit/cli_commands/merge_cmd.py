@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from reward_kit.cli_commands.given_values import NamedPath, reading_own_files
+from reward_kit.cli_commands.options import NamedPath, reading_own_files
 from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["merge"]

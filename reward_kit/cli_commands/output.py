@@ -6,10 +6,13 @@ escape sequences, control characters and marks that turn the direction of text, 
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,11 +29,16 @@ __all__ = [
     "echo",
     "echo_error",
     "echo_json",
+    "exit_code",
+    "failure_lines",
     "log_to_stderr",
     "make_console",
     "print_json",
+    "prints_on_stderr",
+    "remarks",
     "same_command",
     "shown",
+    "tell_that_nothing",
 ]
 
 NOTHING_JUDGED = 1
@@ -39,6 +47,18 @@ STOPPED_BY_BUDGET = 3
 """Of one that `max_cost` stopped; it can go on."""
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
+
+
+def exit_code(status: str, done: int) -> int:
+    """How a command ends whose run has this status and `done` items to show for it."""
+    if status == "interrupted":
+        return INTERRUPTED
+    if status == "stopped":
+        return STOPPED_BY_BUDGET
+    return 0 if done else NOTHING_JUDGED
+
+
+# ── text on a terminal ───────────────────────────────────────────────────────────────────────────────────────────────
 
 _NOT_FOR_TERMINALS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line break, DEL, C1
@@ -124,3 +144,70 @@ def same_command(*more: str) -> str:
     """What was typed, without a key that may have been among it, and with `more` where that was not."""
     typed = [*sys.argv[1:], *(flag for flag in more if flag not in sys.argv)]
     return shlex.join(["reward-kit", *mask_words(typed)])
+
+
+# ── failures and remarks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_LONGEST = 300
+"""Characters of a message that are shown; the whole one is in the file of results."""
+
+
+def failure_lines(summary: Mapping[str, Any]) -> list[str]:
+    """A line for each kind of failure, the most frequent first."""
+    examples: Mapping[str, str] = summary.get("failure_examples") or {}
+    kinds: Mapping[str, int] = summary.get("failures_by_kind") or {}
+    return [f"{count:,} × {kind}, such as: {_short(examples.get(kind, ''))}" for kind, count in kinds.items()]
+
+
+def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
+    """Say, also to those who asked for quiet, that nothing at all `was_done`, and why."""
+    first = next(iter((summary.get("failure_examples") or {}).values()), None)
+    if first is None:
+        why = "there was nothing to do. Check the dataset and the limits on how much of it is taken."
+    else:
+        again = "Mend that, then run the same command again; add --retry-failed if it says that nothing is owed."
+        why = f"the first failure was: {_short(first)} {again}"
+    echo(f"Error: Nothing could be {was_done}: {why}", err=True)
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def remarks(summary: Mapping[str, Any]) -> list[str]:
+    """A sentence or two for each thing that the figures alone do not tell."""
+    beyond: int = summary.get("not_asked_for") or 0
+    return [_not_asked_for(beyond)] if beyond else []
+
+
+def _not_asked_for(answers: int) -> str:
+    told = "1 answer is" if answers == 1 else f"{answers:,} answers are"
+    return (
+        f"{told} in these figures that the dataset, its limit or n no longer call for: they were paid for and are kept."
+        " For figures without them, choose another output directory; what is cached costs nothing."
+    )
+
+
+# ── standard output, kept for what was asked for ─────────────────────────────────────────────────────────────────────
+
+
+_OUT, _ERR = 1, 2
+
+
+@contextlib.contextmanager
+def prints_on_stderr(*, when: bool = True) -> Iterator[None]:
+    """Let what anyone writes to standard output, a program that a reward starts included, go to standard error."""
+    if not when or sys.stdout is None:  # None: it was closed before we began
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(_OUT)
+    os.dup2(_ERR, _OUT)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, _OUT)
+        os.close(kept)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reward_kit.cli_commands.given_values import NamedPath
-from reward_kit.cli_commands.output import echo, echo_json
-from reward_kit.cli_commands.standard_output import prints_on_stderr
+from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.output import echo, echo_json, prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.reward_trial import Trial

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.failure_display import tell_that_nothing
-from reward_kit.cli_commands.given_values import NamedPath
-from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, STOPPED_BY_BUDGET, log_to_stderr, same_command
-from reward_kit.cli_commands.standard_output import prints_on_stderr
+from reward_kit.cli_commands.garbage import rare_collections
+from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.output import (
+    NOTHING_JUDGED,
+    exit_code,
+    log_to_stderr,
+    prints_on_stderr,
+    same_command,
+    tell_that_nothing,
+)
 
 if TYPE_CHECKING:
-    from reward_kit.cli_commands.run_display import Display
+    from reward_kit.cli_commands.display.run import Display
     from reward_kit.config_models import PipelineConfig
     from reward_kit.execution.pipeline import EvaluationPipeline
     from reward_kit.execution.result import RunResult
@@ -70,8 +76,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     try:
         for label, config in configs:
             display.announce(label, config)
-            with prints_on_stderr(when=as_json):
-                result = _pipeline(config, **options, reporter=display.reporter()).run()
+            pipeline = _pipeline(config, **options, reporter=display.reporter())
+            with prints_on_stderr(when=as_json), rare_collections():
+                result = pipeline.run()
             results.append((label, result))
             if result.status == "interrupted":
                 break
@@ -114,15 +121,11 @@ def _pipeline(config: PipelineConfig, **options: Any) -> EvaluationPipeline:
 
 
 def _display(*, quiet: bool, as_json: bool) -> Display:
-    from reward_kit.cli_commands.run_display import Display
+    from reward_kit.cli_commands.display.run import Display
 
     return Display(quiet=quiet, as_json=as_json)
 
 
 def _exit_code(result: RunResult) -> int:
-    if result.status == "interrupted":
-        return INTERRUPTED
-    if result.status == "stopped":
-        return STOPPED_BY_BUDGET
     made = result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
-    return 0 if made else NOTHING_JUDGED
+    return exit_code(result.status, made)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.failure_display import tell_that_nothing
 from reward_kit.cli_commands.flag_names import spoken_in_flags
-from reward_kit.cli_commands.given_values import MOST, PORT, FiniteRange, NamedPath
-from reward_kit.cli_commands.output import INTERRUPTED, NOTHING_JUDGED, log_to_stderr
+from reward_kit.cli_commands.garbage import rare_collections
+from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
+from reward_kit.cli_commands.output import NOTHING_JUDGED, exit_code, log_to_stderr, tell_that_nothing
+from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
-    from reward_kit.cli_commands.shell_display import ShellDisplay
+    from reward_kit.cli_commands.display.shell import ShellDisplay
     from reward_kit.execution.result import RunResult
     from reward_kit.execution.shell import ShellEvaluation
 
@@ -62,8 +63,7 @@ _FLAG_NAMES = (
     "--api-key", help="Better: OPENAI_API_KEY in the environment. Others on this machine can see a command line."
 )
 @click.option(
-    "--sandbox", "backend", default="auto", show_default=True,
-    type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
+    "--sandbox", "backend", default=AUTO, show_default=True, type=click.Choice(backend_choices()),
     help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
 )  # fmt: skip
 @click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
@@ -113,7 +113,7 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
 
     Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 130 interrupted.
     """
-    from reward_kit.cli_commands.shell_display import ShellDisplay
+    from reward_kit.cli_commands.display.shell import ShellDisplay
 
     if verbose:
         log_to_stderr()
@@ -137,27 +137,20 @@ def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
     result: RunResult | None = None
     for name, enter in phases:
         display.announce(name, evaluation)
-        result = enter(display.reporter())
+        with rare_collections():
+            result = enter(display.reporter())
         if result.status != "finished" or (name == "inference" and not _commands(result)):
             break
     assert result is not None
     display.show(result)
-    code = _exit_code(result)
+    code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:
         tell_that_nothing("run", result.summary)
     return code
 
 
 def _commands(result: RunResult) -> int:
-    return int(result.summary["inference"]["commands"])
-
-
-def _exit_code(result: RunResult) -> int:
-    if result.status != "finished":
-        return INTERRUPTED
-    if "judged" in result.summary:
-        return 0 if result.judged else NOTHING_JUDGED
-    return 0 if _commands(result) else NOTHING_JUDGED
+    return int((result.summary.get("inference") or {}).get("commands", 0))
 
 
 def _check(phase: str, flags: dict[str, Any]) -> None:

@@ -29,7 +29,6 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, held_by, line_numbers, refuse_cut
 from reward_kit.utils.event_loop import run_sync
-from reward_kit.utils.garbage import rare_collections
 
 __all__ = ["EvaluationPipeline"]
 
@@ -96,7 +95,7 @@ class EvaluationPipeline:
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
-        with rare_collections(), RunDirectory(Path(self.config.output.output_dir)) as directory:
+        with RunDirectory(Path(self.config.output.output_dir)) as directory:
             self._claim(directory, reward)
             facts = self._facts(workload)
             if (known := self._finished_before(directory, facts)) is not None:

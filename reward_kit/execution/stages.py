@@ -183,11 +183,11 @@ async def score(inbox: Handover, scorer: Scorer, output: Output[Judged], queue: 
 def record_of(rollout: Rollout, verdict: Verdict) -> Record:
     """The rollout with what was said of it."""
     if isinstance(verdict, EvaluateResult):
-        return trusted(Record, {"rollout": rollout, "result": verdict, "failure": None}, _JUDGED)
-    return trusted(Record, {"rollout": rollout, "result": None, "failure": verdict}, _FAILED)
+        return _judged(rollout=rollout, result=verdict)
+    return _failed(rollout=rollout, failure=verdict)
 
 
-_JUDGED, _FAILED = {"rollout", "result"}, {"rollout", "failure"}
+_judged, _failed = trusted(Record), trusted(Record)
 
 
 # ── hands ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reward_kit.cli_commands.display.shell import ShellDisplay
 from reward_kit.cli_commands.output import same_command
-from reward_kit.cli_commands.shell_display import ShellDisplay
 from reward_kit.execution.shell import ShellEvaluation
 
 

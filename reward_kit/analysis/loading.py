@@ -1,0 +1,313 @@
+"""Read an experiment from wherever it is: Parquet, a run directory, JSON lines, a DataFrame, an Arrow table.
+
+path ──▶ the columns figures are made of ──▶ judged_answers.arrange ──▶ JudgedAnswers
+         (texts stay where they are, and are read row by row when they are shown)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from reward_kit.analysis.judged_answers import JudgedAnswers, arrange
+from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts
+from reward_kit.errors import DatasetError, StorageError
+from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
+from reward_kit.storage.run_directory import held_by, read_document
+from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, refuse_other_columns, verdict_of
+from reward_kit.utils.checksums import check_line
+
+__all__ = ["Source", "load"]
+
+Source = Any
+"""A path, a DataFrame (pandas, polars), an Arrow table, anything with the Arrow stream interface, or JudgedAnswers."""
+
+_REPEATING = ("query_id", "split", "error", "error_type", "error_stage", "finish_reason", "model")
+"""Text columns whose values repeat: read as dictionaries, which is faster and needs no second pass to number them."""
+
+
+def load(source: Source, *, name: str | None = None, pass_threshold: float | None = None) -> JudgedAnswers:
+    """Read an experiment.
+
+    `pass_threshold` says from which score on an answer of a `reward-kit run` counts as verified, where the run itself
+    does not, or should be overruled. Best-of-N files hold their verdicts.
+    """
+    if isinstance(source, JudgedAnswers):
+        return source
+    if isinstance(source, str | PathLike):
+        return _from_path(Path(source), name, pass_threshold)
+    table = _with_verdicts(_as_table(source), pass_threshold)
+    figures = _renamed(table, _wanted(table.column_names, "The table"))
+    return _arranged(figures, table.schema.metadata, name or "table", Loaded(table))
+
+
+def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> JudgedAnswers:
+    if path.is_dir():
+        results = path / "results.jsonl"
+        if not results.is_file():
+            raise DatasetError(
+                f"The directory {str(path)!r} holds no results.jsonl. Name a run directory or a Parquet file."
+            )
+        path, name = results, name or path.name
+    if not path.is_file():
+        raise DatasetError(f"There is no file {str(path)!r}. Name a Parquet file or a run directory.")
+    if not path.stat().st_size:
+        raise DatasetError(f"The file {str(path)!r} is empty: whatever wrote it did not finish. Run it again.")
+    if path.suffix in (".jsonl", ".ndjson"):
+        run = _read_results(path, pass_threshold)
+        told = {key.encode(): value.encode() for key, value in run.metadata.items()}
+        return _arranged(run.table, told, name or _shown(path), JsonLines(path, run.offsets))
+    return _from_parquet(path, name or _shown(path))
+
+
+def _shown(path: Path) -> str:
+    """A run's results all have the same name: its directory says which run."""
+    return path.parent.resolve().name if path.name == "results.jsonl" else path.name
+
+
+def _from_parquet(path: Path, name: str) -> JudgedAnswers:
+    try:
+        refuse_damaged_parquet(path)
+        schema = pq.read_schema(path)
+        wanted = _wanted(schema.names, repr(str(path)))
+        repeating = [column for field, column in wanted.items() if field in _REPEATING and _is_text(schema, column)]
+        with pq.ParquetFile(path, read_dictionary=repeating, page_checksum_verification=True) as file:
+            figures = _renamed(file.read(columns=[*dict.fromkeys(wanted.values())]), wanted)
+        texts = ParquetTexts(path)
+    except DatasetError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise DatasetError(
+            f"{str(path)!r} cannot be read as Parquet ({_first_line(error)}). "
+            "It is damaged, cut short or something else: make it again, or name another file."
+        ) from error
+    return _arranged(figures, schema.metadata, name, texts)
+
+
+def _is_text(schema: pa.Schema, column: str) -> bool:
+    kind = schema.field(column).type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _as_table(source: Any) -> pa.Table:
+    """Any table in memory as an Arrow table."""
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatchReader):
+        return source.read_all()
+    if type(source).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(source, preserve_index=False)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return pa.table(source)
+    raise DatasetError(
+        f"Cannot analyse a {type(source).__name__!r}. Give a path, a DataFrame of pandas or polars, or an Arrow table."
+    )
+
+
+def _with_verdicts(table: pa.Table, pass_threshold: float | None) -> pa.Table:
+    """The results of a `reward-kit run` in a table: verified is what reaches the threshold, 1 unless told."""
+    if RUN.score not in table.column_names or find_columns(FIGURES, table.column_names).get("is_verified"):
+        return table
+    limit: Any = pa.scalar(1.0 if pass_threshold is None else pass_threshold)
+    scores = table[RUN.score].cast(pa.float64())
+    verdicts: Any = pc.greater_equal(scores, limit)
+    if RUN.score_is_valid in table.column_names:
+        verdicts = pc.if_else(table[RUN.score_is_valid], verdicts, pa.scalar(None, pa.bool_()))
+    return table.append_column("is_verified", verdicts)
+
+
+def _wanted(columns: list[str], whose: str) -> dict[str, str]:
+    """The columns to read; a table that is no experiment is refused with what it lacks."""
+    wanted = find_columns(FIGURES, columns)
+    if "query_id" not in wanted:
+        texts = find_columns(TEXTS, columns)
+        if "query" in texts:
+            wanted["query_id"] = texts["query"]
+    missing = [field for field in ("query_id", "is_verified") if field not in wanted]
+    if missing:
+        shown = ", ".join(columns[:12]) + (" …" if len(columns) > len(columns[:12]) else "")
+        raise DatasetError(
+            f"{whose} is not a best-of-N experiment: it has no column {missing[0]!r} (it has: {shown or 'none'}). "
+            "Name a file that `reward-kit best-of-n` wrote, or rename its columns."
+        )
+    return wanted
+
+
+def _renamed(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
+    return pa.table({field: table[column] for field, column in wanted.items()})
+
+
+def _arranged(
+    figures: pa.Table, metadata: Mapping[bytes, bytes] | None, name: str, texts: JsonLines | Loaded | ParquetTexts
+) -> JudgedAnswers:
+    if not figures.num_rows:
+        raise DatasetError(f"{name!r} holds no rows: nothing was generated. Run the experiment again.")
+    told = {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in (metadata or {}).items()
+        if key not in (b"pandas", b"ARROW:schema", b"huggingface")
+    }
+    return arrange(_identified(figures, texts), name=name, metadata=told, texts=texts)
+
+
+def _identified(figures: pa.Table, texts: JsonLines | Loaded | ParquetTexts) -> pa.Table:
+    """Rows without an id belong to the query they ask, as files of earlier programs have them."""
+    ids = figures["query_id"]
+    if not ids.null_count:
+        return figures
+    missing = pc.indices_nonzero(ids.is_null()).to_numpy().astype("int64")
+    asked = texts.take(["query"], missing).get("query", [None] * len(missing))
+    whole = ids.cast(pa.string()).to_pylist()
+    for row, query in zip(missing, asked, strict=True):
+        whole[row] = None if query is None else str(query)
+    if any(value is None for value in whole):
+        raise DatasetError(
+            "Some rows have neither a query_id nor the query's text, so what belongs together cannot be told. "
+            "Give each row the id of its query."
+        )
+    return figures.set_column(figures.column_names.index("query_id"), "query_id", pa.array(whole, pa.string()))
+
+
+# ── a results.jsonl ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_FIELDS: dict[str, pa.DataType] = {
+    "query_id": pa.string(),
+    "split": pa.string(),
+    "candidate_idx": pa.int64(),
+    "is_verified": pa.bool_(),
+    "score": pa.float64(),
+    "error": pa.string(),
+    "error_type": pa.string(),
+    "error_stage": pa.string(),
+    "finish_reason": pa.string(),
+    "prompt_tokens": pa.float64(),
+    "completion_tokens": pa.float64(),
+    "cost": pa.float64(),
+    "latency_ms": pa.float64(),
+    "model": pa.string(),
+}
+_SCHEMA = pa.schema(_FIELDS)
+_BATCH = 50_000
+"""Lines that become Arrow columns at once: Python's own values take ten times the room."""
+
+
+class _ResultsFile(NamedTuple):
+    """A results file."""
+
+    table: pa.Table
+    offsets: NDArray[np.int64]
+    """Where each line begins."""
+    metadata: dict[str, str]
+
+
+def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
+    """Read a results.jsonl; `threshold` is the run's own unless given."""
+    thresholds = thresholds_of(path.parent, threshold)
+    batches, rows, offsets, offset = [], [], [], 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip() and not (offset and _is_torn(line)):
+                rows.append(_figures_of(_parsed(line, path, number), thresholds))
+                offsets.append(offset)
+            offset += len(line)
+            if len(rows) == _BATCH:
+                batches.append(_batch(rows))
+                rows = []
+    batches.append(_batch(rows))
+    _refuse_cut(path, len(offsets))
+    return _ResultsFile(
+        pa.Table.from_batches(batches, _SCHEMA),
+        np.array(offsets, dtype=np.int64),
+        {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json")),
+    )
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether it is the last line of a run that was cut short, or that is writing it just now."""
+    if line.endswith(b"\n"):
+        return False
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return False
+
+
+def _refuse_cut(path: Path, found: int) -> None:
+    held = held_by(path)
+    if held is not None and found < held:
+        raise StorageError(
+            f"{str(path)!r} was cut: it holds {found} of the {held} lines it had. "
+            "Enter the run again, which judges what is missing."
+        )
+
+
+def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    whole = check_line(line)
+    if whole is False or (whole is None and line.startswith(b'{"schema":2,')):
+        raise StorageError(
+            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Enter the run again, which "
+            "judges that answer again."
+        )
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DatasetError(
+            f"Line {number} of {str(path)!r} is not JSON: {error}. Enter the run again, which mends its files."
+        ) from error
+    if not isinstance(row, dict) or not {"id", "task_id"} & row.keys():
+        raise DatasetError(f"Line {number} of {str(path)!r} is not a result. Name a results.jsonl of `reward-kit run`.")
+    if not whole:
+        refuse_other_columns(row, f"Line {number} of {str(path)!r}")
+    return row
+
+
+def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, ...]:
+    usage = line.get("usage") or {}
+    score, verified = verdict_of(line, thresholds)
+    failure = line.get("failure") or {}
+    return (
+        str(line.get("id") or line.get("task_id")),
+        line.get("split"),
+        line.get("response_index", 0),
+        verified,
+        score,
+        line.get("error") if verified is None else None,
+        failure.get("type"),
+        failure.get("stage"),
+        line.get("finish_reason"),
+        usage.get("prompt_tokens"),
+        usage.get("completion_tokens"),
+        line.get("cost"),
+        line.get("latency_ms"),
+        line.get("model"),
+    )
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _summary(path: Path) -> Mapping[str, Any]:
+    return read_document(path) or {}  # a run that was cut short has none, and is worth looking at
+
+
+def _run_metadata(summary: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(summary[key]) for key in ("model", "model_name", "dataset_path") if summary.get(key)}

@@ -1,0 +1,88 @@
+"""What a person sees of a shell evaluation: its phases, their progress, and the figures in the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from reward_kit.cli_commands.display.run import Display
+from reward_kit.cli_commands.output import failure_lines, make_console, print_json, same_command
+from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.result import RunResult
+from reward_kit.execution.shell import COMMANDS, ShellEvaluation
+
+__all__ = ["ShellDisplay"]
+
+
+class ShellDisplay:
+    """Shows the phases of one evaluation."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        """`quiet` shows nothing; `as_json` prints the summary on standard output."""
+        self._as_json = as_json
+        self._display = Display(quiet=quiet, as_json=as_json)
+        self._console = make_console(stderr=True, quiet=quiet, highlight=False)
+
+    def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
+        """Say which phase begins."""
+        if phase == "inference":
+            what = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
+        else:
+            what = f"sandbox {evaluation.sandbox.backend} · {evaluation.commands_path}"
+        self._console.print(f"[bold]{phase}[/] · {escape(f'{what} · {evaluation.output_dir}')}", soft_wrap=True)
+
+    def reporter(self) -> Reporter | None:
+        """What shows progress, if anything does."""
+        return self._display.reporter()
+
+    def show(self, result: RunResult) -> None:
+        """Print the figures, where the files are, and how to go on where it stopped."""
+        if self._as_json:
+            print_json({"status": result.status, **result.summary})
+        if result.status == "finished":
+            self._console.print(_table(result.summary))
+            for line in failure_lines(result.summary):
+                self._console.print(f"  {line}", soft_wrap=True, markup=False)
+            names = (COMMANDS, "results.jsonl", "summary.json")
+            files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
+            self._console.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
+        if result.status != "finished":
+            again = "Run the same command again to go on; what is done is not done again:"
+            self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
+        elif result.summary.get("infrastructure_errors"):
+            again = "Run again what could not be run, and nothing else:"
+            self._console.print(f"{again}\n  {same_command('--retry-failed')}", soft_wrap=True, markup=False)
+
+
+def _table(summary: dict[str, Any]) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column()
+    if inference := summary.get("inference"):
+        table.add_row("commands", f"{inference['commands']:,} of {inference['records']:,} answers")
+    if "judged" in summary:
+        table.add_row("executed", f"{summary['judged']:,} of {summary['records']:,}")
+        for label, name in (("success", "success_rate"), ("  command ran", "command_success_rate"),
+                            ("  condition held", "test_pass_rate")):  # fmt: skip
+            table.add_row(label, _rate(summary, name))
+        for k, found in summary["pass_at_k"].items():
+            if k != "1":
+                table.add_row(
+                    f"pass@{k}", f"{found['value']:.3f}  [dim]95 % {found['low']:.3f} … {found['high']:.3f}[/]"
+                )
+        table.add_row("infrastructure errors", f"{summary['infrastructure_errors']:,}")
+    if summary.get("completion_tokens"):
+        table.add_row("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out")
+    if summary.get("cost"):
+        table.add_row("cost", f"{summary['cost']:.4f}")
+    table.add_row("time", f"{summary['total_seconds']:.1f} s")
+    return table
+
+
+def _rate(summary: dict[str, Any], name: str) -> str:
+    if summary[name] is None:
+        return "-"
+    low, high = summary[f"{name}_interval"]
+    return f"{summary[name]:.3f}  [dim]95 % {low:.3f} … {high:.3f}[/]"

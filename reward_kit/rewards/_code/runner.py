@@ -1,0 +1,241 @@
+"""From an answer to results: which code, where it runs, and what the rewards say of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+from reward_kit.answers.code import completed, find_code, parses
+from reward_kit.errors import AuthError, ConfigError, MissingExtraError, SandboxError, SandboxUnavailableError
+from reward_kit.models import EvaluateResult, ExecResult, MetricResult
+from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
+from reward_kit.rewards._code.e2b import open_e2b
+from reward_kit.rewards._code.host import Host, run
+from reward_kit.rewards._code.languages import (
+    Place,
+    compiler_limits,
+    judge_in,
+    language_of,
+    run_in,
+    with_room_for,
+)
+from reward_kit.rewards._code.programs import names_tested
+from reward_kit.rewards._code.python import Judge, Options, judge_python, run_python
+from reward_kit.rewards._code.results import CaseResult
+from reward_kit.rewards._support.verdicts import check, no_verdict, wrong
+from reward_kit.sandbox.contract import SandboxSpec
+from reward_kit.utils.module_loader import load_function
+
+__all__ = [
+    "NOT_JUDGED",
+    "Environment",
+    "Tested",
+    "execute",
+    "extracted",
+    "judge_code",
+    "load_judge",
+    "not_judged",
+    "pass_rate",
+    "shown_results",
+    "solution_in",
+    "test_answer",
+]
+
+Environment = Literal["local", "e2b"]
+NOT_JUDGED = (SandboxError, SandboxUnavailableError, GroundTruthError, MissingExtraError, AuthError, ConfigError)
+"""What keeps code from being judged, and is nobody's wrong answer."""
+_SHOWN_TESTS = 50
+
+
+def judge_code(
+    code: str, tests: Tests, options: Options, *, language: str = "python", environment: Environment = "local"
+) -> list[CaseResult]:
+    """One result a test. Anything of `NOT_JUDGED` where there can be none."""
+    spoken = language_of(language)
+
+    async def work(host: Host) -> list[CaseResult]:
+        if spoken == "python" and environment == "local":
+            python = _interpreter(options.python)
+            results = await judge_python(host.zygotes(python), code, tests, options)
+            return [_with_interpreter(result, python) for result in results]
+        async with _places(host, spoken, options, environment) as (place, workshop):
+            return await judge_in(place, workshop, spoken, code, tests, options)
+
+    return run(work)
+
+
+def execute(
+    code: str, options: Options, *, language: str = "python", environment: Environment = "local", room: int = 0
+) -> ExecResult:
+    """Run a program without input."""
+    spoken = language_of(language)
+
+    async def work(host: Host) -> ExecResult:
+        if spoken == "python" and environment == "local":
+            return await run_python(host.zygotes(_interpreter(options.python)), code, "", options, room=room)
+        async with _places(host, spoken, options, environment) as (place, workshop):
+            return await run_in(place, workshop, spoken, code, "", options)
+
+    return run(work)
+
+
+def _interpreter(named: object) -> str | None:
+    """Where the interpreter is that a reward was told to use. The name may come from a column of a data set."""
+    if named is None:
+        return None
+    found = shutil.which(named) if isinstance(named, str) and "\0" not in named else None
+    if found is None or not os.path.basename(found).startswith(("python", "pypy")):
+        raise ConfigError(
+            f"'python' is {named!r:.100}. Give the path of a Python interpreter, or its name on the PATH."
+        )
+    return os.path.abspath(found)
+
+
+def _with_interpreter(result: CaseResult, python: str | None) -> CaseResult:
+    """A result that says who judged, where a module was missing."""
+    if "ModuleNotFoundError" not in result.detail:
+        return result
+    note = f"(judged by {python or sys.executable}; the parameter 'python' names another interpreter)"
+    return replace(result, detail=f"{result.detail} {note}")
+
+
+@asynccontextmanager
+async def _places(
+    host: Host, language: str, options: Options, environment: Environment
+) -> AsyncIterator[tuple[Place, Place]]:
+    """Where the program runs, and where it is compiled."""
+    if environment == "e2b":
+        async with open_e2b() as rented:
+            yield rented, rented
+        return
+    if environment != "local":
+        raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
+    backend = await host.backend("auto")
+    compiling = compiler_limits(language)
+    async with await backend.open(SandboxSpec(limits=with_room_for(language, options).limits)) as place:
+        if compiling is None:
+            yield place, place
+            return
+        async with await backend.open(SandboxSpec(limits=compiling)) as workshop:
+            yield place, workshop
+
+
+def load_judge(judge: Judge | str | None) -> Judge | None:
+    """A special judge, by itself or by its import path."""
+    return load_function(judge) if isinstance(judge, str) else judge
+
+
+# ── an answer under its tests ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Tested(NamedTuple):
+    """What tests said of an answer."""
+
+    results: list[CaseResult]
+    rate: float
+    """The share of tests that passed."""
+    metrics: dict[str, MetricResult]
+    reason: str
+
+    @property
+    def all_passed(self) -> bool:
+        """Whether every test did."""
+        return self.rate == 1.0
+
+
+def solution_in(answer: str, tests: Tests, language: str, prompt: str | None = None) -> tuple[str | None, Tests]:
+    """The code of an answer, and its tests as they apply to it."""
+    names = _names(tests)
+    if language.lower() not in ("python", "py", "python3"):
+        return find_code(answer, language, *names), tests
+    if isinstance(tests, ProgramTests) and prompt is not None and not tests.setup and parses(prompt):
+        tests = replace(tests, setup=prompt)
+    return completed(answer, prompt, *names), tests
+
+
+def _names(tests: Tests) -> tuple[str, ...]:
+    """What the code must define."""
+    match tests:
+        case CallTests(function):
+            return (function,)
+        case ProgramTests(entry_point=str(entry_point)):
+            return (entry_point,)
+        case ProgramTests(sources):
+            return names_tested(sources)
+    return ()
+
+
+def _number_of(tests: Tests) -> int:
+    """How many tests there are, as far as that is known before they run."""
+    match tests:
+        case StdinTests(cases) | CallTests(cases=cases):
+            return len(cases)
+        case ProgramTests(sources):
+            return len(sources)
+
+
+def test_answer(
+    answer: str,
+    tests: Tests,
+    options: Options,
+    *,
+    language: str = "python",
+    environment: Environment = "local",
+    prompt: str | None = None,
+) -> Tested | EvaluateResult:
+    """What the tests say of the code in an answer; a result where there is no code, or no verdict."""
+    code, tests = solution_in(answer, tests, language, prompt)
+    if code is None:
+        reason = f"There is no {language} code in the answer."
+        return wrong(reason, {"error": check(False, reason)})
+    shown = {"extracted_code": extracted(code)}
+    try:
+        results = judge_code(code, tests, options, language=language, environment=environment)
+    except NOT_JUDGED as error:
+        return not_judged(error, shown)
+    rate = pass_rate(results, _number_of(tests) if options.stop_early else len(results))
+    return Tested(results, rate, shown, _reason(results, rate))
+
+
+def _reason(results: list[CaseResult], rate: float) -> str:
+    passed = sum(result.passed for result in results)
+    failed = next(((number, each) for number, each in enumerate(results, 1) if not each.passed), None)
+    if failed is None:
+        return f"All {passed} tests passed."
+    number, result = failed
+    return f"{passed} of {len(results)} tests that were run passed; test {number}: {result.status}, {result.detail}"
+
+
+# ── what rewards say ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def extracted(code: str) -> MetricResult:
+    """The metric that shows the code."""
+    return MetricResult(score=1.0, reason=f"The code that was run:\n{code}", is_score_valid=True)
+
+
+def not_judged(error: Exception, metrics: dict[str, MetricResult] | None = None) -> EvaluateResult:
+    """No verdict, because of this. A sandbox that broke and may work next time is raised: a run owes that answer."""
+    if isinstance(error, SandboxError) and error.retryable:
+        raise error
+    return no_verdict(f"Not judged: {error}", metrics)
+
+
+def pass_rate(results: Sequence[CaseResult], tests: int) -> float:
+    """The share of all tests that passed."""
+    return sum(result.passed for result in results) / max(tests, len(results), 1)
+
+
+def shown_results(results: Sequence[CaseResult]) -> str:
+    """The results as JSON, for a metric."""
+    rows: list[dict[str, Any]] = [
+        {"test_number": number, "passed": result.passed, "status": result.status, "details": result.detail}
+        for number, result in enumerate(results[:_SHOWN_TESTS], 1)
+    ]
+    return json.dumps(rows)
