@@ -36,7 +36,7 @@ __all__ = ["ROLES", "Answered", "Asked", "Interpreter"]
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation. Another word is a mistake that no endpoint would understand."""
 _SYSTEM_ROLES = ("system", "developer")
-_ALL_FIELDS = set(Sample.model_fields)
+_sample = trusted(Sample)
 _ANSWER = "assistant_response"
 _OTHER_IDS = ("uuid", "query_id")
 """Columns that name a row where there is no `id`."""
@@ -57,16 +57,15 @@ class Asked(NamedTuple):
 
     def sample(self, name: str, position: int) -> Sample:
         """The sample, under this id and at this position."""
-        fields = {
-            "id": name,
-            "messages": self.messages,
-            "ground_truth": self.ground_truth,
-            "split": self.split,
-            "columns": self.columns,
-            "tools": self.tools,
-            "position": position,
-        }
-        return trusted(Sample, fields, _ALL_FIELDS)
+        return _sample(
+            id=name,
+            messages=self.messages,
+            ground_truth=self.ground_truth,
+            split=self.split,
+            columns=self.columns,
+            tools=self.tools,
+            position=position,
+        )
 
 
 class Answered(NamedTuple):
