@@ -1,6 +1,6 @@
 """Plays: how a sample becomes rollouts. A single turn and a multi-step episode have the same type.
 
-(sample, draws) → one Rollout a draw
+(sample, draws) → one Rollout per draw
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from reward_kit.utils.trusted import trusted
 
 __all__ = ["Play", "SingleTurn"]
 
-
-_ANSWERED = Rollout.model_fields.keys() - {"failure"}
+_answered = trusted(Rollout)
 
 
 class Play(Protocol):
     """Anything that answers a sample as often as it is asked to."""
 
     async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:
-        """One rollout a draw, in the order of `draws`. A draw that fails is a rollout with a failure."""
+        """One rollout per draw, in the order of `draws`. A draw that fails is a rollout with a failure."""
         ...
 
 
@@ -54,21 +53,19 @@ class SingleTurn:
                 sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
                 generated_at=now, failure=outcome,
             )  # fmt: skip
-        fields = {
-            "sample": sample,
-            "response_index": draw,
-            "turns": [outcome.message],
-            "model": outcome.model or self._client.model,
-            "sampling": self._given,
-            "finish_reason": outcome.finish_reason,
-            "usage": outcome.usage,
-            "cost": self._cost(outcome),
-            "latency_ms": outcome.latency_ms,
-            "cached": outcome.cached,
-            "generated_at": now,
-            "failure": None,
-        }
-        return trusted(Rollout, fields, _ANSWERED)
+        return _answered(
+            sample=sample,
+            response_index=draw,
+            turns=[outcome.message],
+            model=outcome.model or self._client.model,
+            sampling=self._given,
+            finish_reason=outcome.finish_reason,
+            usage=outcome.usage,
+            cost=self._cost(outcome),
+            latency_ms=outcome.latency_ms,
+            cached=outcome.cached,
+            generated_at=now,
+        )
 
     def _cost(self, completion: Completion) -> float | None:
         if completion.cached:
