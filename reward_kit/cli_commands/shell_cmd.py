@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,7 @@ from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.display.shell import ShellDisplay
-    from reward_kit.execution.result import RunResult
+    from reward_kit.execution.result import Phase, RunResult
     from reward_kit.execution.shell import ShellEvaluation
 
 __all__ = ["shell"]
@@ -35,7 +33,7 @@ _FLAG_NAMES = (
     ("generation.model_name", "--model"),
     ("generation.api_base", "--base-url"),
     (", or name another variable as generation.api_key_env", ", or pass --api-key"),
-    ("or judge the old rollouts again with --rescore", "or go back to the old settings"),
+    ("or judge the old rollouts again with --rescore", "or run the old commands again with --rescore"),
 )
 """What a message of the engine calls a setting, and the flag that sets it here."""
 
@@ -53,7 +51,7 @@ _FLAG_NAMES = (
     show_default=True, help="Where the files go. Entering it again resumes.",
 )  # fmt: skip
 @click.option("--max-samples", type=click.IntRange(1, MOST), help="Only the first so many tasks.")
-@click.option("-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="Commands a task.")
+@click.option("-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="Commands per task.")
 @click.option(
     "--temperature", type=FiniteRange(min=0), default=0.6, show_default=True, help="How freely tokens are drawn."
 )
@@ -95,11 +93,18 @@ _FLAG_NAMES = (
 @click.option(
     "--retry-failed", is_flag=True, help="Run again what could not be run, also what is not expected to mend."
 )
+@click.option("--rescore", is_flag=True, help="Run the commands of an old run again, with these settings.")
+@click.option(
+    "--max-cost",
+    type=FiniteRange(min=0, min_open=True),
+    help="Stop asking the model before it has cost more than this, in all entries together.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); call no one.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.pass_context
-def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
+def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
     """Have a model write commands for shell tasks, run each in a sandbox, and see which did the job.
 
     A task is a row {task, setup_commands, success_condition}. Run the same command again after any interruption: it
@@ -110,8 +115,11 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
     reward-kit shell --model qwen --base-url http://localhost:8000/v1 --dataset tasks.jsonl -n 4 --phase inference
     reward-kit shell --phase execution --commands-file commands.jsonl --output-dir elsewhere
     reward-kit shell --model mock --dataset tasks.jsonl --max-samples 5
+    reward-kit shell --model gpt-4o-mini --dataset tasks.jsonl -n 8 --dry-run
+    reward-kit shell --rescore --timeout 60
 
-    Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 130 interrupted.
+    Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 3 stopped by --max-cost;
+    130 interrupted.
     """
     from reward_kit.cli_commands.display.shell import ShellDisplay
 
@@ -119,29 +127,24 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
         log_to_stderr()
     if _was_given(context, "sos_port") and not _was_given(context, "backend"):
         flags["backend"] = "sos"
+    if flags["rescore"]:
+        phase = "execution"
     with spoken_in_flags(_FLAG_NAMES):
         _check(phase, flags)
         evaluation = _evaluation(phase, flags)
-        sys.exit(_run(evaluation, phase, ShellDisplay(quiet=quiet, as_json=as_json)))
+        display = ShellDisplay(quiet=quiet, as_json=as_json)
+        if flags["dry_run"]:
+            display.show_plan(evaluation.plan(phase))
+            return
+        sys.exit(_run(evaluation, phase, display))
 
 
-def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
-    """The phases in turn; the exit code of the last."""
-    phases: list[tuple[str, Callable[..., RunResult]]] = []
-    if phase == "both":  # what could not be run is run again; the model is asked for no more than is owed
-        phases.append(("inference", replace(evaluation, retry_failed=False).infer))
-    elif phase == "inference":
-        phases.append(("inference", evaluation.infer))
-    if phase != "inference":
-        phases.append(("execution", evaluation.execute))
-    result: RunResult | None = None
-    for name, enter in phases:
-        display.announce(name, evaluation)
-        with rare_collections():
-            result = enter(display.reporter())
-        if result.status != "finished" or (name == "inference" and not _commands(result)):
-            break
-    assert result is not None
+def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> int:
+    """Enter the phases that were asked for, and return the exit code."""
+    enter = {"both": evaluation.run, "inference": evaluation.infer, "execution": evaluation.execute}[phase]
+    display.announce(phase, evaluation)
+    with rare_collections():
+        result = enter(display.reporter())
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:
@@ -194,6 +197,8 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         commands_file=flags["commands_file"],
         shard=None if flags["shard"] is None else Shard.parse(flags["shard"]),
         retry_failed=flags["retry_failed"],
+        rescore=flags["rescore"],
+        max_cost=flags["max_cost"],
     )
 
 
