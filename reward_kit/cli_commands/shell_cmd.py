@@ -30,6 +30,9 @@ _FLAG_NAMES = (
     ("output.output_dir", "--output-dir"),
     ("dataset.path_or_name", "--dataset"),
     ("Fix the row, or set dataset.on_bad_row=skip to leave such rows out", "Fix the row, or take it out"),
+    ("Set generation.price.input and .output (money for a million tokens)", "Add it to a --prices file"),
+    ("max_cost is set", "--max-cost is set"),
+    ("leave max_cost out", "leave --max-cost out"),
     ("generation.model_name", "--model"),
     ("generation.api_base", "--base-url"),
     (", or name another variable as generation.api_key_env", ", or pass --api-key"),
@@ -99,6 +102,7 @@ _FLAG_NAMES = (
     type=FiniteRange(min=0, min_open=True),
     help="Stop asking the model before it has cost more than this, in all entries together.",
 )
+@click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money per million tokens.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); call no one.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
@@ -207,6 +211,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
     from pydantic import SecretStr
 
     from reward_kit.config_models import GenerationConfig, validated
+    from reward_kit.execution.experiment import price_table
 
     if phase == "execution":
         return GenerationConfig(enabled=False)
@@ -222,6 +227,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
         "api_key": SecretStr(key) if key and not mock else None,
         "api_params": {"max_concurrent_requests": flags["concurrency"] or _REQUESTS},
         "mock": {"function_path": "reward_kit.generation.mock_shell:answer"},
+        "price": price_table(flags["prices"] or {}).get(flags["model"]),
     }
     return validated(GenerationConfig, given, _COMMAND_LINE)
 
