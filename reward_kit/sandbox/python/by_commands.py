@@ -103,7 +103,7 @@ class PythonByCommands:
     def __init__(
         self, open_place: OpenPlace, python: str = "python3", *, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
-        """In sandboxes that `open_place` opens on `loop`, or on the one that we are on, by their interpreter `python`."""
+        """In sandboxes that `open_place` opens on `loop` (or on the one we are on), by their interpreter `python`."""
         self._open = open_place
         self._python = python
         self.loop = loop or running_loop()
