@@ -145,7 +145,7 @@ def test_some_of_these_are_right_and_some_are_wrong() -> None:
 @pytest.mark.parametrize("code", PROGRAMS.values(), ids=PROGRAMS)
 def test_programs(resources: dict[str, Any], code: str) -> None:
     require_zygote()
-    given: dict[str, Any] = {"messages": answer(code), "ground_truth": SQUARES, "timeout": 2}
+    given: dict[str, Any] = {"messages": answer(code), "ground_truth": SQUARES, "timeout": 1}
     expected, found = fractional_code_reward(**given), fractional_code_reward(**given, **resources)
     assert found.score == expected.score
     assert statuses(found) == statuses(expected)
