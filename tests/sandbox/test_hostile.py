@@ -18,7 +18,7 @@ import pytest
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
-from reward_kit.sandbox.linux.syscalls import CONTAINER_CAPABILITIES
+from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 from tests.sandbox.leftovers import leftovers
 from tests.sandbox.places import opened
 from tests.sandbox.small_root import small_root

@@ -48,11 +48,11 @@ async def test_no_memory_is_shared(zygotes: PythonZygote) -> None:
 
 OWN = """
 import mmap, os
-from reward_kit.sandbox.linux import kernel as zygote_kernel
+from reward_kit.sandbox.linux import syscalls
 shared, hidden = mmap.mmap(-1, 8192), mmap.mmap(-1, 4096, prot=mmap.PROT_EXEC)
 shared[:4] = b"kept"
-zygote_kernel.own_shared_memory()
-assert not zygote_kernel._writable_together() and shared[:4] == b"kept"
+syscalls.own_shared_memory()
+assert not syscalls._writable_together() and shared[:4] == b"kept"
 if not os.fork():
     shared[:4] = b"left"
     os._exit(0)

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 
+from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 from reward_kit.sandbox.linux.syscalls import (
     CLONE_NEWCGROUP,
     CLONE_NEWIPC,
@@ -14,7 +15,6 @@ from reward_kit.sandbox.linux.syscalls import (
     CLONE_NEWPID,
     CLONE_NEWUSER,
     CLONE_NEWUTS,
-    CONTAINER_CAPABILITIES,
     bound_capabilities,
     keep_capabilities,
     load_seccomp,

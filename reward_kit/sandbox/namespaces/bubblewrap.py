@@ -6,7 +6,7 @@ import functools
 import json
 import os
 
-from reward_kit.sandbox.linux.syscalls import CONTAINER_CAPABILITIES
+from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 from reward_kit.sandbox.local.entering import IGNORED_BY_PYTHON
 from reward_kit.sandbox.namespaces.first_process import PLACE, first_command, first_program
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reward_kit.sandbox.linux import kernel, syscalls
+from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.linux.processes import most_processes
 from reward_kit.sandbox.python import root
 from reward_kit.sandbox.python.inside.calls import answer_calls, answer_runs
@@ -82,7 +82,7 @@ def _enter(slot: Slot, limits: Mapping[str, Any]) -> None:
     os.setsid()
     # After joining the group, which becomes the root of what it can know of groups.
     syscalls.unshare(sum(_SPACES))
-    kernel.raise_loopback()
+    syscalls.raise_loopback()
     root.refresh(slot.uid, limits)
 
 
@@ -130,8 +130,8 @@ def _drop(slot: Slot) -> None:
         os.setgroups([])
         os.setresgid(slot.uid, slot.uid, slot.uid)
         os.setresuid(slot.uid, slot.uid, slot.uid)
-    kernel.drop_capabilities()
-    kernel.protect_memory(False)
+    syscalls.drop_capabilities()
+    syscalls.protect_memory(False)
     syscalls.no_new_privileges()
     syscalls.load_seccomp(slot.seccomp)
 
@@ -146,7 +146,7 @@ def _prepared(task: Message) -> Callable[[], int]:
     header = task.header
     code = task.blobs[0]
     if header["do"] == "judge":
-        kernel.protect_memory(True)  # what it knows is not for the code it judges
+        syscalls.protect_memory(True)  # what it knows is not for the code it judges
         refresh_interpreter({})
         return partial(judge_program, code, task.blobs[1], header)
     refresh_interpreter(dict(zip([header["source"], *header["files"]], task.blobs, strict=True)))

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reward_kit.sandbox.linux import kernel, syscalls
+from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.linux.seccomp import compile_filter
 from reward_kit.sandbox.python import root
 from reward_kit.sandbox.python.child import Slot, become
@@ -46,11 +46,11 @@ def settle(settings: Mapping[str, Any], uid: int, privileged: bool) -> Slot:
     group = os.open(f"{settings['group']}/cgroup.procs", os.O_WRONLY) if settings["group"] else None
     spaces = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS
     syscalls.unshare(spaces)
-    kernel.set_hostname("sandbox")
+    syscalls.set_hostname("sandbox")
     root.enter(settings["staging"], uid, settings["packages"])
-    kernel.protect_memory(True)
+    syscalls.protect_memory(True)
     _preload(settings["preload"])
-    kernel.own_shared_memory()
+    syscalls.own_shared_memory()
     return Slot(uid, privileged, group, seccomp, own)
 
 
@@ -102,7 +102,7 @@ def _fork(slot: Slot, request: Mapping[str, Any], descriptors: Sequence[int]) ->
     syscalls.unshare(syscalls.CLONE_NEWPID)
     pids: list[int] = []
     try:
-        init = kernel.spawn_init()
+        init = syscalls.spawn_init()
         remaining = list(descriptors)
         try:
             for number, count in enumerate(request["descriptors"]):

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from reward_kit.sandbox.linux import kernel, syscalls
+from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.python.messages import WORK
 
 __all__ = ["HIDDEN", "enter", "refresh"]
@@ -63,8 +63,8 @@ def enter(staging: str, uid: int, packages: Sequence[str]) -> None:
     for name in ("proc", "tmp", WORK[1:]):
         (root / name).mkdir(exist_ok=True)
     syscalls.mount("proc", str(root / "proc"), "proc", _PRIVATE | syscalls.MS_NOEXEC, "")
-    kernel.read_only(staging)
-    kernel.pivot(staging)
+    syscalls.read_only(staging)
+    syscalls.pivot(staging)
     _move_interpreter(seen_at)
     sys.path.extend(path for path in packages if path not in sys.path)
 

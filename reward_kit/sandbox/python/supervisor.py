@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reward_kit.sandbox.linux import syscalls
-from reward_kit.sandbox.linux.group_memory import MemoryMeter, remove_group
+from reward_kit.sandbox.linux.cgroups import MemoryMeter, memory_group
 from reward_kit.sandbox.python.calls import call
 from reward_kit.sandbox.python.cell import Forker, OwnerGoneError
 from reward_kit.sandbox.python.forker import fork_runs, settle
@@ -43,7 +43,8 @@ def main(control: int) -> None:
     uid = _free_uid(os.getpid())
     try:
         privileged = _leave_processes()
-        meter = MemoryMeter(settings.header["group"]) if settings.header["group"] else None
+        group = memory_group(settings.header["group"]) if settings.header["group"] else None
+        meter = MemoryMeter(group) if group else None
     except OSError as error:
         owner.sendall(pack({"error": str(error)}))
         return
@@ -57,8 +58,8 @@ def main(control: int) -> None:
     _serve(Forker(ours, meter, owner), privileged)
     ours.close()
     os.waitpid(zygote, 0)
-    if settings.header["group"]:
-        remove_group(settings.header["group"])  # reward-kit may have been killed, and does it only where it was not
+    if group:
+        group.remove()  # reward-kit may have been killed, and does it only where it was not
 
 
 def _end(zygote: int) -> None:
