@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.local.driver import PLACES
 from reward_kit.sandbox.local.messages import Inbox
 from reward_kit.sandbox.local.meter import NoMeter
 from reward_kit.sandbox.local.porter_client import Portal
-from reward_kit.sandbox.local.session import Place, ShellSession, run_beside
+from reward_kit.sandbox.local.session import PLACES, Place, ShellSession, run_beside
 
 
 class Shell(NamedTuple):

@@ -268,7 +268,7 @@ class Accounts:
         return int(text) if text else None
 
     def reset_peak(self) -> None:
-        """Let the peak begin anew. Where the kernel cannot do that, none is told from here on, rather than a wrong one."""
+        """Let the peak begin anew. Where the kernel cannot do that, `peak_bytes` says None from here on."""
         if self._files[1] < 0:
             return
         try:

@@ -18,8 +18,8 @@ from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
-from reward_kit.sandbox.linux.overlay import remove_tree
 from reward_kit.sandbox.linux.processes import processes_below
+from reward_kit.sandbox.linux.remove_tree import remove_tree
 from reward_kit.sandbox.linux.rlimits import process_limits
 from reward_kit.sandbox.local.channel import start_program
 from reward_kit.sandbox.local.meter import NoMeter

@@ -36,7 +36,6 @@ from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.cgroups import Hierarchy, ProcessGroup, find_hierarchy
 from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
 from reward_kit.sandbox.linux.loop_disk import make_template
-from reward_kit.sandbox.linux.overlay import remove_home, upper_directories
 from reward_kit.sandbox.linux.processes import is_ending, processes_beside
 from reward_kit.sandbox.linux.rlimits import process_limits
 from reward_kit.sandbox.linux.seccomp import compile_filter
@@ -45,6 +44,7 @@ from reward_kit.sandbox.local.porter_client import Portal
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.local.session import Place
 from reward_kit.sandbox.namespaces.bubblewrap import bubblewrap_options
+from reward_kit.sandbox.namespaces.files import remove_home, upper_directories
 from reward_kit.sandbox.namespaces.rootfs import Root, host_root, image_root
 from reward_kit.sandbox.namespaces.snapshots import Snapshot, SnapshotPolicy, SnapshotStore
 from reward_kit.sandbox.namespaces.state import StateDirectory

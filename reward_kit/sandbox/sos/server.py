@@ -27,8 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import ConfigError
 from reward_kit.sandbox.contract import SandboxBackend
-from reward_kit.sandbox.sos.host import HostOptions, SandboxHost
-from reward_kit.sandbox.sos.hosted import HostedSandbox, Refusal
+from reward_kit.sandbox.sos.host import HostedSandbox, HostOptions, Refusal, SandboxHost
 from reward_kit.sandbox.sos.protocol import DEFAULT_PORT, CreateBody, ExecBody, StopBody
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from reward_kit.sandbox.python.frames import CHANNEL, Frames, described
 from reward_kit.sandbox.python.inside.names import (
     MODULES,
     Names,
@@ -45,7 +44,7 @@ from reward_kit.sandbox.python.inside.test_files import (
     without_main,
 )
 from reward_kit.sandbox.python.inside.test_plan import RAN, STAR, TYPE, Plan, Ran, bound_names, class_sources, read_plan
-from reward_kit.sandbox.python.messages import WORK
+from reward_kit.sandbox.python.messages import CHANNEL, WORK, Frames, described
 
 __all__ = ["judge_program"]
 
