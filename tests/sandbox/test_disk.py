@@ -339,8 +339,8 @@ async def test_loop_devices_are_free_when_supervisors_are_killed(bounded: Namesp
     assert bounded._machine is not None
     name = bounded._machine.state.name
     assert loop_devices(name)
-    for supervision in bounded._supervisions:
-        os.kill(supervision.process_id, signal.SIGKILL)
+    for supervisor in bounded._supervisors:
+        os.kill(supervisor.process_id, signal.SIGKILL)
     for sandbox in sandboxes:
         await sandbox.close()
     for _ in range(100):
@@ -357,7 +357,7 @@ async def test_disks_that_are_not_used_any_more_are_freed_while_others_are(bound
             async with await bounded.open(SPEC) as sandbox:
                 assert (await sandbox.run("head -c 1M /dev/zero > /tmp/x")).ok
         async with asyncio.timeout(60):  # those that are open or ready for each supervisor are left
-            while len(loop_devices(bounded._machine.state.name)) > 1 + 3 * len(bounded._supervisions):
+            while len(loop_devices(bounded._machine.state.name)) > 1 + 3 * len(bounded._supervisors):
                 await asyncio.sleep(0.05)
 
 

@@ -73,9 +73,9 @@ async def test_a_supervisor_that_is_killed_while_it_opens_sandboxes_leaves_no_pr
         await _open_and_forget(backend, 0)
         opening = [asyncio.ensure_future(_open_and_forget(backend, number)) for number in range(4)]
         await asyncio.sleep(chance.uniform(0, 0.03))
-        for supervision in backend._supervisions:
+        for supervisor in backend._supervisors:
             with suppress(ProcessLookupError):
-                os.kill(supervision.process_id, signal.SIGKILL)
+                os.kill(supervisor.process_id, signal.SIGKILL)
         await asyncio.gather(*opening)
     await backend.close()
     assert await gone(tmp_path) == []

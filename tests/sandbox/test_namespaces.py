@@ -142,7 +142,7 @@ async def test_what_bwrap_complains_of_is_told_and_the_next_one_works(
 
 def of_a_backend(backend: NamespacesBackend, victim: str) -> list[int]:
     """The processes of a backend that has one supervisor, by what they do."""
-    (supervisor,) = (supervision.process_id for supervision in backend._supervisions)
+    (supervisor,) = (supervisor.process_id for supervisor in backend._supervisors)
     below = children(supervisor, deep=False)
     bwraps = {process for process in below if Path(f"/proc/{process}/comm").read_text() == "bwrap\n"}
     (nursery,) = set(below) - bwraps
@@ -225,11 +225,11 @@ async def test_a_set_up_that_is_given_up_leaves_nothing(backend: NamespacesBacke
 async def test_closing_one_removes_its_groups_and_files_while_others_are_open(backend: NamespacesBackend) -> None:
     async with await backend.open(SandboxSpec()):
         sandbox = await backend.open(SandboxSpec(setup=("echo x > f; mkdir -p /usr/local/d; chmod 0 /usr/local/d",)))
-        supervised = backend._open[sandbox]
+        status = backend._open[sandbox]
         assert backend._machine is not None
         parents = backend._machine.hierarchy.parents.values() if backend._machine.hierarchy else ()
-        homes = [] if supervised.is_bounded else [Path(supervised.home)]  # a disk of its own has no name
-        left = [*homes, *(Path(parent, supervised.group) for parent in parents)]
+        homes = [] if status.is_bounded else [Path(status.home)]  # a disk of its own has no name
+        left = [*homes, *(Path(parent, status.group) for parent in parents)]
         assert all(path.is_dir() for path in left)
         await sandbox.close()
         await none_is_there(left)
@@ -265,7 +265,7 @@ async def test_many_at_once_start_no_more_supervisors_than_asked_for() -> None:
         sandboxes += await asyncio.gather(*(backend.open(SandboxSpec()) for _ in range(6)))
         while backend._tasks:
             await asyncio.sleep(0.02)
-        assert len(backend._supervisions) == 2
+        assert len(backend._supervisors) == 2
         await asyncio.gather(*(sandbox.close() for sandbox in sandboxes))
     finally:
         await backend.close()

@@ -19,7 +19,7 @@ import pytest
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.local.messages import Inbox
 from reward_kit.sandbox.local.meter import NoMeter
-from reward_kit.sandbox.local.porter_client import Portal
+from reward_kit.sandbox.local.porter_client import PorterClient
 from reward_kit.sandbox.local.session import PLACES, Place, ShellSession, run_beside
 
 
@@ -41,8 +41,8 @@ class Shell(NamedTuple):
 @asynccontextmanager
 async def a_shell() -> AsyncIterator[Shell]:
     ours, theirs = socket.socketpair()
-    portal = Portal(ours)
-    place = Place(portal, Limits(), {}, meter=NoMeter, processes=list)
+    porter = PorterClient(ours)
+    place = Place(porter, Limits(), {}, meter=NoMeter, processes=list)
     session = ShellSession(place, "/root")
     inbox = Inbox(theirs)
     assert inbox.receive()
@@ -52,7 +52,7 @@ async def a_shell() -> AsyncIterator[Shell]:
         yield Shell(session, at[250], at[251])
     finally:
         session.close()
-        portal.close()
+        porter.close()
         theirs.close()
         for descriptor in descriptors:
             os.close(descriptor)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from reward_kit.sandbox.linux.cgroups import Accounts, ProcessGroup
-from reward_kit.sandbox.local.porter_client import Portal
+from reward_kit.sandbox.local.porter_client import PorterClient
 
 __all__ = ["GroupMeter", "Meter", "NoMeter", "Reading", "TurnMeter"]
 
@@ -50,23 +50,23 @@ class NoMeter:
 class TurnMeter:
     """Where a porter watches memory while commands run: it knows of kills, and of nothing else."""
 
-    def __init__(self, portal: Portal) -> None:
+    def __init__(self, porter: PorterClient) -> None:
         """There has been nothing yet."""
-        self._portal = portal
+        self._porter = porter
         self.last: Reading | None = None
 
     def begin(self) -> None:
         """A command begins."""
-        self._portal.begin_turn()
+        self._porter.begin_turn()
         self.last = self._reading()
 
     def read(self) -> Reading | None:
         """It has ended."""
-        self._portal.end_turn()
+        self._porter.end_turn()
         return self._reading()
 
     def _reading(self) -> Reading:
-        return Reading(None, None, self._portal.exhaustions)
+        return Reading(None, None, self._porter.exhaustions)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -94,7 +94,7 @@ class LocalSandbox:
     def _exceeded(self) -> None:
         """Too much disk: everything in the sandbox ends, the shell too."""
         self._full = True
-        self._place.portal.end("empty")
+        self._place.porter.end("empty")
 
     def _noted(self, done: ExecResult) -> ExecResult:
         if not self._full:
@@ -142,7 +142,7 @@ class LocalSandbox:
         """Have a process in the sandbox, as its own user, read or write a file."""
         whole = posixpath.join(self._workdir, path)
         request = {"path": whole, "most": self._place.limits.file_size_mb << 20}
-        child = self._place.portal.enter(do, request, [descriptor])
+        child = self._place.porter.enter(do, request, [descriptor])
         done, _ = await asyncio.wait([child.ended], timeout=_FILE_SECONDS)
         if not done:
             raise SandboxError(f"To {do} {path!r} in the sandbox took more than {_FILE_SECONDS:g} s. Try again.")
@@ -165,7 +165,7 @@ class LocalSandbox:
             await self._end()
         finally:
             self._session.close()
-            self._place.portal.close()
+            self._place.porter.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.linux.processes import boot_ticks
 from reward_kit.sandbox.local.meter import Meter
 from reward_kit.sandbox.local.pipes import Reader, write_all
-from reward_kit.sandbox.local.porter_client import Child, Ended, Portal
+from reward_kit.sandbox.local.porter_client import Child, Ended, PorterClient
 
 __all__ = [
     "DRIVER",
@@ -45,7 +45,7 @@ _MAX_ARGUMENT = 100_000
 class Place(NamedTuple):
     """Where processes are started, and what every process there is given."""
 
-    portal: Portal
+    porter: PorterClient
     limits: Limits
     environment: Mapping[str, str]
     meter: Callable[[], Meter]
@@ -58,7 +58,7 @@ class Place(NamedTuple):
     def spawn(self, arguments: list[str], places: tuple[int, ...], descriptors: list[int], **where: Any) -> Child:
         """Start a process. The descriptors are taken over."""
         what = {"program": self.shell, "arguments": arguments, "environment": self.environment, "places": places}
-        return self.portal.enter("spawn", {**what, **where}, descriptors)
+        return self.porter.enter("spawn", {**what, **where}, descriptors)
 
 
 class _Turn:
@@ -223,7 +223,7 @@ class ShellSession:
             if self._place.is_ending():
                 raise SandboxError("The sandbox ended while a command ran in it. Open another one.")
         except asyncio.CancelledError:
-            self._place.portal.end(
+            self._place.porter.end(
                 "kill", self.child, turn.since
             )  # nobody knows what the shell is at: it is of no more use
             raise
@@ -252,9 +252,9 @@ class ShellSession:
         """End the command; where the shell does not come back from it, the shell, too."""
         turn.timed_out = True
         for _ in range(_ABORT_ATTEMPTS):
-            self._place.portal.end("abort", self.child, turn.since)
+            self._place.porter.end("abort", self.child, turn.since)
             await asyncio.wait([reported], timeout=_ABORT_SECONDS)
-        self._place.portal.end("kill", self.child, turn.since)
+        self._place.porter.end("kill", self.child, turn.since)
 
     def close(self) -> None:
         """Close this side of every pipe."""
@@ -318,10 +318,10 @@ async def _ended_in_time(place: Place, child: Child, turn: _Turn, timeout: float
         done, _ = await asyncio.wait([child.ended], timeout=timeout)
         while not done:
             turn.timed_out = True
-            place.portal.end("kill", child, turn.since)
+            place.porter.end("kill", child, turn.since)
             done, _ = await asyncio.wait([child.ended], timeout=1.0)
     except asyncio.CancelledError:
-        place.portal.end("kill", child, turn.since)
+        place.porter.end("kill", child, turn.since)
         raise
     return child.ended.result()
 

@@ -153,9 +153,9 @@ class PorterAhead:
         told = ("rlimits", "own_users", "own_network", "memory_bytes")
         send(self._ours, {"first": first, **{name: kind[name] for name in told}})
 
-    def serve(self, portal: int) -> None:
+    def serve(self, porters_end: int) -> None:
         """Say through which socket its backend talks to it. It needs no more than that."""
-        send(self._ours, {}, [portal])
+        send(self._ours, {}, [porters_end])
         self._ours.close()
 
     def hang_up(self) -> None:
@@ -231,9 +231,9 @@ def _wait(descriptor: int, group: ProcessGroup | None, pins: list[int], seccomp:
         roll.first = kind["first"]
         if group is None:
             porter.watch_memory(kind["memory_bytes"], own_network=kind["own_network"])
-        _, (portal,) = _next(inbox)
+        _, (porters_end,) = _next(inbox)
         orders.close()
-        porter.serve(socket.socket(fileno=portal))
+        porter.serve(socket.socket(fileno=porters_end))
     finally:
         os._exit(0)
 

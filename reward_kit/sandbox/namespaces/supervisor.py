@@ -47,25 +47,13 @@ from reward_kit.sandbox.namespaces.nursery import Nursery
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn, Protocol
+    from typing import Any, NoReturn
 
     from reward_kit.sandbox.namespaces.bubblewrap import Bubblewrap, Launcher
     from reward_kit.sandbox.namespaces.files import MountedFiles, Workshop
     from reward_kit.sandbox.namespaces.nursery import PorterAhead
 
-    class Hub(Protocol):
-        """What a sandbox needs of its supervisor."""
-
-        workshop: Workshop
-        launcher: Launcher
-
-        def watch(self, descriptor: int, work: Callable[[], None]) -> None: ...
-        def forget(self, descriptor: int) -> None: ...
-        def say(self, message: dict[str, Any]) -> None: ...
-        def drop(self, sandbox: SupervisedSandbox) -> None: ...
-
-
-__all__ = ["SupervisedSandbox", "Supervisor", "main"]
+__all__ = ["Supervisor", "main"]
 
 _END_MILLISECONDS = 5000.0
 _USELESS = frozenset(
@@ -93,9 +81,9 @@ class Supervisor:
         self._nursery = Nursery(hierarchy, pins, names, seccomp)
         self._channel = channel
         self._inbox = Inbox(channel)
-        self._sandboxes: set[SupervisedSandbox] = set()
-        self._given: dict[int, SupervisedSandbox] = {}
-        self._ahead: SupervisedSandbox | None = None
+        self._sandboxes: set[_Sandbox] = set()
+        self._given: dict[int, _Sandbox] = {}
+        self._ahead: _Sandbox | None = None
         self._kind: dict[str, Any] = {}
         self._is_kind_wanted = False
         self._poll = select.poll()
@@ -125,7 +113,7 @@ class Supervisor:
         with suppress(BrokenPipeError, ConnectionResetError):
             send(self._channel, message)
 
-    def drop(self, sandbox: SupervisedSandbox) -> None:
+    def drop(self, sandbox: _Sandbox) -> None:
         """A sandbox has closed. The files of one that nobody has asked for are nobody else's business."""
         self._sandboxes.discard(sandbox)
         self._given.pop(sandbox.key, None)
@@ -180,32 +168,32 @@ class Supervisor:
                 case "close":
                     self._close(request["sandbox"], keep=request.get("keep", False))
 
-    def _open(self, request: dict[str, Any], portal: int) -> None:
+    def _open(self, request: dict[str, Any], porters_end: int) -> None:
         """`kind` is told where it is another one than the last."""
         kind = request.get("kind", self._kind)
         self._is_kind_wanted = kind is self._kind
         ahead, self._ahead, self._kind = self._ahead, None, kind
         if ahead is not None and ahead.kind is kind and not ahead.closing:
             self._given[request["sandbox"]] = ahead
-            ahead.give_to(request["sandbox"], portal)
+            ahead.give_to(request["sandbox"], porters_end)
             return
         if ahead is not None:
             ahead.close()
-        self._open_new(request["sandbox"], portal)
+        self._open_new(request["sandbox"], porters_end)
 
-    def _open_new(self, key: int, portal: int) -> None:
+    def _open_new(self, key: int, porters_end: int) -> None:
         try:
             sandbox = self._given[key] = self._new_sandbox()
         except OSError as error:  # no process could be started, or no group made
-            os.close(portal)
+            os.close(porters_end)
             self.say({"event": "failed", "sandbox": key, "reason": str(error)})
             self.say({"event": "closed", "sandbox": key, "home": "", "kept": False})
         else:
-            sandbox.give_to(key, portal)
+            sandbox.give_to(key, porters_end)
             sandbox.begin()
 
-    def _new_sandbox(self) -> SupervisedSandbox:
-        sandbox = SupervisedSandbox(self, self._kind, self._nursery.take())
+    def _new_sandbox(self) -> _Sandbox:
+        sandbox = _Sandbox(self, self._kind, self._nursery.take())
         self._sandboxes.add(sandbox)
         return sandbox
 
@@ -302,22 +290,23 @@ def main() -> None:
     supervisor.serve()
 
 
-# ── from namespaces/supervised_sandbox.py
+# ── one sandbox ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _READY = b"\n"
+"""What the first process of a sandbox says when it runs."""
 
 
-class SupervisedSandbox:
+class _Sandbox:
     """One sandbox, from its mounts to its unmounting. It may be put together before anybody asks for it."""
 
-    def __init__(self, hub: Hub, kind: dict[str, Any], porter: PorterAhead) -> None:
+    def __init__(self, supervisor: Supervisor, kind: dict[str, Any], porter: PorterAhead) -> None:
         """Take the description and the process that will serve it; `begin` does the work."""
         self.kind = kind
         self.key = 0
         """By what the backend knows it; 0 where nobody has asked for it yet."""
-        self._hub = hub
+        self._supervisor = supervisor
         self._porter = porter
-        self._portal = -1
+        self._porters_end = -1
         self._files: MountedFiles | None = None
         self._bwrap: Bubblewrap | None = None
         self._said = b""
@@ -354,17 +343,17 @@ class SupervisedSandbox:
         try:
             if self._porter.group is not None:
                 self._porter.group.limit(memory_bytes=self.kind["memory_bytes"], processes=self.kind["processes"])
-            self._files = files = self._hub.workshop.make(self.kind)
-            self._bwrap = self._hub.launcher.start(files.root.path, files.devices, self.kind["options"])
+            self._files = files = self._supervisor.workshop.make(self.kind)
+            self._bwrap = self._supervisor.launcher.start(files.root.path, files.devices, self.kind["options"])
             if self._bwrap.pidfd >= 0:  # else it has ended, and has said why
                 self._watch("bwrap", self._bwrap.pidfd)
-            self._hub.watch(self._bwrap.said, self._hear)
+            self._supervisor.watch(self._bwrap.said, self._hear)
         except OSError as error:
             self._fail(str(error))
 
     def _watch(self, name: str, pidfd: int) -> None:
         self._living[name] = pidfd
-        self._hub.watch(pidfd, lambda: self._ended(name))
+        self._supervisor.watch(pidfd, lambda: self._ended(name))
 
     def _hear(self) -> None:
         """The first process says an empty line when it runs; anything else is bwrap complaining."""
@@ -374,7 +363,7 @@ class SupervisedSandbox:
         if data and self._said != _READY:
             return
         self._made = True
-        self._hub.forget(self._bwrap.said)
+        self._supervisor.forget(self._bwrap.said)
         found = self._said == _READY and self._find_first(self._bwrap.first())
         if self._closing:
             self._kill()
@@ -403,9 +392,9 @@ class SupervisedSandbox:
         self._introduce()
         self._umount()
 
-    def give_to(self, key: int, portal: int) -> None:
-        """Somebody asks for it, and talks to its porter through `portal`, which is taken over."""
-        self.key, self._portal = key, portal
+    def give_to(self, key: int, porters_end: int) -> None:
+        """Somebody asks for it, and talks to its porter through `porters_end`, which is taken over."""
+        self.key, self._porters_end = key, porters_end
         self._introduce()
 
     def _introduce(self) -> None:
@@ -414,14 +403,14 @@ class SupervisedSandbox:
             is_bounded = self._files is not None and self._files.is_bounded
             told = {"group": group, "home": self.home, "first": self._first, "bounded": is_bounded}
             with suppress(BrokenPipeError):
-                self._porter.serve(self._portal)
-            self._close_portal()
-            self._hub.say({"event": "opened", "sandbox": self.key, **told})
+                self._porter.serve(self._porters_end)
+            self._close_porters_end()
+            self._supervisor.say({"event": "opened", "sandbox": self.key, **told})
 
-    def _close_portal(self) -> None:
-        if self._portal >= 0:
-            os.close(self._portal)
-        self._portal = -1
+    def _close_porters_end(self) -> None:
+        if self._porters_end >= 0:
+            os.close(self._porters_end)
+        self._porters_end = -1
 
     def _umount(self) -> None:
         if self._files is not None and self._is_mounted:
@@ -435,7 +424,7 @@ class SupervisedSandbox:
     def _tell(self, event: dict[str, Any]) -> None:
         """Tell who has asked for it, if anybody has."""
         if self.key:
-            self._hub.say({**event, "sandbox": self.key})
+            self._supervisor.say({**event, "sandbox": self.key})
 
     # ── closing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -457,7 +446,7 @@ class SupervisedSandbox:
 
     def _ended(self, who: str) -> None:
         """One of its three processes is no more. When it is not closing, the sandbox has died."""
-        self._hub.forget(self._living.pop(who))
+        self._supervisor.forget(self._living.pop(who))
         if not self._closing:
             self._fail(self._last_words() if who == "bwrap" else f"its {who} process ended")
         else:
@@ -471,13 +460,13 @@ class SupervisedSandbox:
                 while data := os.read(self._bwrap.said, 4096):
                     self._said += data
             self._made = True
-            self._hub.forget(self._bwrap.said)
+            self._supervisor.forget(self._bwrap.said)
         return self._complaint
 
     def _finish(self) -> None:
         if self._living:
             return
-        self._close_portal()
+        self._close_porters_end()
         if self._bwrap is not None:
             self._bwrap.close()
         self._umount()
@@ -497,13 +486,13 @@ class SupervisedSandbox:
 
         def copied() -> None:
             is_kept = files.is_copied(result)
-            self._hub.forget(result)
+            self._supervisor.forget(result)
             self._end(is_kept=is_kept)
 
-        self._hub.watch(result, copied)
+        self._supervisor.watch(result, copied)
 
     def _end(self, *, is_kept: bool) -> None:
         if self._files is not None:
             self._files.release()
-        self._hub.drop(self)
+        self._supervisor.drop(self)
         self._tell({"event": "closed", "home": self.home, "kept": is_kept})
