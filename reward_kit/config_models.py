@@ -381,7 +381,7 @@ class SandboxConfig(_Part):
     sos_url: str = "http://127.0.0.1:3000"
     """Where the SoS server answers, for the backend `sos`."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a set-up command that fails ends the set-up, and the item fails. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the rest runs all the same."""
     timeout: float = Field(default=30.0, gt=0)
     """Seconds one command may take."""
     memory_mb: int = Field(default=512, ge=16)
@@ -389,7 +389,7 @@ class SandboxConfig(_Part):
     network: bool = False
     """Whether the network may be reached."""
     snapshots: bool = True
-    """Whether what a long set-up leaves is kept for the tasks that ask for the same (namespaces)."""
+    """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
 class EvaluationParamsConfig(_Part):

@@ -70,7 +70,7 @@ class Sandboxes:
         environment: Mapping[str, str] | None = None,
         workdir: str | None = None,
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """A fresh sandbox with its set-up done and its files written."""
+        """A fresh sandbox with its setup done and its files written."""
         return self._one(
             SandboxSpec(
                 image=self._config.image,
@@ -109,7 +109,7 @@ class Sandboxes:
         self._worked = True
 
     def _note(self, error: SandboxError) -> None:
-        """Count failures of the machinery until something works. A wrong set-up, which will not mend, is not one."""
+        """Count failures of the machinery until something works. A wrong setup, which will not mend, is not one."""
         self._failed += error.retryable
         if not self._worked and self._failed >= _FIRST:
             raise SandboxUnavailableError(

@@ -48,9 +48,9 @@ class SandboxSpec:
     setup: tuple[str, ...] = ()
     """Commands run in the sandbox's own shell before anything else, so that a `cd` lasts."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a set-up command that fails ends the set-up, and opening with it. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and opening with it. `;`: the rest runs all the same."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Written before the set-up runs; relative names are under `workdir`."""
+    """Written before the setup runs; relative names are under `workdir`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables beside the few that every sandbox has. Nothing of the host's environment is seen."""
     workdir: str | None = None
@@ -124,7 +124,7 @@ class SandboxBackend(Protocol):
         ...
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh sandbox with its set-up done. A failing set-up (`&&`) or a broken backend is a `SandboxError`."""
+        """A fresh sandbox with its setup done. A failing setup (`&&`) or a broken backend is a `SandboxError`."""
         ...
 
     async def close(self) -> None:

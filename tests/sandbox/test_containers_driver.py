@@ -11,8 +11,8 @@ from importlib.resources import files
 
 import pytest
 
-from reward_kit.sandbox.capture import Output
 from reward_kit.sandbox.containers.stream import DriverStream, Heard, Operation, StreamEnded
+from reward_kit.sandbox.output import Output
 
 DRIVER = files("reward_kit.sandbox.containers").joinpath("driver.sh").read_text()
 ALONE = ["unshare", "--map-root-user", "--fork", "--pid", "--mount-proc", "--kill-child"]

@@ -297,7 +297,7 @@ def test_a_removed_file_counts_once_and_memory_never(tmp_path: Path) -> None:
 # ── what is left ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_set_up_is_kept_from_a_disk(bounded: NamespacesBackend) -> None:
+async def test_a_setup_is_kept_from_a_disk(bounded: NamespacesBackend) -> None:
     """Everything that a layer can hold survives: what was removed, replaced and linked, owners, modes and times."""
     setup = (
         "mkdir -p /root/w && cd /root/w && echo a > a && ln a b && ln -s a c && mkfifo p && chmod 2750 /root/w",
@@ -320,7 +320,7 @@ async def test_a_set_up_is_kept_from_a_disk(bounded: NamespacesBackend) -> None:
     assert seen == [seen[0]] * 3
 
 
-async def test_a_set_up_that_cannot_be_kept_is_done_again(
+async def test_a_setup_that_cannot_be_kept_is_done_again(
     bounded: NamespacesBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(self: NamespacesBackend, sandbox: LocalSandbox) -> None:

@@ -211,7 +211,7 @@ async def test_what_a_killed_process_leaves_is_swept_by_the_next(tmp_path: Path)
     assert list(tmp_path.glob("reward-kit-*")) == []
 
 
-async def test_a_set_up_that_is_given_up_leaves_nothing(backend: NamespacesBackend) -> None:
+async def test_a_setup_that_is_given_up_leaves_nothing(backend: NamespacesBackend) -> None:
     task = asyncio.create_task(backend.open(SandboxSpec(setup=("sleep 60",))))
     await asyncio.sleep(0.3)
     task.cancel()

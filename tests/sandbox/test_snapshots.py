@@ -1,4 +1,4 @@
-"""A set-up that takes long is done once, and whoever gets its result cannot tell."""
+"""A setup that takes long is done once, and whoever gets its result cannot tell."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_the_same_is_seen_with_and_without() -> None:
 
 
 async def shared_inode(backend: NamespacesBackend, spec: SandboxSpec) -> str:
-    """Tells whether two sandboxes have been set up by one run: then a file of the set-up is one and the same."""
+    """Tells whether two sandboxes have been set up by one run: then a file of the setup is one and the same."""
     async with await backend.open(spec) as sandbox:
         return (await sandbox.run("stat -c '%i %y' /root/runs")).output
 
@@ -86,7 +86,7 @@ async def test_a_snapshot_has_its_time_and_its_room() -> None:
 
 
 @pytest.mark.usefixtures("works")
-async def test_a_set_up_that_leaves_a_process_is_not_kept() -> None:
+async def test_a_setup_that_leaves_a_process_is_not_kept() -> None:
     backend = NamespacesBackend(snapshots=SnapshotPolicy(slower_than=0.0))
     spec = SandboxSpec(setup=(COUNTED, "coproc cat"))
     for _ in range(2):

@@ -62,7 +62,7 @@ async def test_it_works_when_it_works(urls: dict[Dialect, str], dialect: Dialect
 
 
 @BOTH
-async def test_what_the_set_up_does_to_the_shell_lasts(urls: dict[Dialect, str], dialect: Dialect) -> None:
+async def test_what_the_setup_does_to_the_shell_lasts(urls: dict[Dialect, str], dialect: Dialect) -> None:
     spec = SandboxSpec(
         setup=("mkdir 'a b'", "cd 'a b'", "export LEFT=behind", "greet() { echo hello; }", "cat ../given > taken"),
         files={"given": b"from outside\n"},
@@ -92,7 +92,7 @@ async def test_the_last_status_is_kept_between_commands(urls: dict[Dialect, str]
 
 
 @BOTH
-async def test_a_set_up_that_fails_is_no_answer_of_a_model(urls: dict[Dialect, str], dialect: Dialect) -> None:
+async def test_a_setup_that_fails_is_no_answer_of_a_model(urls: dict[Dialect, str], dialect: Dialect) -> None:
     async with client(urls[dialect], image="any") as backend:
         with pytest.raises(SandboxError, match="/nowhere") as failure:
             await backend.open(SandboxSpec(setup=("ls /nowhere", "touch never")))

@@ -129,7 +129,7 @@ async def test_a_session_remembers(caller: Caller) -> None:
     assert (await caller.run(key, "echo $?"))["output"] == "1"
 
 
-async def test_the_set_up_is_a_process_of_its_own(caller: Caller) -> None:
+async def test_the_setup_is_a_process_of_its_own(caller: Caller) -> None:
     key = await caller.started()
     home = (await caller.run(key, "pwd"))["output"]
     other = await caller.started("cd /tmp", "LEFT=behind", "mkdir made")
@@ -156,7 +156,7 @@ async def test_exit_ends_the_session_and_not_the_sandbox(caller: Caller) -> None
     assert (alone["output"], alone["exit_code"], alone["exited"]) == ("still here\n", 0, False)
 
 
-async def test_a_set_up_that_fails_says_what_it_said(caller: Caller) -> None:
+async def test_a_setup_that_fails_says_what_it_said(caller: Caller) -> None:
     key = await caller.created("echo so far", "ls /nowhere", "echo never")
     status, text = await caller.post(f"/sandboxes/{key}/start")
     assert status == 400 and text.startswith("Setup commands failed: so far\n") and "/nowhere" in text

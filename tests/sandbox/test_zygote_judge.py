@@ -135,7 +135,7 @@ async def test_a_check_is_given_the_candidate(zygotes: PythonZygote) -> None:
     assert "'triple'" in str(missing.verdicts)
 
 
-async def test_a_set_up_is_beside_the_tests_and_not_beside_the_code(zygotes: PythonZygote) -> None:
+async def test_a_setup_is_beside_the_tests_and_not_beside_the_code(zygotes: PythonZygote) -> None:
     setup = "def helper(x): return x == 4\nSECRET = 'x' * 3"
     forging = "def helper(x): return True\ndef double(x): return 0\nSECRET = None"
     assert (await zygotes.judge(CODE, ["assert helper(double(2))"], setup=setup)).ok
@@ -252,7 +252,7 @@ async def test_what_the_code_says_of_itself_never_prevents_a_verdict(
     assert outcome.kind == "judged" and not outcome.ok, outcome
 
 
-async def test_a_set_up_that_needs_the_code_is_the_codes_affair(zygotes: PythonZygote) -> None:
+async def test_a_setup_that_needs_the_code_is_the_codes_affair(zygotes: PythonZygote) -> None:
     missing = await zygotes.judge(CODE, ["assert other(1) == 2"], setup="from solution import other")
     assert missing.kind == "judged" and not missing.ok
     assert (await zygotes.judge(CODE, ["assert twice(1) == 2"], setup="from solution import double as twice")).ok

@@ -18,7 +18,7 @@ from reward_kit.sandbox.linux.disk_use import DiskUse
 from reward_kit.sandbox.linux.rlimits import most_use
 from reward_kit.sandbox.local.pipes import Reader, write_all
 from reward_kit.sandbox.local.session import Place, ShellSession, run_beside
-from reward_kit.sandbox.set_up import run_set_up
+from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["LocalSandbox"]
 
@@ -51,19 +51,19 @@ class LocalSandbox:
         self._session = ShellSession(place, workdir)
         self._closing: asyncio.Task[None] | None = None
         self._full = False
-        self.set_up_seconds = 0.0
-        """How long its set-up took."""
+        self.setup_seconds = 0.0
+        """How long its setup took."""
         self._disk = _DiskGuard(disk, most_use(place.limits), self._exceeded, self.is_quiet)
         self._is_bounded = is_bounded
 
     async def prepare(self, spec: SandboxSpec) -> None:
-        """Wait until it is open, write the files, run the set-up."""
+        """Wait until it is open, write the files, run the setup."""
         await self._opened
         for path, content in spec.files.items():
             await self.write(path, content)
         began = time.monotonic()
-        await run_set_up(self, spec)
-        self.set_up_seconds = time.monotonic() - began
+        await run_setup(self, spec)
+        self.setup_seconds = time.monotonic() - began
 
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the persistent shell."""

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.capture import Output
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.linux.processes import boot_ticks
 from reward_kit.sandbox.local.meter import Meter
 from reward_kit.sandbox.local.pipes import Reader, write_all
 from reward_kit.sandbox.local.porter_client import Child, Ended, PorterClient
+from reward_kit.sandbox.output import Output
 
 __all__ = [
     "DRIVER",

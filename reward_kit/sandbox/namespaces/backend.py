@@ -134,7 +134,7 @@ class NamespacesBackend:
     ) -> None:
         """Keep sandboxes' files under `state`, which should be on a real disk; share the work among `supervisors`.
 
-        `snapshots`: when long set-ups are kept for those who ask for the same; None: never.
+        `snapshots`: when long setups are kept for those who ask for the same; None: never.
         """
         self._state = state
         self._most = supervisors or max(1, min(8, os.cpu_count() or 1))
@@ -226,7 +226,7 @@ class NamespacesBackend:
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self, spec: SandboxSpec) -> LocalSandbox:
-        """A fresh sandbox with its set-up done."""
+        """A fresh sandbox with its setup done."""
         return await (self._snapshots.open(spec) if self._snapshots else self._open_fresh(spec, None))
 
     async def _open_fresh(self, spec: SandboxSpec, snapshot: Snapshot | None) -> LocalSandbox:

@@ -9,7 +9,7 @@ import os
 import struct
 
 from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
-from reward_kit.sandbox.local.entering import IGNORED_BY_PYTHON
+from reward_kit.sandbox.local.porter import IGNORED_BY_PYTHON
 
 __all__ = ["Bubblewrap", "Launcher", "bubblewrap_options"]
 

@@ -34,7 +34,7 @@ from reward_kit.sandbox.linux.syscalls import (
     mount,
     umount,
 )
-from reward_kit.sandbox.local.entering import IGNORED_BY_PYTHON
+from reward_kit.sandbox.local.porter import IGNORED_BY_PYTHON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from contextlib import suppress
 
 from reward_kit.sandbox.linux.cgroups import Hierarchy
 from reward_kit.sandbox.linux.disk_use import DiskUse, tree_use
+from reward_kit.sandbox.linux.processes import only_keep_open
 from reward_kit.sandbox.linux.syscalls import (
     CLONE_NEWNS,
     CLONE_NEWUSER,
@@ -38,7 +39,6 @@ from reward_kit.sandbox.linux.syscalls import (
     umount,
     unshare,
 )
-from reward_kit.sandbox.local.entering import only_keep_open
 from reward_kit.sandbox.local.messages import Inbox, send
 from reward_kit.sandbox.namespaces.bubblewrap import Launcher
 from reward_kit.sandbox.namespaces.files import Workshop, remove_home

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reward_kit.sandbox.capture import Captured, Output
 from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.linux.cgroups import MemoryMeter, memory_group
+from reward_kit.sandbox.output import Captured, Output
 from reward_kit.sandbox.python.cell import Cell, Ending, Forker, OwnerGoneError, Part, Patience, Watch, file_of
 from reward_kit.sandbox.python.conversation import Conversation, Outcome
 from reward_kit.sandbox.python.forker import fork_runs, settle

@@ -4,7 +4,7 @@ A server of ours keeps to the whole contract, and this client hands it over as i
 it lacks is made up for by `original.py`. Which of the two answers is seen by the answer to the first request.
 
 Covered: whatever isolation the server gives; with `reward-kit sandbox serve`, that of its backend. Every request has a
-deadline. A server that refuses, hangs, breaks off or has forgotten the sandbox is a retryable `SandboxError`; a set-up
+deadline. A server that refuses, hangs, breaks off or has forgotten the sandbox is a retryable `SandboxError`; a setup
 that fails is one that is not retryable. What a killed client leaves behind ends with the server's reaper.
 Not covered: the server is trusted, and the connection is not encrypted unless the address is https. The original server
 isolates with plain containers: network open, root, no limits on memory or processes, and exit codes that a command can
@@ -29,7 +29,7 @@ from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import AuthError, RewardKitError, SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
-from reward_kit.sandbox.shell_files import check_file, file_name, to_read, to_write
+from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
 from reward_kit.sandbox.sos.protocol import (
     DEFAULT_PORT,
     FAILED_TO_PULL,
@@ -167,7 +167,7 @@ class SosBackend:
         return Probe(works, f"{self._connection.base_url} answers" if works else f"it answered {said.output!r}")
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh sandbox there, with its set-up done."""
+        """A fresh sandbox there, with its setup done."""
         from reward_kit.sandbox.sos.original import OriginalSosSandbox
 
         image = spec.image or self._image
@@ -313,7 +313,7 @@ def _failure(place: str, what: str, status: int, text: str) -> SandboxError | Au
     if status == 401:  # noqa: PLR2004
         return AuthError(f"{place} refuses the token; set {TOKEN_VARIABLE} to the one it printed at its start")
     if status == 400 and text.startswith(SETUP_FAILED):  # noqa: PLR2004
-        return SandboxError(f"{text.rstrip()}; correct the set-up commands of this task", retryable=False)
+        return SandboxError(f"{text.rstrip()}; correct the setup commands of this task", retryable=False)
     if status == 400 and text.startswith(FAILED_TO_PULL):  # noqa: PLR2004
         return SandboxError(f"{place}: {text}; name an image it has with --sandbox-image", retryable=False)
     if status == 400 and what.endswith("/start"):  # noqa: PLR2004 - a server of ours says what its backend said

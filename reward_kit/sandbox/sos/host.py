@@ -36,7 +36,7 @@ class HostOptions:
     command_timeout: float = 30.0
     """Seconds a command may take when the client does not say."""
     setup_timeout: float = 120.0
-    """Seconds the set-up of an original client may take."""
+    """Seconds the setup of an original client may take."""
     abandoned_after: float = 30.0
     """Seconds after which a sandbox is removed whose client broke off in mid-command and did not come back."""
     queue_timeout: float = 300.0
@@ -83,7 +83,7 @@ class SandboxHost:
         return hosted
 
     async def start(self, key: str) -> None:
-        """Open it and run its set-up, when its turn has come."""
+        """Open it and run its setup, when its turn has come."""
         hosted = self.get(key)
         if hosted.status != "created" or hosted.opening is not None:
             raise Refusal(400, "Sandbox already started")
@@ -386,7 +386,7 @@ class HostedSandbox:
             raise Refusal(500, f"Container read failed: {error}") from error
 
     async def _original_setup(self, sandbox: Sandbox, timeout: float) -> None:
-        """The set-up as one process of its own: its `cd` and its variables do not reach the session."""
+        """The setup as one process of its own: its `cd` and its variables do not reach the session."""
         command = self.request.joined_setup
         if not command:
             return

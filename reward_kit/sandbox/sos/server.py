@@ -1,6 +1,6 @@
 """Our SoS server: the routes of the original over any local backend.
 
-Kept: routes, bodies, status codes, error texts, status strings, the ' && ' join of the set-up, which runs as a process
+Kept: routes, bodies, status codes, error texts, status strings, the ' && ' join of the setup, which runs as a process
 of its own, `pipefail` in the session, trimmed session output, standalone commands in the image's directory, `exit`, the
 trajectory.
 

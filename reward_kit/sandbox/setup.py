@@ -1,4 +1,4 @@
-"""The set-up of a sandbox, command by command in its own shell, so that a `cd` lasts."""
+"""The setup of a sandbox, command by command in its own shell, so that a `cd` lasts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Sandbox, SandboxSpec
 
-__all__ = ["run_set_up", "set_up_failed"]
+__all__ = ["run_setup", "setup_failed"]
 
 _SHOWN = 2000
 
 
-async def run_set_up(sandbox: Sandbox, spec: SandboxSpec) -> None:
+async def run_setup(sandbox: Sandbox, spec: SandboxSpec) -> None:
     """Run it. One that fails is an error of the task, and trying again would not mend it."""
     for command in spec.setup:
         done = await sandbox.run(command)
         if done.exited or (spec.setup_join == "&&" and not done.ok):
-            raise set_up_failed(command, done)
+            raise setup_failed(command, done)
 
 
-def set_up_failed(command: str, done: ExecResult) -> SandboxError:
+def setup_failed(command: str, done: ExecResult) -> SandboxError:
     """The error that says which command it was, and what it printed."""
     how = f"failed with exit code {done.exit_code}"
     if done.timed_out:
@@ -27,4 +27,4 @@ def set_up_failed(command: str, done: ExecResult) -> SandboxError:
     elif done.exited:
         how = "ended the sandbox's shell"
     said = done.output[-_SHOWN:].strip() or "it printed nothing"
-    return SandboxError(f"The set-up command {command!r} {how}: {said}. Correct it.", retryable=False)
+    return SandboxError(f"The setup command {command!r} {how}: {said}. Correct it.", retryable=False)
