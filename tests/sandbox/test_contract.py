@@ -11,7 +11,7 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
-from tests.sandbox.places import ISOLATING, NAMES, opened
+from tests.sandbox.every_backend import ISOLATING, NAMES, opened
 
 
 @pytest.fixture(params=NAMES)

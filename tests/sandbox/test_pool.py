@@ -12,7 +12,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec
 from reward_kit.sandbox.pool import SandboxPool
-from tests.sandbox.places import opened
+from tests.sandbox.every_backend import opened
 
 
 class Counting:

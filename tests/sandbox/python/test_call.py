@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from reward_kit.sandbox.python.pool import CallOutcome, PythonZygote
-from tests.sandbox.zygote_parts import LIMITS
+from tests.sandbox.python.zygotes import LIMITS
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

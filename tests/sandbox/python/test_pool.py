@@ -15,7 +15,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.rewards._code.host import close_host
 from reward_kit.sandbox.python import process as zygote_process
 from reward_kit.sandbox.python.pool import PythonZygote
-from tests.sandbox.zygote_parts import control_groups, descendants, working_zygotes
+from tests.sandbox.python.zygotes import control_groups, descendants, working_zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes need Linux")
 
@@ -115,7 +115,7 @@ async def test_an_ordinary_user_has_zygotes_too(tmp_path: Path, monkeypatch: pyt
     become = "exec setpriv --reuid 65534 --regid 65534 --clear-groups"
     launcher.write_text(f'#!/bin/sh\n{become} /usr/bin/python3 "$@"\n')
     launcher.chmod(0o755)
-    monkeypatch.setattr(zygote_process, "make_group", lambda name: None)
+    monkeypatch.setattr(zygote_process, "make_memory_group", lambda name: None)
     async with working_zygotes(python=str(launcher)) as pool:
         probe = await pool.probe()
         assert "user namespaces" in probe.detail

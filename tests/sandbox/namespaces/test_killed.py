@@ -19,7 +19,7 @@ from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
-from tests.sandbox.places import opened
+from tests.sandbox.every_backend import opened
 
 pytestmark = [
     pytest.mark.asyncio,

@@ -14,7 +14,7 @@ from aiohttp import ClientSession
 from reward_kit.errors import ConfigError
 from reward_kit.sandbox.contract import Limits, SandboxBackend
 from reward_kit.sandbox.sos.server import serving
-from tests.sandbox.sos_parts import TOKEN, Caller, Counting, namespaces, served, until
+from tests.sandbox.sos.servers import TOKEN, Caller, Counting, namespaces, served, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,8 +12,8 @@ from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from reward_kit.sandbox.namespaces.snapshots import SnapshotPolicy, snapshot_key
+from tests.sandbox.every_backend import opened
 from tests.sandbox.leftovers import leftovers
-from tests.sandbox.places import opened
 
 COUNTED = "for i in {1..30000}; do :; done; echo $(($(cat /root/runs 2>/dev/null || echo 0) + 1)) > /root/runs"
 HEAVY = SandboxSpec(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from reward_kit.sandbox.python.pool import PythonZygote
-from tests.sandbox.zygote_parts import descendants, working_zygotes
-from tests.sandbox.zygote_residue import SIMPLE, WAYS
+from tests.sandbox.python.residue_programs import SIMPLE, WAYS
+from tests.sandbox.python.zygotes import descendants, working_zygotes
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

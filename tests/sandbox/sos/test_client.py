@@ -17,7 +17,7 @@ from reward_kit.sandbox.sos import client as sos_client
 from reward_kit.sandbox.sos import original as sos_original
 from reward_kit.sandbox.sos.client import SosBackend
 from reward_kit.sandbox.sos.server import serving
-from tests.sandbox.sos_parts import TOKEN, Counting, namespaces, original, served, until
+from tests.sandbox.sos.servers import TOKEN, Counting, namespaces, original, served, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

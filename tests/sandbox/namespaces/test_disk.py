@@ -23,8 +23,8 @@ from reward_kit.sandbox.local.unisolated import UnisolatedBackend
 from reward_kit.sandbox.namespaces import backend as namespaces
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from reward_kit.sandbox.namespaces.snapshots import SnapshotPolicy
+from tests.sandbox.every_backend import opened
 from tests.sandbox.leftovers import leftovers, loop_devices
-from tests.sandbox.places import opened
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces need Linux")
 

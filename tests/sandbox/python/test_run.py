@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from reward_kit.errors import ConfigError, SandboxError
 from reward_kit.sandbox.python.pool import PythonZygote
-from tests.sandbox.zygote_parts import LIMITS, working_zygotes
+from tests.sandbox.python.zygotes import LIMITS, working_zygotes
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -13,7 +13,7 @@ import pytest
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.python.pool import PythonZygote
-from tests.sandbox.zygote_parts import LIMITS, descendants, working_zygotes
+from tests.sandbox.python.zygotes import LIMITS, descendants, working_zygotes
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -19,8 +19,8 @@ import pytest
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits, SandboxSpec
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
+from tests.sandbox.every_backend import opened
 from tests.sandbox.leftovers import leftovers
-from tests.sandbox.places import opened
 from tests.sandbox.small_root import small_root
 
 
