@@ -38,7 +38,7 @@ __all__ = [
 
 Mode: TypeAlias = Literal["pointwise", "batch"]
 """Judge one rollout a call, or all rollouts of a sample at once."""
-Verdict: TypeAlias = EvaluateResult | Mapping[str, Any] | SupportsFloat
+Returned: TypeAlias = EvaluateResult | Mapping[str, Any] | SupportsFloat
 """What a pointwise reward may return: a result, a dict that validates as one, or a bare number or bool."""
 Verdicts: TypeAlias = Sequence[EvaluateResult | Mapping[str, Any]]
 """What a batch reward may return: one result a rollout."""
@@ -47,6 +47,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _Async: TypeAlias = Callable[P, Coroutine[Any, Any, R]]
 _MESSAGES = TypeAdapter(list[Message])
+_result = trusted(EvaluateResult)
 _ONLY_MESSAGES = {Message}
 
 
@@ -67,9 +68,9 @@ class _Options(TypedDict, total=False):
 
 class _Pointwise(Protocol):
     @overload
-    def __call__(self, func: Callable[P, Coroutine[Any, Any, Verdict]], /) -> _Async[P, EvaluateResult]: ...
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, Returned]], /) -> _Async[P, EvaluateResult]: ...
     @overload
-    def __call__(self, func: Callable[P, Verdict], /) -> Callable[P, EvaluateResult]: ...
+    def __call__(self, func: Callable[P, Returned], /) -> Callable[P, EvaluateResult]: ...
 
 
 class _Batch(Protocol):
@@ -81,14 +82,14 @@ class _Batch(Protocol):
 
 @overload
 def reward_function(
-    _func: Callable[P, Coroutine[Any, Any, Verdict]],
+    _func: Callable[P, Coroutine[Any, Any, Returned]],
     *,
     mode: Literal["pointwise"] = "pointwise",
     **options: Unpack[_Options],
 ) -> _Async[P, EvaluateResult]: ...
 @overload
 def reward_function(
-    _func: Callable[P, Verdict], *, mode: Literal["pointwise"] = "pointwise", **options: Unpack[_Options]
+    _func: Callable[P, Returned], *, mode: Literal["pointwise"] = "pointwise", **options: Unpack[_Options]
 ) -> Callable[P, EvaluateResult]: ...
 @overload
 def reward_function(
@@ -376,10 +377,7 @@ def _from_number(value: SupportsFloat, name: str) -> EvaluateResult:
         raise _refused(name, "pointwise", f"a {type(value).__name__} that is no single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, "pointwise", _not_finite(score))
-    fields: dict[str, Any] = {
-        "score": score, "is_score_valid": True, "reason": None, "metrics": {}, "step_outputs": None, "error": None,
-    }  # fmt: skip
-    return trusted(EvaluateResult, fields, {"score"})
+    return _result(score=score)
 
 
 def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]:

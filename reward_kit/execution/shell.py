@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,16 +31,17 @@ from reward_kit.errors import ConfigError
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
-from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.execution.shell_commands import CommandsFile, Shard
 from reward_kit.execution.shell_follow import Following, write_commands
 from reward_kit.execution.shell_summary import execution_figures, whole_summary
 from reward_kit.execution.vocabulary import Vocabulary
+from reward_kit.sandbox.from_settings import sandboxes_at_a_time
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Head
 from reward_kit.storage.run_directory import RESULTS, RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
 from reward_kit.utils.checksums import CHECK
+from reward_kit.utils.clock import now
 
 __all__ = ["COMMANDS", "ShellEvaluation"]
 
@@ -194,13 +194,9 @@ def _timing(directory: RunDirectory, phase: str, figures: dict[str, Any]) -> dic
     return {
         "seconds": before + figures["this_entry"]["seconds"],
         "start_time": entries[0]["started"],
-        "end_time": _now(),
+        "end_time": now(),
     }
 
 
 def _entry(figures: dict[str, Any]) -> dict[str, Any]:
     return {"this_entry": figures["this_entry"]}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from reward_kit.rewards._code.host import close_host
+from reward_kit.sandbox.own import close_hosts
 from tests.sandbox.python import zygotes
 
 
 @pytest.fixture(autouse=True)
 def only_what_the_test_starts() -> None:
-    close_host()
+    close_hosts()
     zygotes.BEFORE.clear()
     zygotes.BEFORE.update(zygotes.family())
