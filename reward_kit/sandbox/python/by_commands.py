@@ -45,16 +45,8 @@ _START: Final = (
     "from reward_kit.sandbox.python.inside.by_command import main; main()"
 )
 _PARTS: Final = (
-    *(
-        "messages",
-        "plain",
-        "inside.by_command",
-        "inside.frameworks",
-        "inside.names",
-        "inside.objects",
-        "inside.program",
-    ),
-    *("inside.plan", "inside.remote", "inside.tests"),
+    *("messages", "plain", "inside.by_command", "inside.frameworks", "inside.names", "inside.objects"),
+    *("inside.plan", "inside.program", "inside.remote", "inside.tests"),
 )
 _OWN_MB: Final = 64
 """What an interpreter takes itself, beside its program."""
