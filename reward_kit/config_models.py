@@ -481,7 +481,7 @@ def _problem(kind: str, location: tuple[int | str, ...], message: str, given: ob
     if kind == "missing":
         return f"{path!r} is missing; set it in the config or as {path}=… on the command line."
     if location[-1:] == ("api_key",):
-        return f"{path!r} is not a text. Better set generation.api_key_env to the variable that holds the key."
+        return f"{path!r} is not a text. Better set `generation.api_key_env` to the variable that holds the key."
     reason = message.removeprefix("Value error, ")
     if reason.rstrip(".") in (_LOGIN_IN_ADDRESS, NOT_A_VARIABLE.rstrip(".")):
         return f"{path!r}: {reason}."

@@ -13,10 +13,12 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from reward_kit.errors import with_settings_named
 from reward_kit.redaction import blot, mask, mask_words
 
 if TYPE_CHECKING:
@@ -31,8 +33,10 @@ __all__ = [
     "echo_json",
     "exit_code",
     "failure_lines",
+    "in_own_words",
     "log_to_stderr",
     "make_console",
+    "name_settings",
     "print_json",
     "prints_on_stderr",
     "remarks",
@@ -88,7 +92,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 def echo_error(text: str) -> None:
     """Print what went wrong on standard error, in one line."""
-    click.echo(f"Error: {shown(mask(' '.join(text.split(chr(10)))))}", err=True)
+    click.echo(f"Error: {shown(mask(in_own_words(' '.join(text.split(chr(10))))))}", err=True)
 
 
 def make_console(**options: Any) -> Console:
@@ -146,6 +150,49 @@ def same_command(*more: str) -> str:
     return shlex.join(["reward-kit", *mask_words(typed)])
 
 
+# ── settings, in the words of the command ────────────────────────────────────────────────────────────────────────────
+
+_SECTIONS = ("dataset.", "evaluation_params.", "generation.", "judge.", "output.", "reward.", "sandbox.")
+
+
+class _Names(NamedTuple):
+    """How a command spells settings."""
+
+    own: Mapping[str, str]
+    takes_config: bool
+
+
+_names: ContextVar[_Names] = ContextVar("_names", default=_Names({}, takes_config=True))
+
+
+def name_settings(own: Mapping[str, str], *, takes_config: bool = False) -> None:
+    """From here on, show settings as this command spells them.
+
+    `own` says what stands for a setting, for a whole section, or for a setting with a value (`a.b=c`): a flag, or a key
+    of the command's own file. What is not in it is a key of the command's config if it `takes_config`, and else can
+    only be set by `reward-kit run`.
+    """
+    _names.set(_Names(own, takes_config))
+
+
+def in_own_words(message: str) -> str:
+    """A message of the engine with the settings it names as this command spells them."""
+    return with_settings_named(message, _own_name)
+
+
+def _own_name(path: str, value: str | None) -> str:
+    own, takes_config = _names.get()
+    whole = path if value is None else f"{path}={value}"
+    if whole in own:
+        return own[whole]
+    places = (path[:end] for end in range(len(path), 0, -1) if path[end : end + 1] in ("", "."))
+    known = next((place for place in places if place in own), None)
+    if known is None:
+        return whole if takes_config or not path.startswith(_SECTIONS) else f"{whole}` of `reward-kit run"
+    name = own[known] + path[len(known) :]
+    return name if value is None else f"{name} {value}" if name.startswith("-") else f"{name}: {value}"
+
+
 # ── failures and remarks ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -172,7 +219,7 @@ def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
 
 
 def _short(message: str) -> str:
-    line = " ".join(message.split())
+    line = in_own_words(" ".join(message.split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 

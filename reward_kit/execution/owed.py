@@ -139,14 +139,15 @@ class Ledger:
             if known is not None and known != rollout.turns:
                 raise StorageError(
                     f"Answer {rollout.response_index} of sample {rollout.sample.id!r} is not what it was when "
-                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another output.output_dir."
+                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another `output.output_dir`."
                 )
 
     def _refuse_changed(self, sample: Sample, content: str, known: JournalIndex | None = None) -> None:
         if (self.rollouts if known is None else known).has_other_content(sample.id, content):
             raise StorageError(
                 f"Sample {sample.id!r} is not what it was when this run was begun: "
-                "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
+                "its prompt, ground truth or columns changed. "
+                "Restore the dataset, or choose another `output.output_dir`."
             )
 
 

@@ -58,7 +58,7 @@ def open_source(
             return _asked(samples_from_rows(samples, system_prompt=prompt, limit=limit), config)
         return _answered(rollouts_from_rows(samples, system_prompt=prompt, limit=limit), config)
     if config.dataset is None:
-        raise ConfigError("No dataset is configured. Set dataset.path_or_name to a file or a Hugging Face name.")
+        raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
     if config.generation.enabled:
         return _asked(load_samples(config.dataset, system_prompt=prompt, limit=limit), config)
     return _answered(load_rollouts(config.dataset, system_prompt=prompt, limit=limit), config)

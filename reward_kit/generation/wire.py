@@ -60,7 +60,7 @@ class Prompt(NamedTuple):
 def settings_of(sampling: Sampling) -> dict[str, Any]:
     """The body's sampling fields: what was set, then `extra_body` as it is."""
     if taken := PROTECTED_FIELDS.intersection(sampling.extra_body):
-        raise ConfigError(f"generation.extra_body sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
+        raise ConfigError(f"`generation.extra_body` sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
     values = sampling.__dict__
     told = {name: values[name] for name in _TOLD_AS_THEY_ARE if values[name] is not None}
     return told | sampling.extra_body

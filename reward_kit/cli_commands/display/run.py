@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reward_kit.cli_commands.output import failure_lines, make_console, print_json, remarks
+from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, remarks
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.local_engine import Reporter
@@ -208,7 +208,7 @@ def _result_table(label: str, result: RunResult) -> Table:
     for row in _effort(summary):
         table.add_row(*row)
     if result.reason:
-        table.add_row("ended early", escape(result.reason))
+        table.add_row("ended early", escape(in_own_words(result.reason)))
     return table
 
 
