@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from benchmarks.orphans import await_orphans, children
 from benchmarks.report import Report, Row
 from reward_kit.models import Message
-from reward_kit.rewards._support.code.host import close_host
+from reward_kit.rewards._code.host import close_host
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from reward_kit.sandbox.linux.syscalls import become_subreaper
 

@@ -17,6 +17,7 @@ from pydantic_core.core_schema import ValidationInfo
 
 from reward_kit.errors import ConfigError
 from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, remember_settings, url_holds_login
+from reward_kit.sandbox_backends import AUTO, BackendChoice
 
 __all__ = [
     "ApiParamsConfig",
@@ -373,7 +374,7 @@ class RewardConfig(_Part):
 class SandboxConfig(_Part):
     """Where a reward that names `sandbox` runs commands, and within which bounds."""
 
-    backend: Literal["auto", "namespaces", "docker", "podman", "sos", "none"] = "auto"
+    backend: BackendChoice = AUTO
     """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
     image: str | None = None
     """A container image (docker, podman, sos), or the directory of a root filesystem (namespaces)."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
+
+from reward_kit.utils.per_process import PerProcess
 
 __all__ = ["ProcessResources", "Resource"]
 
@@ -33,37 +33,27 @@ class ProcessResources:
 
     def __init__(self, wrappers: Mapping[str, Sequence[Resource]]) -> None:
         self._wrappers = wrappers
-        self._lock = threading.Lock()
-        self._ready_in: int | None = None
-        """The process that set them up: after a fork, the child must do so itself."""
+        self._ready = PerProcess(partial(_set_up, wrappers), _clean_up)
 
     def __reduce__(self) -> tuple[type[ProcessResources], tuple[Mapping[str, Sequence[Resource]]]]:
         return ProcessResources, (self._wrappers,)
 
     def clients(self) -> dict[str, list[Any]]:
         """The clients, by kind; everything is set up first if this process has not done so."""
-        if self._ready_in != os.getpid():
-            with self._lock:
-                if self._ready_in != os.getpid():
-                    self._set_up()
+        self._ready.get()
         return {kind: [wrapper.get_client() for wrapper in wrappers] for kind, wrappers in self._wrappers.items()}
 
-    def _set_up(self) -> None:
-        ready: list[Resource] = []
-        with ExitStack() as undo:
-            undo.callback(_clean_up, ready)
-            for wrapper in (wrapper for wrappers in self._wrappers.values() for wrapper in wrappers):
-                wrapper.setup()
-                ready.append(wrapper)
-            undo.pop_all()
-        self._ready_in = os.getpid()
-        atexit.register(_clean_up_at_exit, ready, os.getpid())
 
-
-def _clean_up_at_exit(wrappers: Sequence[Resource], owner: int) -> None:
-    """Clean up, unless this is a child that was forked from the owner and inherited its exit handlers."""
-    if os.getpid() == owner:
-        _clean_up(wrappers)
+def _set_up(wrappers: Mapping[str, Sequence[Resource]]) -> Sequence[Resource]:
+    """Set up each, in order; where one fails, those before it are cleaned up."""
+    ready: list[Resource] = []
+    with ExitStack() as undo:
+        undo.callback(_clean_up, ready)
+        for wrapper in (wrapper for kind in wrappers.values() for wrapper in kind):
+            wrapper.setup()
+            ready.append(wrapper)
+        undo.pop_all()
+    return ready
 
 
 def _clean_up(wrappers: Sequence[Resource]) -> None:

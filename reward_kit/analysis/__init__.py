@@ -6,7 +6,7 @@
     print(report.overall.rate, report.optimal.n)
 
 Every function takes a path (Parquet, a run directory, a results.jsonl), a pandas or polars DataFrame, an Arrow table,
-or an `Experiment` that `load` returned.
+or the `JudgedAnswers` that `load` returned.
 """
 
 from reward_kit.errors import MissingExtraError
@@ -19,33 +19,33 @@ except ImportError as missing:
 else:
     del _numpy, _pyarrow
 
-from reward_kit.analysis.comparison import Comparison, Difference, Flip, Pairing, SideBySide, compare
 from reward_kit.analysis.coverage import Coverage, coverage
-from reward_kit.analysis.experiment import Experiment
-from reward_kit.analysis.formats import as_csv, as_json, as_markdown
 from reward_kit.analysis.hardest import QueryLine, contested_queries, hardest_queries
+from reward_kit.analysis.judged_answers import JudgedAnswers
+from reward_kit.analysis.loading import load
 from reward_kit.analysis.optimal_n import OptimalN, Step, optimal_n
 from reward_kit.analysis.pass_curve import CurvePoint, pass_curve
-from reward_kit.analysis.plots import plot
+from reward_kit.analysis.present.formats import as_csv, as_json, as_markdown
+from reward_kit.analysis.present.plots import plot
 from reward_kit.analysis.rates import CandidateRate, candidate_rates, verification_rates
-from reward_kit.analysis.reading import load
 from reward_kit.analysis.report import Report, SplitFigures, VotePoint, analyse
+from reward_kit.analysis.run_comparison import Difference, Flip, Pairing, RunComparison, SideBySide, compare
 from reward_kit.analysis.spending import Quantiles, spending
 from reward_kit.analysis.voting import majority_rate
 
 __all__ = [
     "CandidateRate",
-    "Comparison",
     "Coverage",
     "CurvePoint",
     "Difference",
-    "Experiment",
     "Flip",
+    "JudgedAnswers",
     "OptimalN",
     "Pairing",
     "Quantiles",
     "QueryLine",
     "Report",
+    "RunComparison",
     "SideBySide",
     "SplitFigures",
     "Step",

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reward_kit.analysis.experiment import NOT_JUDGED, Experiment
-from reward_kit.analysis.reading import Source, load
+from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
+from reward_kit.analysis.loading import Source, load
 
 __all__ = ["Coverage", "coverage", "models_of"]
 
@@ -59,7 +59,7 @@ def coverage(source: Source) -> Coverage:
     )
 
 
-def _failures(experiment: Experiment) -> dict[str, int]:
+def _failures(experiment: JudgedAnswers) -> dict[str, int]:
     unjudged = experiment.verdict == NOT_JUDGED
     if not unjudged.any():
         return {}
@@ -97,14 +97,14 @@ def _kind(error: object) -> str:
     return head if colon and head.isidentifier() else "other"
 
 
-def _counts(experiment: Experiment, name: str) -> dict[str, int]:
+def _counts(experiment: JudgedAnswers, name: str) -> dict[str, int]:
     if name not in experiment.figures.column_names:
         return {}
     found = {str(value): times for value, times in _tally(experiment.figures[name]) if value is not None}
     return dict(Counter(found).most_common())
 
 
-def models_of(experiment: Experiment) -> tuple[str, ...]:
+def models_of(experiment: JudgedAnswers) -> tuple[str, ...]:
     """The models that gave the answers, as the rows or the metadata name them."""
     if "model" in experiment.figures.column_names:
         named = [value for value in pc.unique(experiment.figures["model"]).to_pylist() if value]

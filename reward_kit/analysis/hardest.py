@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reward_kit.analysis.experiment import Experiment, Integers, Numbers
-from reward_kit.analysis.reading import Source, load
+from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.texts import one_line
 
 __all__ = ["QueryLine", "contested_queries", "hardest_queries", "query_lines"]
@@ -42,7 +42,7 @@ def contested_queries(source: Source, count: int = 5) -> list[QueryLine]:
     return query_lines(experiment, _lowest(experiment, distance, count))
 
 
-def query_lines(experiment: Experiment, queries: Integers) -> list[QueryLine]:
+def query_lines(experiment: JudgedAnswers, queries: Integers) -> list[QueryLine]:
     """These queries, each in one line."""
     if not len(queries):
         return []
@@ -51,18 +51,18 @@ def query_lines(experiment: Experiment, queries: Integers) -> list[QueryLine]:
     return [_line(experiment, query, text) for query, text in zip(queries.tolist(), excerpts, strict=True)]
 
 
-def _line(experiment: Experiment, query: int, text: object) -> QueryLine:
+def _line(experiment: JudgedAnswers, query: int, text: object) -> QueryLine:
     split, query_id = experiment.query_name(query)
     judged, verified = int(experiment.judged[query]), int(experiment.verified[query])
     return QueryLine(split, query_id, judged, verified, one_line(text, _EXCERPT))
 
 
-def _rates(experiment: Experiment) -> Numbers:
+def _rates(experiment: JudgedAnswers) -> Numbers:
     with np.errstate(invalid="ignore"):
         return experiment.verified / experiment.judged
 
 
-def _lowest(experiment: Experiment, values: Numbers, count: int) -> Integers:
+def _lowest(experiment: JudgedAnswers, values: Numbers, count: int) -> Integers:
     """The queries with the lowest values; ties by most judged, then by the file's order. NaN is left out."""
     able = np.flatnonzero(~np.isnan(values))
     if len(able) > count:

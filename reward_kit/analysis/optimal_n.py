@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reward_kit.analysis.experiment import Experiment
+from reward_kit.analysis.judged_answers import JudgedAnswers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.pass_curve import CurvePoint, pass_curve
-from reward_kit.analysis.reading import Source, load
 from reward_kit.statistics import Estimate
 
 __all__ = ["OptimalN", "Step", "optimal_n", "optimal_n_of"]
@@ -67,7 +67,11 @@ def optimal_n(source: Source, *, value: float | None = None, worthwhile: float =
 
 
 def optimal_n_of(
-    experiment: Experiment, curve: Sequence[CurvePoint], *, value: float | None = None, worthwhile: float = WORTHWHILE
+    experiment: JudgedAnswers,
+    curve: Sequence[CurvePoint],
+    *,
+    value: float | None = None,
+    worthwhile: float = WORTHWHILE,
 ) -> OptimalN | None:
     """The same, from a curve that is there already."""
     if not curve:
@@ -87,7 +91,7 @@ def optimal_n_of(
     )
 
 
-def _price(experiment: Experiment) -> tuple[str, float]:
+def _price(experiment: JudgedAnswers) -> tuple[str, float]:
     """The unit of cost, and what a candidate costs in it. Candidates of one request share a bill, so all count."""
     for unit in ("cost", "completion_tokens"):
         values = experiment.numbers(unit)

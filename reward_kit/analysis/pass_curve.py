@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reward_kit.analysis.experiment import Integers
+from reward_kit.analysis.judged_answers import Integers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import pass_counts
-from reward_kit.analysis.reading import Source, load
 from reward_kit.statistics import Estimate, ladder
 
 __all__ = ["CurvePoint", "curve_of", "pass_curve"]

@@ -7,8 +7,8 @@ from math import comb, inf, sqrt
 
 import numpy as np
 
-from reward_kit.analysis.experiment import NOT_JUDGED, Integers, Numbers
-from reward_kit.analysis.reading import Source, load
+from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, Numbers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.statistics import Estimate, PassAtK, clustered_proportion_interval, proportion_interval
 
 __all__ = [

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from reward_kit.analysis.coverage import Coverage, coverage
-from reward_kit.analysis.experiment import Experiment, Integers, Numbers
 from reward_kit.analysis.hardest import QueryLine, contested_queries, hardest_queries
+from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.optimal_n import OptimalN, optimal_n_of
 from reward_kit.analysis.pass_curve import CurvePoint, curve_of
 from reward_kit.analysis.rates import (
@@ -21,7 +22,6 @@ from reward_kit.analysis.rates import (
     pass_counts,
     rate_of_rows,
 )
-from reward_kit.analysis.reading import Source, load
 from reward_kit.analysis.selection import best_by_score, first_candidate, scores_are_verdicts
 from reward_kit.analysis.spending import Quantiles, spending
 from reward_kit.analysis.voting import ENOUGH_ANSWERS, Votes, collect_votes
@@ -124,7 +124,7 @@ def analyse(
 class _Chosen:
     """A value a query for each way of picking a candidate."""
 
-    def __init__(self, experiment: Experiment, votes: Votes | None) -> None:
+    def __init__(self, experiment: JudgedAnswers, votes: Votes | None) -> None:
         self.experiment = experiment
         self.votes = votes
         self.first = first_candidate(experiment)

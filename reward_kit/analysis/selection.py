@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reward_kit.analysis.experiment import NOT_JUDGED, Experiment, Integers, Numbers
+from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, JudgedAnswers, Numbers
 from reward_kit.statistics import rank_weights
 
 __all__ = ["ScorePicks", "best_by_score", "first_candidate", "scores_are_verdicts"]
 
 
-def first_candidate(experiment: Experiment) -> Numbers:
+def first_candidate(experiment: JudgedAnswers) -> Numbers:
     """Whether candidate 0 was verified; NaN where it was not judged."""
     rows = experiment.starts[:-1]
     verdict = experiment.verdict[rows].astype(np.float64)
@@ -24,7 +24,7 @@ def first_candidate(experiment: Experiment) -> Numbers:
     return verdict
 
 
-def scores_are_verdicts(experiment: Experiment) -> bool:
+def scores_are_verdicts(experiment: JudgedAnswers) -> bool:
     """Whether the scores say no more than the verdicts, so that the best-scored candidate is the oracle's."""
     scores = experiment.numbers("score")
     if scores is None:
@@ -57,7 +57,7 @@ class _Level(NamedTuple):
     """Whether each candidate is right; among equal scores, the share of them that is."""
 
 
-def best_by_score(experiment: Experiment, ks: Sequence[int]) -> ScorePicks | None:
+def best_by_score(experiment: JudgedAnswers, ks: Sequence[int]) -> ScorePicks | None:
     """Pick by score: exact, over every choice of k candidates. None where the experiment has no scores."""
     scores = experiment.numbers("score")
     if scores is None:
@@ -74,7 +74,7 @@ def best_by_score(experiment: Experiment, ks: Sequence[int]) -> ScorePicks | Non
     return picks
 
 
-def _levels(experiment: Experiment, scores: Numbers) -> Iterator[_Level]:
+def _levels(experiment: JudgedAnswers, scores: Numbers) -> Iterator[_Level]:
     rows = np.flatnonzero((experiment.verdict != NOT_JUDGED) & ~np.isnan(scores))
     sizes = np.bincount(experiment.query_of_row[rows], minlength=experiment.queries)
     starts = np.cumsum(sizes) - sizes

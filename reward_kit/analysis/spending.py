@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reward_kit.analysis.experiment import Numbers
-from reward_kit.analysis.reading import Source, load
+from reward_kit.analysis.judged_answers import Numbers
+from reward_kit.analysis.loading import Source, load
 
 __all__ = ["Quantiles", "quantiles", "spending"]
 

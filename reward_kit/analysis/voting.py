@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from reward_kit.analysis.experiment import NOT_JUDGED, Experiment, Integers
+from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, JudgedAnswers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import mean_of_queries
-from reward_kit.analysis.reading import Source, load
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.answers.stated import stated_answer
 from reward_kit.rewards.math import answers_match
@@ -78,7 +78,7 @@ def majority_rate(source: Source, *, limit: int | None = ENOUGH_ANSWERS) -> Esti
     return collect_votes(load(source), limit=limit).rate()
 
 
-def collect_votes(experiment: Experiment, *, limit: int | None = ENOUGH_ANSWERS) -> Votes:
+def collect_votes(experiment: JudgedAnswers, *, limit: int | None = ENOUGH_ANSWERS) -> Votes:
     """Read and group the answers of the queries that are voted on."""
     queries = _chosen(experiment, limit)
     whole = len(queries) == np.count_nonzero(experiment.judged)
@@ -104,7 +104,7 @@ def _given(texts: dict[str, list[Any]]) -> list[Any]:
     return [call if call else response for call, response in zip(calls, texts["response"], strict=True)]
 
 
-def _chosen(experiment: Experiment, limit: int | None) -> Integers:
+def _chosen(experiment: JudgedAnswers, limit: int | None) -> Integers:
     """The queries to vote on, by chance but always the same, from parts of the source that are cheap to read."""
     votable = experiment.judged > 0
     ranges = experiment.texts.affordable("response") if limit is not None else [(0, experiment.records)]
@@ -119,7 +119,7 @@ def _chosen(experiment: Experiment, limit: int | None) -> Integers:
     return np.sort(np.random.default_rng(0).choice(able, size=min(count, len(able)), replace=False))
 
 
-def _inside(experiment: Experiment, ranges: Iterable[tuple[int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _inside(experiment: JudgedAnswers, ranges: Iterable[tuple[int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which queries have all their rows in these ranges of the source."""
     readable = np.zeros(int(experiment.source_rows.max()) + 1, dtype=np.bool_)
     for start, end in ranges:

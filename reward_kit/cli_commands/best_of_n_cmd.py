@@ -18,6 +18,7 @@ from reward_kit.cli_commands.output import (
     prints_on_stderr,
     tell_that_nothing,
 )
+from reward_kit.sandbox_backends import backend_choices
 
 if TYPE_CHECKING:
     from reward_kit.execution.best_of_n import BestOfN
@@ -69,10 +70,7 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight, at most.")
 @click.option("--timeout", type=FiniteRange(min=0, min_open=True), help="Seconds one request may take.")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
-    help="Where verifiers run code.",
-)  # fmt: skip
+@click.option("--sandbox", type=click.Choice(backend_choices()), help="Where verifiers run code.")
 @click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before more is spent.")
 @click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money a million tokens.")
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")

@@ -11,7 +11,7 @@ from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, readin
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
-    from reward_kit.analysis import Comparison, Experiment, Report
+    from reward_kit.analysis import JudgedAnswers, Report, RunComparison
 
 __all__ = ["inspect"]
 
@@ -97,7 +97,7 @@ def inspect(
         if query_id is not None:
             _show_query(loaded, query_id, color=not no_color)
             return
-        found: Report | Comparison
+        found: Report | RunComparison
         if len(loaded) == 1:
             found = analyse(loaded[0], **told, examples=asked["examples"])
         else:
@@ -116,7 +116,7 @@ def _votes(told: str) -> int | None:
     return int(told)
 
 
-def _show(found: Report | Comparison, form: Format, *, color: bool) -> None:
+def _show(found: Report | RunComparison, form: Format, *, color: bool) -> None:
     from reward_kit.analysis import Report, as_csv, as_json, as_markdown
 
     if form != "text":
@@ -132,8 +132,8 @@ def _show(found: Report | Comparison, form: Format, *, color: bool) -> None:
         display.show_comparison(found)
 
 
-def _show_query(experiments: list[Experiment], query_id: str, *, color: bool) -> None:
-    from reward_kit.analysis.one_query import view_query
+def _show_query(experiments: list[JudgedAnswers], query_id: str, *, color: bool) -> None:
+    from reward_kit.analysis.present.one_query import view_query
     from reward_kit.cli_commands.display.inspect import InspectDisplay
 
     display = InspectDisplay(color=color)

@@ -12,6 +12,7 @@ import click
 
 from reward_kit.cli_commands.options import MOST, FiniteRange
 from reward_kit.cli_commands.output import echo
+from reward_kit.sandbox_backends import backend_choices
 
 if TYPE_CHECKING:
     from reward_kit.sandbox.sos.host import HostOptions
@@ -42,7 +43,7 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     default="auto",
     show_default=True,
     help="What the sandboxes are.",
-    type=click.Choice(["auto", "namespaces", "docker", "podman", "none"]),
+    type=click.Choice(backend_choices(served=True)),
 )
 @click.option(
     "--image",

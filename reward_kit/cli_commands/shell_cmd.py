@@ -15,6 +15,7 @@ from reward_kit.cli_commands.flag_names import spoken_in_flags
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
 from reward_kit.cli_commands.output import NOTHING_JUDGED, exit_code, log_to_stderr, tell_that_nothing
+from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.display.shell import ShellDisplay
@@ -62,8 +63,7 @@ _FLAG_NAMES = (
     "--api-key", help="Better: OPENAI_API_KEY in the environment. Others on this machine can see a command line."
 )
 @click.option(
-    "--sandbox", "backend", default="auto", show_default=True,
-    type=click.Choice(["auto", "namespaces", "docker", "podman", "sos", "none"]),
+    "--sandbox", "backend", default=AUTO, show_default=True, type=click.Choice(backend_choices()),
     help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
 )  # fmt: skip
 @click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")

@@ -37,6 +37,7 @@ from reward_kit.datasets.ground_truths import KINDS
 from reward_kit.datasets.splits import Split, SplitStream, is_local, load_splits
 from reward_kit.errors import ConfigError
 from reward_kit.rewards.verifiers import Verifier, verifier_for
+from reward_kit.sandbox_backends import AUTO, BackendChoice
 from reward_kit.storage.best_of_n_tables import Verification
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
@@ -92,7 +93,7 @@ class ExperimentConfig(StrictPart):
     """Requests in flight, at most."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
-    sandbox: Literal["auto", "namespaces", "docker", "podman", "sos", "none"] = "auto"
+    sandbox: BackendChoice = AUTO
     """Where verifiers run code, for those that run any."""
     max_cost: float | None = Field(default=None, ge=0)
     """Stop, cleanly and resumably, before the experiment has cost more than this."""

@@ -19,15 +19,14 @@ from reward_kit.errors import SandboxError, SandboxUnavailableError
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
 from reward_kit.sandbox.pool import SandboxPool
+from reward_kit.sandbox_backends import AUTO, BACKENDS, row_of
 
 __all__ = ["Sandboxes", "open_sandboxes", "sandboxes_at_a_time"]
 
 _EACH = 4
 """How many sandboxes one call of a reward may have open before it has to wait for another call's."""
-_SLOW_TO_OPEN = frozenset({"docker", "podman", "sos"})
-"""Backends whose sandboxes are worth starting before they are asked for. Namespaces get their own parts ready."""
 _STARTED_AHEAD = 2
-"""How many of them."""
+"""How many sandboxes of a slow backend are opened before they are asked for."""
 _FIRST = 8
 """When so many sandboxes have failed and none has worked, the machinery is broken, not the tasks."""
 
@@ -42,7 +41,7 @@ async def open_sandboxes(config: SandboxConfig, *, concurrency: int) -> AsyncIte
     """What a reward that names `sandbox` is handed, for so many calls at a time: tried, and closed in the end."""
     async with contextlib.AsyncExitStack() as stack:
         backend = await _working_backend(config)
-        warm = min(concurrency, _STARTED_AHEAD) if backend.name in _SLOW_TO_OPEN else 0
+        warm = min(concurrency, _STARTED_AHEAD) if row_of(backend.name).is_slow_to_open else 0
         pool = SandboxPool(backend, size=concurrency * _EACH, warm=warm)
         stack.push_async_callback(pool.close)
         sandboxes = Sandboxes(pool, config)
@@ -121,10 +120,10 @@ class Sandboxes:
 
 async def _working_backend(config: SandboxConfig) -> SandboxBackend:
     """The backend that is asked for. An image that is no file or directory here can only be a container's."""
-    if config.backend != "auto" or config.image is None or Path(config.image).exists():
+    if config.backend != AUTO or config.image is None or Path(config.image).exists():
         return await choose_backend(config)
     problems = []
-    for name in ("docker", "podman"):
+    for name in (name for name, row in BACKENDS.items() if row.runs_images):
         try:
             return await choose_backend(config.model_copy(update={"backend": name}))
         except SandboxUnavailableError as error:

@@ -14,7 +14,6 @@ import asyncio
 import math
 import os
 import time
-import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitErro
 from reward_kit.models import EvaluateResult
 from reward_kit.reward_call import Payload, RewardCall, own, verdict_or_raise
 from reward_kit.utils.event_loop import background_loop
+from reward_kit.utils.per_process import PerProcess
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
 __all__ = ["DEFAULT_STEP_TIMEOUT", "Scoring", "Verdict"]
@@ -149,7 +149,7 @@ class Scoring:
         self._step_timeout = step_timeout
         self._seconds = min(timeout or call.timeout or DEFAULT_TIMEOUT, step_timeout)
         self._size = _default_workers() if workers is None else workers
-        self._pool: _Pool | None = None
+        self._pool = PerProcess(partial(_Pool, call, self._size, self._seconds), _Pool.close)
         self._pace = _SLOW
         """Seconds that a payload took a worker in the last step."""
         if self._size < 0 or not self._seconds > 0 or not step_timeout > 0:
@@ -180,9 +180,7 @@ class Scoring:
 
     def close(self) -> None:
         """End the workers now; the next list starts others."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self._pool.close()
 
     # -- on the background loop
 
@@ -268,10 +266,9 @@ class Scoring:
         return f"{self._call.name!r} did not return within {self._seconds:g} s. Raise timeout if it needs longer."
 
     async def _open_pool(self) -> WorkerPool:
-        if self._pool is None or self._pool.process != os.getpid():
-            self._pool = _Pool(self, self._call, self._size, self._seconds)
-        await self._pool.started
-        return self._pool.workers
+        pool = self._pool.get()
+        await pool.started
+        return pool.workers
 
 
 async def _finish(calls: Sequence[asyncio.Future[Any]], ends: float) -> None:
@@ -289,28 +286,22 @@ def _is_settled(call: asyncio.Future[Any]) -> bool:
 
 
 class _Pool:
-    """A worker pool on the background loop, closed when its owner is gone."""
+    """A worker pool on the background loop, which it is made on."""
 
-    def __init__(self, owner: object, call: RewardCall, size: int, seconds: float) -> None:
-        self.process = os.getpid()
+    def __init__(self, call: RewardCall, size: int, seconds: float) -> None:
         self.workers = WorkerPool(partial(_ParcelScorer, call), size=size, timeout=seconds, name=call.name, first=size)
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.create_task(self.workers.start())
-        self._finalizer = weakref.finalize(owner, _close, self.workers, self._loop, os.getpid())
 
     def close(self) -> None:
-        """End the workers, and wait until they are gone."""
-        self._finalizer()
-
-
-def _close(workers: WorkerPool, loop: asyncio.AbstractEventLoop, process: int) -> None:
-    if os.getpid() != process or not loop.is_running():
-        return
-    closing = asyncio.run_coroutine_threadsafe(workers.close(), loop)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # no loop is kept waiting: garbage may be collected on any thread
-        closing.result(timeout=_CLOSE_SECONDS)
+        """End the workers, and wait until they are gone, unless the caller's own loop would be kept waiting."""
+        if not self._loop.is_running():
+            return
+        closing = asyncio.run_coroutine_threadsafe(self.workers.close(), self._loop)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # garbage may be collected on any thread
+            closing.result(timeout=_CLOSE_SECONDS)
 
 
 def _default_workers() -> int:

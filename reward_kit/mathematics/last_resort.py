@@ -1,12 +1,11 @@
 """Ask math-verify, in a process of its own that can be killed, about what this package cannot decide.
 
-One such process a process, started by the first question. Without the extra `math` nobody is asked, and the answer is
+One such process per process, started by the first question. Without the extra `math` nobody is asked, and the answer is
 `None`. A question costs a fork and about half a second at most, counted in steps and not in time.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import importlib.util
 import json
@@ -20,6 +19,7 @@ import time
 from typing import Final
 
 from reward_kit.mathematics import last_resort_process
+from reward_kit.utils.per_process import PerProcess
 
 __all__ = ["ask", "close", "worth_asking"]
 
@@ -71,48 +71,53 @@ def ask(gold: str, answer: str) -> bool | None:
     # Math-verify does other work for the same pair the other way round; the verdict must not depend on that.
     first, second = sorted((gold, answer), key=lambda text: (not _BEYOND.search(text), text))
     question = json.dumps({"gold": first, "answer": second}).encode() + b"\n"
-    with _lock:
-        for _ in range(2):  # a process that had fallen silent is replaced once
-            process = _running()
-            if process is None:
-                return None
-            reply = _exchange(process, question)
-            if reply is not None:
-                return _VERDICTS.get(reply)
-            close()
-    return None
+    reply = _helpers.get().answer(question)
+    return None if reply is None else _VERDICTS.get(reply)
 
 
 def close() -> None:
     """End the process, if there is one."""
-    process, _state.process = _state.process, None
-    if process is None or _state.owner != os.getpid():
-        return
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
-    process.kill()
-    process.wait()
+    _helpers.close()
 
 
-class _State:
-    """The process that answers, and whose it is: a fork of this process must not speak to it."""
+class _Helper:
+    """The process that answers: started by the first question, and replaced when it has fallen silent."""
 
-    process: subprocess.Popen[bytes] | None = None
-    owner: int = 0
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def answer(self, question: bytes) -> bytes | None:
+        """What it replies; `None` where it cannot be started, or a second one falls silent too."""
+        with self._lock:
+            for _ in range(2):
+                self.process = self.process or _started()
+                if self.process is None:
+                    return None
+                reply = _exchange(self.process, question)
+                if reply is not None:
+                    return reply
+                self.close()
+        return None
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self.process is not None:
+            self.hang_up()
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def hang_up(self) -> None:
+        """Close the pipes, and leave the process alone: in a fork it is the parent's."""
+        if self.process is not None:
+            for pipe in (self.process.stdin, self.process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
 
 
-_state = _State()
-_lock = threading.Lock()
-
-
-def _running() -> subprocess.Popen[bytes] | None:
-    if _state.owner != os.getpid():
-        _state.process = None
-    if _state.process is None:
-        _state.process, _state.owner = _started(), os.getpid()
-    return _state.process
+_helpers = PerProcess(_Helper, _Helper.close, _Helper.hang_up)
 
 
 def _started() -> subprocess.Popen[bytes] | None:
@@ -127,7 +132,6 @@ def _started() -> subprocess.Popen[bytes] | None:
         )
     except OSError:
         return None
-    atexit.register(close)
     if _line(process) == b"ready":
         return process
     process.kill()

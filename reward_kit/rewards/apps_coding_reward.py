@@ -7,11 +7,10 @@ from typing import Any
 
 from reward_kit.answers.code import parses
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
-from reward_kit.rewards._support.code.compare import Comparison
-from reward_kit.rewards._support.code.judging import load_judge, not_judged, shown_results
-from reward_kit.rewards._support.code.python_tests import Judge, Options
-from reward_kit.rewards._support.code.tested import Tested, solution_in, test_answer
+from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
+from reward_kit.rewards._code.compare import Comparison
+from reward_kit.rewards._code.python import Judge, Options
+from reward_kit.rewards._code.runner import Tested, load_judge, not_judged, shown_results, solution_in, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
 from reward_kit.typed_interface import reward_function
 

@@ -13,20 +13,21 @@ from typing import Any, Literal
 
 from reward_kit.answers.code import code_blocks, find_code
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult
-from reward_kit.rewards._support.code.cases import GroundTruthError, Tests, read_tests
-from reward_kit.rewards._support.code.compare import Comparison, same_output, similarity
-from reward_kit.rewards._support.code.judging import (
+from reward_kit.rewards._code.cases import GroundTruthError, Tests, read_tests
+from reward_kit.rewards._code.compare import Comparison, same_output, similarity
+from reward_kit.rewards._code.python import Judge, Options
+from reward_kit.rewards._code.results import of_run
+from reward_kit.rewards._code.runner import (
     NOT_JUDGED,
     Environment,
+    Tested,
     execute,
     extracted,
     load_judge,
     not_judged,
     shown_results,
+    test_answer,
 )
-from reward_kit.rewards._support.code.python_tests import Judge, Options
-from reward_kit.rewards._support.code.results import of_run
-from reward_kit.rewards._support.code.tested import Tested, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.code.cases import GroundTruthError, read_tests
-from reward_kit.rewards._support.code.compare import Comparison
-from reward_kit.rewards._support.code.judging import load_judge, not_judged, shown_results
-from reward_kit.rewards._support.code.python_tests import Judge, Options
-from reward_kit.rewards._support.code.tested import Tested, test_answer
+from reward_kit.rewards._code.cases import GroundTruthError, read_tests
+from reward_kit.rewards._code.compare import Comparison
+from reward_kit.rewards._code.python import Judge, Options
+from reward_kit.rewards._code.runner import Tested, load_judge, not_judged, shown_results, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
 from reward_kit.typed_interface import reward_function
 

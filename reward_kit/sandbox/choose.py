@@ -3,87 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from reward_kit.config_models import SandboxConfig
-from reward_kit.errors import ConfigError, MissingExtraError, SandboxUnavailableError
+from reward_kit.errors import MissingExtraError, SandboxUnavailableError
 from reward_kit.sandbox.contract import Probe, SandboxBackend
+from reward_kit.sandbox_backends import AUTO, BACKENDS
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["AUTOMATIC", "backends", "choose_backend", "probe_all"]
-
-AUTOMATIC = ("namespaces", "docker", "podman")
-"""What `auto` tries, in this order. `sos` needs an address and `none` isolates nothing: both only by name."""
-
-
-def _namespaces(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.namespaces.backend import NamespacesBackend
-
-    return NamespacesBackend() if config.snapshots else NamespacesBackend(snapshots=None)
-
-
-def _docker(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.containers.backend import docker
-
-    return docker()
-
-
-def _podman(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.containers.backend import podman
-
-    return podman()
-
-
-def _sos(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.sos.client import SosBackend
-
-    return SosBackend(config.sos_url, image=config.image or "")
-
-
-def _none(config: SandboxConfig) -> SandboxBackend:
-    from reward_kit.sandbox.local.unisolated import UnisolatedBackend
-
-    return UnisolatedBackend()
+__all__ = ["backends", "choose_backend", "probe_all"]
 
 
 def backends() -> Mapping[str, Callable[[SandboxConfig], SandboxBackend]]:
     """Every backend by its name, made from a run's settings. Making one starts nothing."""
-    return {"namespaces": _namespaces, "docker": _docker, "podman": _podman, "sos": _sos, "none": _none}
+    return {name: partial(_make, row.make) for name, row in BACKENDS.items()}
 
 
-async def choose_backend(choice: str | SandboxConfig = "auto") -> SandboxBackend:
+def _make(path: str, config: SandboxConfig) -> SandboxBackend:
+    """Import the function at `path`, as the table of backends writes it, and call it."""
+    module, _, function = path.partition(":")
+    made: SandboxBackend = vars(importlib.import_module(f"reward_kit.sandbox.{module}"))[function](config)
+    return made
+
+
+async def choose_backend(choice: str | SandboxConfig = AUTO) -> SandboxBackend:
     """The backend that is asked for, tried; for `auto`, the first that works. The caller closes it.
 
     Where none works, the error says for each why, and what to do.
     """
     config = choice if isinstance(choice, SandboxConfig) else SandboxConfig.model_validate({"backend": choice})
-    names = AUTOMATIC if config.backend == "auto" else (config.backend,)
+    automatic = [name for name, row in BACKENDS.items() if not row.only_by_name]
+    names = automatic if config.backend == AUTO else [config.backend]
     problems = []
     for name in names:
         backend, probe = await _tried(name, config)
         if backend is not None and probe.works:
-            if name == "none":
-                _log.warning("The sandbox backend 'none' isolates nothing: commands run as you, on your files.")
+            if not BACKENDS[name].isolates:
+                _log.warning("The sandbox backend %r isolates nothing: commands run as you, on your files.", name)
             return backend
         problems.append(f"{name}: {probe.detail.rstrip('.')}. {probe.advice}".strip())
     if len(names) == 1:
         raise SandboxUnavailableError(f"The sandbox backend {config.backend!r} does not work here. {problems[0]}")
     reasons = "\n".join(f"  - {problem}" for problem in problems)
+    others = "; ".join(f"{name!r} ({row.only_by_name})" for name, row in BACKENDS.items() if row.only_by_name)
     raise SandboxUnavailableError(
-        f"No sandbox backend works here:\n{reasons}\nMend one of them, name an SoS server (`sos`), or, for commands "
-        "you would run yourself, ask for 'none' by name: it isolates nothing."
+        f"No sandbox backend works here:\n{reasons}\nMend one of them, or ask for another one by name: {others}."
     )
 
 
 async def _tried(name: str, config: SandboxConfig) -> tuple[SandboxBackend | None, Probe]:
     """A backend and what its self-test found; where it does not work, it is closed again."""
-    make = backends().get(name)
-    if make is None:
-        raise ConfigError(f"No sandbox backend is called {name!r}. Choose one of {', '.join(backends())}, or 'auto'.")
     try:
-        backend = make(config)
+        backend = backends()[name](config)
     except MissingExtraError as error:
         return None, Probe(False, str(error))
     try:

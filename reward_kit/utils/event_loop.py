@@ -8,11 +8,12 @@ background_loop    a loop that stays, in a thread of its own, for callers that c
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reward_kit.utils.per_process import PerProcess
 
 if TYPE_CHECKING:
     import asyncio
@@ -77,31 +78,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 # ── the loop in the background ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Running(NamedTuple):
-    loop: asyncio.AbstractEventLoop
-    process: int
-
-
-_lock = threading.Lock()
-_running: _Running | None = None
-
-
 def background_loop() -> asyncio.AbstractEventLoop:
-    """The loop that runs in the background of this process."""
-    global _running  # noqa: PLW0603 - one a process is what it is
-    with _lock:
-        if _running is None or _running.process != os.getpid():
-            loop = new_loop()
-            threading.Thread(target=loop.run_forever, name="reward-kit loop", daemon=True).start()
-            _running = _Running(loop, os.getpid())
-        return _running.loop
+    """The loop that runs in a daemon thread of this process; a forked child is given one of its own when it asks.
+
+    What lives on a loop (a worker pool, an HTTP session) outlives the call that made it, which a loop made for that
+    call would not allow.
+    """
+    return _background.get()
 
 
-def _forget_after_fork() -> None:
-    """Whoever held the lock is not in the child."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
+def _start_in_a_thread() -> asyncio.AbstractEventLoop:
+    loop = new_loop()
+    threading.Thread(target=loop.run_forever, name="reward-kit loop", daemon=True).start()
+    return loop
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+_background = PerProcess(_start_in_a_thread)

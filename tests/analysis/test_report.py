@@ -27,7 +27,7 @@ from reward_kit.analysis import (
     hardest_queries,
     spending,
 )
-from reward_kit.analysis.one_query import view_query
+from reward_kit.analysis.present.one_query import view_query
 from reward_kit.analysis.spending import quantiles
 from reward_kit.errors import DatasetError
 from tests.analysis.experiments import rows_of, simulated, table, table_of, write

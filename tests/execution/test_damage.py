@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from reward_kit.analysis.reading import load
+from reward_kit.analysis.loading import load
 from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.execution.merge import merge_runs
 from reward_kit.execution.pipeline import EvaluationPipeline

@@ -29,7 +29,7 @@ def _closed() -> Iterator[None]:
 
 
 def process_id() -> int:
-    process = last_resort._state.process
+    process = last_resort._helpers.get().process
     assert process is not None
     return process.pid
 
@@ -64,6 +64,8 @@ def test_a_process_that_was_killed_is_replaced() -> None:
 def test_a_fork_and_a_daemonic_process_ask_for_themselves() -> None:
     assert last_resort.ask("1", "1") is True
     context = multiprocessing.get_context("spawn")
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(last_resort.ask, ("2", "2")) is True
     with context.Pool(1) as pool:  # its processes are daemonic: they may not have children by multiprocessing
         assert pool.apply(last_resort.ask, ("2", "2")) is True
     assert last_resort.ask("3", "3") is True
@@ -74,7 +76,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
     program = (
         "from reward_kit.mathematics import last_resort\n"
         "assert last_resort.ask('1', '1')\n"
-        "print(last_resort._state.process.pid)\n"
+        "print(last_resort._helpers.get().process.pid)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not Path(f"/proc/{int(done.stdout)}").exists()

@@ -10,8 +10,8 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import Message
-from reward_kit.rewards._support.code.judging import execute
-from reward_kit.rewards._support.code.python_tests import Options
+from reward_kit.rewards._code.python import Options
+from reward_kit.rewards._code.runner import execute
 
 
 @functools.cache

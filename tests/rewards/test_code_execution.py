@@ -18,7 +18,8 @@ import pytest
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards import apps_coding_reward, code_execution, deepcoder_reward
-from reward_kit.rewards._support.code import host, python_tests
+from reward_kit.rewards._code import host
+from reward_kit.rewards._code import python as python_code
 from reward_kit.rewards.apps_coding_reward import evaluate_apps_solution
 from reward_kit.rewards.code_execution import (
     compare_outputs,
@@ -204,7 +205,7 @@ CASES = [{"input": str(n), "expected_output": str(n)} for n in range(100)]
 def test_code_that_never_ends_is_wrong_and_not_waited_for_in_every_test(
     monkeypatch: pytest.MonkeyPatch, function: str | None, tests: Any
 ) -> None:
-    monkeypatch.setattr(python_tests, "MOST_LOST", 2.5)
+    monkeypatch.setattr(python_code, "MOST_LOST", 2.5)
     code = "import time\ndef f(x): time.sleep(60)\nif __name__ == '__main__': f(input())"
     result = fractional_code_reward(messages=answer(code), ground_truth=tests, function_to_call=function, timeout=1)
     assert (result.score, result.is_score_valid) == (0.0, True)

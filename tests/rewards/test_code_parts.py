@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from reward_kit.answers.code import code_blocks, find_code
 from reward_kit.errors import MissingExtraError
-from reward_kit.rewards._support.code.asserts import take_apart
-from reward_kit.rewards._support.code.cases import (
+from reward_kit.rewards._code.cases import (
     CallTests,
     GroundTruthError,
     ProgramTests,
     StdinTests,
     read_tests,
 )
-from reward_kit.rewards._support.code.compare import Comparison, same_output, same_value, similarity
+from reward_kit.rewards._code.compare import Comparison, same_output, same_value, similarity
+from reward_kit.rewards._code.programs import take_apart
 from reward_kit.rewards.code_execution import e2b_code_execution_reward, fractional_code_reward
 from tests.rewards.code_parts import answer
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from reward_kit.rewards._support.code.host import close_host
+from reward_kit.rewards._code.host import close_host
 from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox import zygote_parts
 

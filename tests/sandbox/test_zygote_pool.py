@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.errors import SandboxError
-from reward_kit.rewards._support.code.host import close_host
+from reward_kit.rewards._code.host import close_host
 from reward_kit.sandbox.python import process as zygote_process
 from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import control_groups, descendants, working_zygotes

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.analysis.reading import load
+from reward_kit.analysis.loading import load
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample, Usage
 from reward_kit.storage import best_of_n_tables

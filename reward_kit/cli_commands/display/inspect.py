@@ -11,13 +11,11 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from reward_kit.analysis.comparison import Comparison
-from reward_kit.analysis.comparison_tables import comparison_tables
-from reward_kit.analysis.curve_drawing import draw_curve
-from reward_kit.analysis.one_query import Candidate, QueryView
+from reward_kit.analysis.present.curve_drawing import draw_curve
+from reward_kit.analysis.present.one_query import CandidateView, QueryView
+from reward_kit.analysis.present.report_tables import CURVE_TITLE, TextTable, comparison_tables, report_tables
 from reward_kit.analysis.report import Report
-from reward_kit.analysis.report_tables import CURVE_TITLE, report_tables
-from reward_kit.analysis.tables import Table
+from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.analysis.texts import one_line
 from reward_kit.cli_commands.output import make_console
 
@@ -55,7 +53,7 @@ class InspectDisplay:
             if table.title == CURVE_TITLE:
                 self._curve(report)
 
-    def show_comparison(self, comparison: Comparison) -> None:
+    def show_comparison(self, comparison: RunComparison) -> None:
         """Print experiments side by side and in pairs."""
         for table in comparison_tables(comparison):
             self._table(table)
@@ -70,7 +68,7 @@ class InspectDisplay:
         for start in range(0, len(query.candidates), side):
             self._beside(query.candidates[start : start + side])
 
-    def _beside(self, candidates: Sequence[Candidate]) -> None:
+    def _beside(self, candidates: Sequence[CandidateView]) -> None:
         table = RichTable(box=box.SIMPLE if not self._plain else box.ASCII, padding=(0, 1), expand=True)
         for candidate in candidates:
             style = {True: "green", False: "red", None: "yellow"}[candidate.is_verified]
@@ -84,7 +82,7 @@ class InspectDisplay:
             self._console.print()
             self._line(drawn)
 
-    def _table(self, table: Table) -> None:
+    def _table(self, table: TextTable) -> None:
         self._console.print()
         if table.title:
             self._line(table.title, "bold")
@@ -92,7 +90,7 @@ class InspectDisplay:
         if table.note:
             self._line(table.note, "dim")
 
-    def _rich(self, table: Table) -> RichTable:
+    def _rich(self, table: TextTable) -> RichTable:
         table = self._cut(table)
         rich = RichTable(
             box=None, padding=(0, 1, 0, 0), show_header=bool(table.headers), header_style="dim", pad_edge=False
@@ -105,7 +103,7 @@ class InspectDisplay:
             rich.add_row(*(Text(self._shown(cell)) for cell in row))
         return rich
 
-    def _cut(self, table: Table) -> Table:
+    def _cut(self, table: TextTable) -> TextTable:
         """Shorten the excerpts in the last column to the room that the other columns leave."""
         last = len(table.headers) - 1
         if last not in table.prose or last < 1:

@@ -22,12 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import MissingExtraError, RewardKitError
 from reward_kit.sandbox.containers.engine import ContainerKind, Engine
 from reward_kit.sandbox.containers.sandbox import ContainerSandbox
 from reward_kit.sandbox.contract import Limits, Probe, Sandbox, SandboxSpec
 
-__all__ = ["DEFAULT_IMAGE", "ContainerBackend", "docker", "podman"]
+__all__ = ["DEFAULT_IMAGE", "ContainerBackend", "docker", "make_docker", "make_podman", "podman"]
 
 DEFAULT_IMAGE = "debian:bookworm-slim"
 """The image of a sandbox whose spec names none."""
@@ -45,6 +46,16 @@ def podman(url: str | None = None, *, image: str = DEFAULT_IMAGE) -> ContainerBa
     usual = own if own.exists() else Path("/run/podman/podman.sock")
     found = url or os.environ.get("CONTAINER_HOST") or f"unix://{usual}"
     return ContainerBackend("podman", found, image=image)
+
+
+def make_docker(_: SandboxConfig) -> ContainerBackend:
+    """Docker for a run, whose settings reach it with each sandbox."""
+    return docker()
+
+
+def make_podman(_: SandboxConfig) -> ContainerBackend:
+    """Podman for a run, whose settings reach it with each sandbox."""
+    return podman()
 
 
 class ContainerBackend:

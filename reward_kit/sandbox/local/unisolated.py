@@ -14,6 +14,7 @@ import shutil
 import socket
 import tempfile
 
+from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
@@ -26,7 +27,12 @@ from reward_kit.sandbox.local.porter_client import Portal
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.local.session import Place
 
-__all__ = ["UnisolatedBackend"]
+__all__ = ["UnisolatedBackend", "make_backend"]
+
+
+def make_backend(_: SandboxConfig) -> UnisolatedBackend:
+    """The backend, which has no settings."""
+    return UnisolatedBackend()
 
 
 class UnisolatedBackend:

@@ -30,6 +30,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.cgroups import Hierarchy, ProcessGroup, find_hierarchy
@@ -49,7 +50,7 @@ from reward_kit.sandbox.namespaces.snapshots import Snapshot, SnapshotPolicy, Sn
 from reward_kit.sandbox.namespaces.state import StateDirectory
 from reward_kit.sandbox.namespaces.supervisor_client import Supervised, Supervision
 
-__all__ = ["NamespacesBackend"]
+__all__ = ["NamespacesBackend", "make_backend"]
 
 _SWEEP_SECONDS = 0.05
 _ENVIRONMENT = {
@@ -112,6 +113,11 @@ class _Machine:
 
 
 _INSTALL = "Install bubblewrap: `apt-get install bubblewrap`, `dnf install bubblewrap`."
+
+
+def make_backend(config: SandboxConfig) -> NamespacesBackend:
+    """The backend as a run's settings want it."""
+    return NamespacesBackend() if config.snapshots else NamespacesBackend(snapshots=None)
 
 
 class NamespacesBackend:

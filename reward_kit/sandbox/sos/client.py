@@ -1,7 +1,7 @@
 """The backend `sos`: sandboxes on a server that speaks the SoS protocol, ours or the original.
 
 A server of ours keeps to the whole contract, and this client hands it over as it is. The original knows less, and what
-it lacks is made up for by `sos_original.py`. Which of the two answers is seen by the answer to the first request.
+it lacks is made up for by `original.py`. Which of the two answers is seen by the answer to the first request.
 
 Covered: whatever isolation the server gives; with `reward-kit sandbox serve`, that of its backend. Every request has a
 deadline. A server that refuses, hangs, breaks off or has forgotten the sandbox is a retryable `SandboxError`; a set-up
@@ -21,6 +21,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
+from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
@@ -28,7 +29,7 @@ from reward_kit.sandbox.shell_files import check_file, file_name, to_read, to_wr
 from reward_kit.sandbox.sos.http import SosConnection
 from reward_kit.sandbox.sos.protocol import DEFAULT_PORT, TOKEN_VARIABLE, CreateAnswer, ExecAnswer
 
-__all__ = ["SosBackend", "SosSandbox"]
+__all__ = ["SosBackend", "SosSandbox", "make_backend"]
 
 _CALL_SECONDS = 30.0
 """For requests that the server answers at once."""
@@ -111,6 +112,11 @@ class SosSandbox:
         began = time.monotonic()
         answer = await self._connection.post(f"{self._path}/exec", body, ExecAnswer, deadline=deadline)
         return answer.result(time.monotonic() - began)
+
+
+def make_backend(config: SandboxConfig) -> SosBackend:
+    """The backend as a run's settings want it."""
+    return SosBackend(config.sos_url, image=config.image or "")
 
 
 class SosBackend:

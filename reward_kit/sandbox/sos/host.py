@@ -13,6 +13,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits, SandboxBackend, SandboxSpec
 from reward_kit.sandbox.sos.hosted import HostedSandbox, Refusal
 from reward_kit.sandbox.sos.protocol import FAILED_TO_PULL, CreateBody, ExecAnswer, ExecBody
+from reward_kit.sandbox_backends import row_of
 
 __all__ = ["HostOptions", "SandboxHost"]
 
@@ -200,7 +201,7 @@ class SandboxHost:
             return images.get("", "") or None
         if name in images or "*" in images:
             return images.get(name, images.get("*", "")) or None
-        if self._backend.name in ("docker", "podman"):
+        if row_of(self._backend.name).runs_images:
             return name
         known = ", ".join(sorted(images)) or "none"
         raise Refusal(

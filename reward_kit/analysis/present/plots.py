@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from reward_kit.analysis.html_plot import html_page
+from reward_kit.analysis.present.html_plot import html_page
 from reward_kit.analysis.report import Report
 from reward_kit.errors import ConfigError, MissingExtraError
 from reward_kit.statistics import Estimate

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from reward_kit.rewards._support.code.compare import OneOf
+from reward_kit.rewards._code.compare import OneOf
 
 __all__ = ["CallTests", "GroundTruthError", "ProgramTests", "StdinTests", "Tests", "read_tests"]
 

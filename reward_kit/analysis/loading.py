@@ -1,6 +1,6 @@
 """Read an experiment from wherever it is: Parquet, a run directory, JSON lines, a DataFrame, an Arrow table.
 
-path ──▶ the columns figures are made of ──▶ ordering.arrange ──▶ Experiment
+path ──▶ the columns figures are made of ──▶ judged_answers.arrange ──▶ JudgedAnswers
          (texts stay where they are, and are read row by row when they are shown)
 """
 
@@ -9,36 +9,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from reward_kit.analysis.columns import FIGURES, TEXTS, find_columns
-from reward_kit.analysis.experiment import Experiment
-from reward_kit.analysis.ordering import arrange
-from reward_kit.analysis.run_results import read_results
+from reward_kit.analysis.column_names import FIGURES, TEXTS, find_columns
+from reward_kit.analysis.judged_answers import JudgedAnswers, arrange
 from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts
-from reward_kit.errors import DatasetError
+from reward_kit.errors import DatasetError, StorageError
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
+from reward_kit.storage.result_columns import refuse_other_columns
+from reward_kit.storage.run_directory import held_by, read_document
+from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.utils.checksums import check_line
 
 __all__ = ["Source", "load"]
 
 Source = Any
-"""A path, a DataFrame (pandas, polars), an Arrow table, anything with the Arrow stream interface, or an Experiment."""
+"""A path, a DataFrame (pandas, polars), an Arrow table, anything with the Arrow stream interface, or JudgedAnswers."""
 
 _REPEATING = ("query_id", "split", "error", "error_type", "error_stage", "finish_reason", "model")
 """Text columns whose values repeat: read as dictionaries, which is faster and needs no second pass to number them."""
 
 
-def load(source: Source, *, name: str | None = None, pass_threshold: float | None = None) -> Experiment:
+def load(source: Source, *, name: str | None = None, pass_threshold: float | None = None) -> JudgedAnswers:
     """Read an experiment.
 
     `pass_threshold` says from which score on an answer of a `reward-kit run` counts as verified, where the run itself
     does not, or should be overruled. Best-of-N files hold their verdicts.
     """
-    if isinstance(source, Experiment):
+    if isinstance(source, JudgedAnswers):
         return source
     if isinstance(source, str | PathLike):
         return _from_path(Path(source), name, pass_threshold)
@@ -47,7 +52,7 @@ def load(source: Source, *, name: str | None = None, pass_threshold: float | Non
     return _arranged(figures, table.schema.metadata, name or "table", Loaded(table))
 
 
-def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> Experiment:
+def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> JudgedAnswers:
     if path.is_dir():
         results = path / "results.jsonl"
         if not results.is_file():
@@ -60,7 +65,7 @@ def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> Ex
     if not path.stat().st_size:
         raise DatasetError(f"The file {str(path)!r} is empty: whatever wrote it did not finish. Run it again.")
     if path.suffix in (".jsonl", ".ndjson"):
-        run = read_results(path, pass_threshold)
+        run = _read_results(path, pass_threshold)
         told = {key.encode(): value.encode() for key, value in run.metadata.items()}
         return _arranged(run.table, told, name or _shown(path), JsonLines(path, run.offsets))
     return _from_parquet(path, name or _shown(path))
@@ -71,7 +76,7 @@ def _shown(path: Path) -> str:
     return path.parent.resolve().name if path.name == "results.jsonl" else path.name
 
 
-def _from_parquet(path: Path, name: str) -> Experiment:
+def _from_parquet(path: Path, name: str) -> JudgedAnswers:
     try:
         refuse_damaged_parquet(path)
         schema = pq.read_schema(path)
@@ -149,7 +154,7 @@ def _renamed(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
 
 def _arranged(
     figures: pa.Table, metadata: Mapping[bytes, bytes] | None, name: str, texts: JsonLines | Loaded | ParquetTexts
-) -> Experiment:
+) -> JudgedAnswers:
     if not figures.num_rows:
         raise DatasetError(f"{name!r} holds no rows: nothing was generated. Run the experiment again.")
     told = {
@@ -176,3 +181,144 @@ def _identified(figures: pa.Table, texts: JsonLines | Loaded | ParquetTexts) -> 
             "Give each row the id of its query."
         )
     return figures.set_column(figures.column_names.index("query_id"), "query_id", pa.array(whole, pa.string()))
+
+
+# ── a results.jsonl ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_FIELDS: dict[str, pa.DataType] = {
+    "query_id": pa.string(),
+    "split": pa.string(),
+    "candidate_idx": pa.int64(),
+    "is_verified": pa.bool_(),
+    "score": pa.float64(),
+    "error": pa.string(),
+    "error_type": pa.string(),
+    "error_stage": pa.string(),
+    "finish_reason": pa.string(),
+    "prompt_tokens": pa.float64(),
+    "completion_tokens": pa.float64(),
+    "cost": pa.float64(),
+    "latency_ms": pa.float64(),
+    "model": pa.string(),
+}
+_SCHEMA = pa.schema(_FIELDS)
+_BATCH = 50_000
+"""Lines that become Arrow columns at once: Python's own values take ten times the room."""
+
+
+class _ResultsFile(NamedTuple):
+    """A results file."""
+
+    table: pa.Table
+    offsets: NDArray[np.int64]
+    """Where each line begins."""
+    metadata: dict[str, str]
+
+
+def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
+    """Read a results.jsonl; `threshold` is the run's own unless given."""
+    thresholds = thresholds_of(path.parent, threshold)
+    batches, rows, offsets, offset = [], [], [], 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip() and not (offset and _is_torn(line)):
+                rows.append(_figures_of(_parsed(line, path, number), thresholds))
+                offsets.append(offset)
+            offset += len(line)
+            if len(rows) == _BATCH:
+                batches.append(_batch(rows))
+                rows = []
+    batches.append(_batch(rows))
+    _refuse_cut(path, len(offsets))
+    return _ResultsFile(
+        pa.Table.from_batches(batches, _SCHEMA),
+        np.array(offsets, dtype=np.int64),
+        {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json")),
+    )
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether it is the last line of a run that was cut short, or that is writing it just now."""
+    if line.endswith(b"\n"):
+        return False
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return False
+
+
+def _refuse_cut(path: Path, found: int) -> None:
+    held = held_by(path)
+    if held is not None and found < held:
+        raise StorageError(
+            f"{str(path)!r} was cut: it holds {found} of the {held} lines it had. "
+            "Enter the run again, which judges what is missing."
+        )
+
+
+def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    whole = check_line(line)
+    if whole is False or (whole is None and line.startswith(b'{"schema":2,')):
+        raise StorageError(
+            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Enter the run again, which "
+            "judges that answer again."
+        )
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DatasetError(
+            f"Line {number} of {str(path)!r} is not JSON: {error}. Enter the run again, which mends its files."
+        ) from error
+    if not isinstance(row, dict) or not {"id", "task_id"} & row.keys():
+        raise DatasetError(f"Line {number} of {str(path)!r} is not a result. Name a results.jsonl of `reward-kit run`.")
+    if not whole:
+        refuse_other_columns(row, f"Line {number} of {str(path)!r}")
+    return row
+
+
+def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, ...]:
+    usage = line.get("usage") or {}
+    score, verified = _verdict(line, thresholds)
+    failure = line.get("failure") or {}
+    return (
+        str(line.get("id") or line.get("task_id")),
+        line.get("split"),
+        line.get("response_index", 0),
+        verified,
+        score,
+        line.get("error") if verified is None else None,
+        failure.get("type"),
+        failure.get("stage"),
+        line.get("finish_reason"),
+        usage.get("prompt_tokens"),
+        usage.get("completion_tokens"),
+        line.get("cost"),
+        line.get("latency_ms"),
+        line.get("model"),
+    )
+
+
+def _verdict(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[float | None, bool | None]:
+    if "overall_success" in line:
+        succeeded = line["overall_success"]
+        return (None, None) if succeeded is None else (float(succeeded), bool(succeeded))
+    score = line.get("evaluation_score")
+    if score is None or line.get("is_score_valid") is False:
+        return None, None
+    return float(score), score >= thresholds.of(line.get("split"))
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _summary(path: Path) -> Mapping[str, Any]:
+    return read_document(path) or {}  # a run that was cut short has none, and is worth looking at
+
+
+def _run_metadata(summary: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(summary[key]) for key in ("model", "model_name", "dataset_path") if summary.get(key)}

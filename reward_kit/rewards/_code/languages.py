@@ -24,10 +24,10 @@ from typing import Any, NamedTuple, Protocol
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, StdinTests, Tests
-from reward_kit.rewards._support.code.compare import same_value
-from reward_kit.rewards._support.code.python_tests import MOST_LOST, NOT_RUN, Options
-from reward_kit.rewards._support.code.results import CaseResult, of_run, shown
+from reward_kit.rewards._code.cases import CallTests, GroundTruthError, StdinTests, Tests
+from reward_kit.rewards._code.compare import same_value
+from reward_kit.rewards._code.python import MOST_LOST, NOT_RUN, Options
+from reward_kit.rewards._code.results import CaseResult, of_run, shown
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.python.plain import decode, encode
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reward_kit.analysis import analyse, plot
-from reward_kit.analysis.curve_drawing import draw_curve
-from reward_kit.analysis.html_plot import html_page
-from reward_kit.analysis.plots import COLOURS
+from reward_kit.analysis.present.curve_drawing import draw_curve
+from reward_kit.analysis.present.html_plot import html_page
+from reward_kit.analysis.present.plots import COLOURS
 from reward_kit.errors import ConfigError
 from tests.analysis.experiments import rows_of, simulated, table, table_of
 

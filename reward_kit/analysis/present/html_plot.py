@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
+from reward_kit.analysis.present.report_tables import TextTable, report_tables
+from reward_kit.analysis.present.wording import percent
 from reward_kit.analysis.report import Report
-from reward_kit.analysis.report_tables import report_tables
-from reward_kit.analysis.tables import Table
-from reward_kit.analysis.wording import percent
 from reward_kit.statistics import Estimate
 
 __all__ = ["html_page"]
@@ -118,7 +117,7 @@ def _drawn(line: _Line, frame: _Frame) -> Iterator[str]:
         yield f'<circle {at} r="3.5" fill="{line.colour}"><title>{told}</title></circle>'
 
 
-def _table(table: Table) -> str:
+def _table(table: TextTable) -> str:
     head = f"<tr>{''.join(_cell('th', text, column, table) for column, text in enumerate(table.headers))}</tr>"
     rows = "".join(
         f"<tr>{''.join(_cell('td', text, column, table) for column, text in enumerate(row))}</tr>" for row in table.rows
@@ -128,6 +127,6 @@ def _table(table: Table) -> str:
     return f"{title}<table>{head if table.headers else ''}{rows}</table>{note}"
 
 
-def _cell(tag: str, text: str, column: int, table: Table) -> str:
+def _cell(tag: str, text: str, column: int, table: TextTable) -> str:
     prose = ' class="prose"' if not column or column in table.prose else ""
     return f"<{tag}{prose}>{escape(text)}</{tag}>"

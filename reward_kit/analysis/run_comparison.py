@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.coverage import models_of
-from reward_kit.analysis.experiment import Experiment, Integers, Numbers
 from reward_kit.analysis.hardest import query_lines
+from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
-from reward_kit.analysis.reading import Source, load
 from reward_kit.analysis.selection import first_candidate
 from reward_kit.statistics import Estimate, paired_difference, pass_at_k
 
-__all__ = ["Comparison", "Difference", "Flip", "Pairing", "SideBySide", "compare"]
+__all__ = ["Difference", "Flip", "Pairing", "RunComparison", "SideBySide", "compare"]
 
 _FEW = 0.1
 """The share of common queries that may have too few judged candidates for the k that pass@k is compared at."""
@@ -102,7 +102,7 @@ class Pairing:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Several experiments; each is paired with the first."""
 
     experiments: tuple[SideBySide, ...]
@@ -113,16 +113,16 @@ class Comparison:
         return asdict(self)
 
 
-def compare(*sources: Source, examples: int = 5) -> Comparison:
+def compare(*sources: Source, examples: int = 5) -> RunComparison:
     """Put experiments side by side and pair each with the first, on the queries they have in common."""
     if len(sources) < len(("baseline", "other")):
         raise ValueError("one experiment cannot be compared; give two or more")
     experiments = [load(source) for source in sources]
     pairings = [_pair(experiments[0], other, examples) for other in experiments[1:]]
-    return Comparison(tuple(map(_in_a_line, experiments)), tuple(pairings))
+    return RunComparison(tuple(map(_in_a_line, experiments)), tuple(pairings))
 
 
-def _in_a_line(experiment: Experiment) -> SideBySide:
+def _in_a_line(experiment: JudgedAnswers) -> SideBySide:
     return SideBySide(
         name=experiment.name,
         models=models_of(experiment),
@@ -135,7 +135,7 @@ def _in_a_line(experiment: Experiment) -> SideBySide:
     )
 
 
-def _pair(baseline: Experiment, other: Experiment, examples: int) -> Pairing:
+def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairing:
     left, right = _common(baseline, other)
     judged = (baseline.judged[left] > 0) & (other.judged[right] > 0)
     left, right = left[judged], right[judged]
@@ -156,7 +156,7 @@ def _pair(baseline: Experiment, other: Experiment, examples: int) -> Pairing:
     )
 
 
-def _common(baseline: Experiment, other: Experiment) -> tuple[Integers, Integers]:
+def _common(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[Integers, Integers]:
     """The queries of both, found by split and id: the one's numbers, and the other's."""
     lefts, rights = [], []
     for split in baseline.splits:
@@ -172,7 +172,7 @@ def _common(baseline: Experiment, other: Experiment) -> tuple[Integers, Integers
     return np.concatenate([none, *lefts]), np.concatenate([none, *rights])
 
 
-def _differences(baseline: Experiment, other: Experiment, left: Integers, right: Integers) -> list[Difference]:
+def _differences(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> list[Difference]:
     k = int(np.quantile(np.minimum(baseline.judged[left], other.judged[right]), _FEW, method="lower"))
     figures = {
         "rate": (_rate(baseline, left), _rate(other, right)),
@@ -193,15 +193,15 @@ def _differences(baseline: Experiment, other: Experiment, left: Integers, right:
     return [difference for difference in found if difference is not None]
 
 
-def _rate(experiment: Experiment, queries: Integers) -> Numbers:
+def _rate(experiment: JudgedAnswers, queries: Integers) -> Numbers:
     return experiment.verified[queries] / experiment.judged[queries]
 
 
-def _change(baseline: Experiment, other: Experiment, left: Integers, right: Integers) -> Numbers:
+def _change(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Numbers:
     return _rate(other, right) - _rate(baseline, left)
 
 
-def _pass(experiment: Experiment, queries: Integers, k: int) -> Numbers:
+def _pass(experiment: JudgedAnswers, queries: Integers, k: int) -> Numbers:
     """pass@k of each query with at least k judged candidates, NaN of the others."""
     judged, verified = experiment.judged[queries], experiment.verified[queries]
     most = int(judged.max()) + 1
@@ -235,13 +235,13 @@ def _difference(figure: str, split: str, before: Numbers, after: Numbers) -> Dif
     )
 
 
-def _flips(baseline: Experiment, other: Experiment, left: Integers, right: Integers) -> Integers:
+def _flips(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Integers:
     """Which common queries crossed the half."""
     before, after = _rate(baseline, left) - 0.5, _rate(other, right) - 0.5
     return np.flatnonzero(before * after < 0)
 
 
-def _shown(baseline: Experiment, other: Experiment, left: Integers, right: Integers) -> Sequence[Flip]:
+def _shown(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Sequence[Flip]:
     lines = zip(query_lines(baseline, left), query_lines(other, right), strict=True)
     return [
         Flip(

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.rewards._support.code.asserts import Check, UndecidedError, take_apart
-from reward_kit.rewards._support.code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
-from reward_kit.rewards._support.code.compare import DEFAULT, Comparison, same_output, same_value
-from reward_kit.rewards._support.code.results import CaseResult, of_call, of_run, shown
-from reward_kit.rewards._support.code.test_sources import built_in_tested, modules_in
+from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
+from reward_kit.rewards._code.compare import DEFAULT, Comparison, same_output, same_value
+from reward_kit.rewards._code.programs import Check, UndecidedError, built_in_tested, modules_in, take_apart
+from reward_kit.rewards._code.results import CaseResult, of_call, of_run, shown
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.python.messages import lost
 from reward_kit.sandbox.python.pool import CallOutcome, JudgeOutcome, PythonZygote

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reward_kit.analysis import Experiment, load
+from reward_kit.analysis import JudgedAnswers, load
 from reward_kit.analysis.texts import one_line
 from reward_kit.errors import DatasetError
 from tests.analysis.experiments import rows_of, table_of, write
@@ -33,7 +33,7 @@ class Stream:
         return self.held.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
 
-def facts(experiment: Experiment) -> list[Any]:
+def facts(experiment: JudgedAnswers) -> list[Any]:
     """What matters of an experiment, in an order that does not depend on how it was read."""
     names = [experiment.query_name(query) for query in range(experiment.queries)]
     counts = zip(

@@ -10,11 +10,9 @@ from typing import Any
 
 import orjson
 
-from reward_kit.analysis.comparison import Comparison
-from reward_kit.analysis.comparison_tables import comparison_tables
+from reward_kit.analysis.present.report_tables import TextTable, comparison_tables, report_tables
 from reward_kit.analysis.report import Report, SplitFigures
-from reward_kit.analysis.report_tables import report_tables
-from reward_kit.analysis.tables import Table
+from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.statistics import Estimate
 
 __all__ = ["as_csv", "as_json", "as_markdown"]
@@ -37,7 +35,7 @@ _PAIRED_HEADER = (
 )
 
 
-def as_json(found: Report | Comparison) -> str:
+def as_json(found: Report | RunComparison) -> str:
     """Everything, with all digits."""
     return orjson.dumps(_finite(found.as_dict()), option=orjson.OPT_INDENT_2).decode()
 
@@ -51,14 +49,14 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def as_markdown(found: Report | Comparison) -> str:
+def as_markdown(found: Report | RunComparison) -> str:
     """The tables a terminal shows, for a pull request or a notebook."""
     if isinstance(found, Report):
         return "\n".join([f"# {found.name}", "", *_markdown(report_tables(found))])
     return "\n".join(["# Comparison", "", *_markdown(comparison_tables(found))])
 
 
-def _markdown(tables: Sequence[Table]) -> Iterator[str]:
+def _markdown(tables: Sequence[TextTable]) -> Iterator[str]:
     for table in tables:
         if table.title:
             yield f"## {table.title}\n"
@@ -74,7 +72,7 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def as_csv(found: Report | Comparison) -> str:
+def as_csv(found: Report | RunComparison) -> str:
     """One line a figure, for a spreadsheet: what it is, its value, its interval."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -116,7 +114,7 @@ def _cells(estimate: Estimate | None) -> tuple[Any, ...]:
     return ("", "", "", 0) if estimate is None else (estimate.value, estimate.low, estimate.high, estimate.count)
 
 
-def _paired(comparison: Comparison) -> Iterator[tuple[Any, ...]]:
+def _paired(comparison: RunComparison) -> Iterator[tuple[Any, ...]]:
     for pairing in comparison.pairings:
         for one in pairing.differences:
             yield (

@@ -12,8 +12,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import importlib
-import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -21,6 +19,7 @@ from typing import Any, TypeVar
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import SandboxBackend
 from reward_kit.sandbox.python.pool import PythonZygote
+from reward_kit.utils.per_process import PerProcess
 
 __all__ = ["Host", "close_host", "run"]
 
@@ -83,43 +82,9 @@ class Host:
             zygotes.abandon()
 
 
-class _Process:
-    """The one host of this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._host: Host | None = None
-        self._abandoned: list[Host] = []
-
-    def host(self) -> Host:
-        """The host, started where there is none yet."""
-        with self._lock:
-            if self._host is None:
-                self._host = Host()
-            return self._host
-
-    def close(self) -> None:
-        """End the host, if there is one."""
-        with self._lock:
-            host, self._host = self._host, None
-        if host is not None:
-            host.close()
-
-    def after_fork(self) -> None:
-        """The child has no loop thread, and a copy of a lock that another thread may have held."""
-        self._lock = threading.Lock()
-        if self._host is not None:
-            self._host.forget()
-            self._abandoned.append(self._host)  # not collected: that would speak to the parent's processes
-            self._host = None
-
-
-_process = _Process()
-
-
 def run(work: Callable[[Host], Awaitable[T]]) -> T:
     """Have `work` done on this process's loop, and wait for what comes of it."""
-    host = _process.host()
+    host = _hosts.get()
 
     async def whole() -> T:
         return await work(host)
@@ -134,11 +99,7 @@ def run(work: Callable[[Host], Awaitable[T]]) -> T:
 
 def close_host() -> None:
     """End what was started for rewards in this process. The next call starts anew."""
-    _process.close()
+    _hosts.close()
 
 
-# Not by `atexit`, which comes when thread pools take no more work, and closing needs one. They stop in the same way, in
-# the reverse order of being loaded, so theirs must be loaded by now.
-importlib.import_module("concurrent.futures.thread")
-threading._register_atexit(close_host)  # type: ignore[attr-defined]
-os.register_at_fork(after_in_child=_process.after_fork)
+_hosts = PerProcess(Host, Host.close, Host.forget, close_before_threads=True)  # closing needs a thread pool

@@ -11,19 +11,19 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reward_kit.analysis.experiment import NOT_JUDGED, Experiment
-from reward_kit.analysis.reading import Source, load
+from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
+from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.texts import spoken
 from reward_kit.errors import DatasetError
 
-__all__ = ["Candidate", "QueryView", "view_query"]
+__all__ = ["CandidateView", "QueryView", "view_query"]
 
 _LONG = 1_500
 """Characters of an answer that are shown; its end, where the answer is, counts more than its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateView:
     """One answer."""
 
     index: int
@@ -67,7 +67,7 @@ class QueryView:
     ground_truth: str
     judged: int
     verified: int
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateView, ...]
 
 
 def view_query(source: Source, query_id: str) -> list[QueryView]:
@@ -79,7 +79,7 @@ def view_query(source: Source, query_id: str) -> list[QueryView]:
     return [_view(experiment, query) for query in found.tolist()]
 
 
-def _beginning(experiment: Experiment, query_id: str) -> Any:
+def _beginning(experiment: JudgedAnswers, query_id: str) -> Any:
     begins = pc.starts_with(experiment.query_ids, pattern=query_id).to_numpy(zero_copy_only=False)
     found = np.flatnonzero(begins)
     ids = experiment.query_ids.take(found).to_pylist()
@@ -95,7 +95,7 @@ def _beginning(experiment: Experiment, query_id: str) -> Any:
     raise DatasetError(f"{experiment.name!r} has no query {query_id!r}. {hint}")
 
 
-def _view(experiment: Experiment, query: int) -> QueryView:
+def _view(experiment: JudgedAnswers, query: int) -> QueryView:
     where = experiment.rows_of(query)
     rows = np.arange(where.start, where.stop)
     fields = ("query", "ground_truth", "response", "tool_calls", "verification_reason")
@@ -116,7 +116,7 @@ def _first(values: list[Any] | None) -> Any:
     return values[0] if values else None
 
 
-def _candidate(experiment: Experiment, row: int, texts: dict[str, list[Any]], place: int) -> Candidate:
+def _candidate(experiment: JudgedAnswers, row: int, texts: dict[str, list[Any]], place: int) -> CandidateView:
     def figure(name: str) -> Any:
         return experiment.figures[name][row].as_py() if name in experiment.figures.column_names else None
 
@@ -125,7 +125,7 @@ def _candidate(experiment: Experiment, row: int, texts: dict[str, list[Any]], pl
         return held if isinstance(held, str) else "" if held is None else orjson.dumps(held, default=str).decode()
 
     verdict = int(experiment.verdict[row])
-    return Candidate(
+    return CandidateView(
         index=int(experiment.candidate[row]),
         is_verified=None if verdict == NOT_JUDGED else bool(verdict),
         score=figure("score"),

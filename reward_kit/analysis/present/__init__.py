@@ -1,0 +1,1 @@
+"""How figures are shown: tables, sentences, files, pictures. Nothing here computes a figure."""
