@@ -60,7 +60,7 @@ class _Told(TypedDict):
     "--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed of a kind."
 )
 @click.option(
-    "--threshold", type=FiniteRange(), metavar="S",
+    "--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
     help="Score from which an answer of a `reward-kit run` is verified.  [default: the run's own]",
 )  # fmt: skip
 @click.option("--no-color", is_flag=True, help="Plain text. Piped output is always plain.")

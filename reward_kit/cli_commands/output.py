@@ -24,10 +24,13 @@ from reward_kit.redaction import blot, mask, mask_words
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reward_kit.execution.result import RunResult
+
 __all__ = [
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "STOPPED_BY_BUDGET",
+    "answers_made",
     "echo",
     "echo_error",
     "echo_json",
@@ -60,6 +63,11 @@ def exit_code(status: str, done: int) -> int:
     if status == "stopped":
         return STOPPED_BY_BUDGET
     return 0 if done else NOTHING_JUDGED
+
+
+def answers_made(result: RunResult) -> int:
+    """What a run has to show: judged answers, or, where it only generated, answers."""
+    return result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
 
 
 # ── text on a terminal ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +170,7 @@ class _Names(NamedTuple):
     takes_config: bool
 
 
-_names: ContextVar[_Names] = ContextVar("_names", default=_Names({}, takes_config=True))
+_names: ContextVar[_Names] = ContextVar("_names")
 
 
 def name_settings(own: Mapping[str, str], *, takes_config: bool = False) -> None:
@@ -181,7 +189,7 @@ def in_own_words(message: str) -> str:
 
 
 def _own_name(path: str, value: str | None) -> str:
-    own, takes_config = _names.get()
+    own, takes_config = _names.get(_Names({}, takes_config=True))
     whole = path if value is None else f"{path}={value}"
     if whole in own:
         return own[whole]

@@ -26,7 +26,7 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
         raise ConfigError(
             "`generation.model_name` is not set. Set it to a model your endpoint knows (with `generation.api_base` for "
             "an endpoint other than OpenAI or Fireworks), to 'local' for a small model inside this process, or to "
-            "'mock' for answers without a model; or set `generation.enabled=false` to score answers that are in the data."
+            "'mock' for answers without a model; or set `generation.enabled=false` to score answers in the data."
         )
     if config.api_base is None:
         if name == "mock":
