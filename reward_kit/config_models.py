@@ -66,7 +66,7 @@ class StrictPart(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=(), allow_inf_nan=False,
+        frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False,
         hide_input_in_errors=True,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,10 +30,12 @@ __all__ = [
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "STOPPED_BY_BUDGET",
+    "Line",
     "answers_made",
     "echo",
     "echo_error",
     "echo_json",
+    "echo_lines",
     "exit_code",
     "failure_lines",
     "in_own_words",
@@ -101,6 +103,25 @@ def echo(text: str = "", *, err: bool = False) -> None:
 def echo_error(text: str) -> None:
     """Print what went wrong on standard error, in one line."""
     click.echo(f"Error: {shown(mask(in_own_words(' '.join(text.split(chr(10))))))}", err=True)
+
+
+class Line(NamedTuple):
+    """A line of a small table: what it is about in bold, a figure, and something fainter beside it."""
+
+    label: str
+    value: str = ""
+    note: str = ""
+
+
+def echo_lines(lines: Sequence[Line], *, indent: int = 0) -> None:
+    """Print a small table on standard error."""
+    color = False if os.environ.get("NO_COLOR") else None  # None: click sees whether it is a terminal
+    cleaned = [Line(*(shown(blot(part)) for part in line)) for line in lines]
+    width = max((len(line.label) for line in cleaned), default=0) if len(cleaned) > 1 else 0
+    for line in cleaned:
+        told = f"{click.style(line.label.ljust(width), bold=True)}{'  ' if width else ' '}{line.value}"
+        note = f"  {click.style(line.note, dim=True)}" if line.note else ""
+        click.echo(f"{' ' * indent}{told}{note}".rstrip(), err=True, color=color)
 
 
 def make_console(**options: Any) -> Console:

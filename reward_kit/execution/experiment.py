@@ -43,7 +43,7 @@ from reward_kit.sandbox_backends import AUTO, BackendChoice
 from reward_kit.storage.best_of_n_tables import Verification
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
-__all__ = ["ExperimentConfig", "load_experiment", "read_experiment_file"]
+__all__ = ["ALSO_CALLED", "ExperimentConfig", "load_experiment", "read_experiment_file"]
 
 _NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
 
@@ -52,7 +52,7 @@ _OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".yaml", ".yml")
 """How the name of a Parquet file does not end."""
 
 
-_ALSO_CALLED = {
+ALSO_CALLED = {
     "api_base": "base_url",
     "max_samples": "max_queries",
     "n": "num_candidates",
@@ -129,7 +129,7 @@ class ExperimentConfig(StrictPart):
     @model_validator(mode="before")
     @classmethod
     def _main_names(cls, given: object) -> object:
-        return by_main_names(given, _ALSO_CALLED) if isinstance(given, Mapping) else given
+        return by_main_names(given, ALSO_CALLED) if isinstance(given, Mapping) else given
 
     @field_validator("splits", mode="before")
     @classmethod
@@ -217,6 +217,8 @@ class ExperimentConfig(StrictPart):
 
     def _judge(self) -> JudgeConfig:
         """The judge, with the price that the table has for it and the cache that the experiment names."""
+        if self.judge.model_name is None:
+            return self.judge
         given = self.judge.model_fields_set
         found: dict[str, Any] = {}
         if "price" not in given:
@@ -259,7 +261,7 @@ class ExperimentConfig(StrictPart):
 def main_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a file, each by its key's main name, so that a flag takes the place of either name."""
     try:
-        return by_main_names(values, _ALSO_CALLED)
+        return by_main_names(values, ALSO_CALLED)
     except ValueError as error:
         raise ConfigError(f"The experiment names a key twice: {error}.") from None
 

@@ -13,9 +13,9 @@ import pytest
 import reward_kit
 from reward_kit.cli_commands import best_of_n_cmd, run_eval_cmd, shell_cmd
 from reward_kit.cli_commands.output import failure_lines, in_own_words, name_settings
-from reward_kit.config_models import PipelineConfig, known_paths
+from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig, known_paths
 from reward_kit.errors import ConfigError, settings_in
-from reward_kit.execution.experiment import ExperimentConfig
+from reward_kit.execution.experiment import ALSO_CALLED, ExperimentConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
 
 SOURCE = Path(reward_kit.__file__).parent
@@ -133,3 +133,46 @@ def test_an_error_tells_which_settings_it_is_about() -> None:
     with pytest.raises(ConfigError) as caught:
         EvaluationPipeline({"reward": {"function_path": "math"}, "generation": {"model_name": "mock"}}).run()
     assert caught.value.settings == ("dataset.path_or_name",)
+
+
+# ── the page that puts the commands side by side ─────────────────────────────────────────────────────────────────────
+
+
+def table(title: str) -> list[list[str]]:
+    """The cells of the first table under a heading of docs/commands.md."""
+    page = (SOURCE.parent / "docs" / "commands.md").read_text("utf-8")
+    part = page[page.index(title) :]
+    lines = part[part.index("\n|") :].strip().split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_page_names_flags_and_keys_that_there_are() -> None:
+    shell, best = (
+        {flag for p in command.params for flag in p.opts} for command in (shell_cmd.shell, best_of_n_cmd.best_of_n)
+    )
+    for _, run, by_shell, by_best in table("# The three commands"):
+        assert set(re.findall(r"`(--?[\w-]+)`", by_shell)) <= shell
+        assert set(re.findall(r"`(--?[\w-]+)`", by_best)) <= best
+        keys = {key.split(".")[0] for key in re.findall(r"`([a-z_]+(?:\.\w+)*)`", by_best)}
+        assert keys <= set(ExperimentConfig.model_fields) | set(ALSO_CALLED)
+        assert {key for key in re.findall(r"`([a-z_.]+)`", run)} <= PATHS | {"base_url"}
+
+
+def test_the_page_states_the_defaults() -> None:
+    options = {parameter.name: parameter.default for parameter in shell_cmd.shell.params}
+    run, best = PipelineConfig(reward=RewardConfig(function_path="m:f")), ExperimentConfig()
+    stated = {row[0]: row[1:] for row in table("## Defaults that differ")}
+    generation = run.generation
+    ports = [run.sandbox.sos_url, f":{options['sos_port']}", run.sandbox.sos_url]
+    assert stated == {
+        "temperature": [f"{value:g}" for value in (generation.temperature, options["temperature"], best.temperature)],
+        "most tokens of an answer": [
+            str(value) for value in (generation.max_tokens, options["max_tokens"], best.max_tokens)
+        ],
+        "answers per prompt": [str(value) for value in (generation.n, options["n"], best.num_candidates)],
+        "rows that cannot be used": [
+            DatasetConfig(path_or_name="x").on_bad_row, options["on_bad_row"], best.on_bad_row
+        ],
+        "where the files go": [f"`{run.output.output_dir}`", f"`{options['output_dir']}`", "must be given"],
+        "port of a sandbox server on this machine": [address.rpartition(":")[2] for address in ports],
+    }  # fmt: skip

@@ -74,7 +74,7 @@ class ExperimentDisplay:
             if run.summary.get("skipped_rows"):
                 self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):
-            self._console.print("  Nothing was owed: this experiment was finished before.")
+            self._console.print("  Already complete; nothing to do.")
         for remark in remarks(run.summary):
             self._console.print(f"  {remark}", soft_wrap=True, markup=False)
         if result.parquet is not None:
