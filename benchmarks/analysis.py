@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from benchmarks.report import Report, Row
 from benchmarks.scene import ROOT, Timed, interleaved
 from reward_kit.analysis import analyse, as_markdown, compare
-from reward_kit.analysis.column_names import FIGURES, TEXTS, find_columns
+from reward_kit.storage.vocabularies import FIGURES, TEXTS, find_columns
 
 __all__ = ["main", "write_experiment"]
 

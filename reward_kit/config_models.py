@@ -162,6 +162,13 @@ class _Part(StrictPart):
     """A part of a run's configuration."""
 
 
+DatasetFormat = Literal[
+    "auto", "standard", "gsm8k", "math", "humaneval", "mbpp", "apps", "livecodebench", "bfcl", "nemotron", "sharegpt",
+    "prompt_completion", "instruction_output", "question_answer",
+]  # fmt: skip
+"""Shapes of rows. `auto` recognises them by their columns."""
+
+
 class DatasetConfig(_Part):
     """Where the samples come from, and how a row becomes one."""
 
@@ -181,6 +188,8 @@ class DatasetConfig(_Part):
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
     """Take at most this many samples, the first ones. `evaluation_params.limit_samples` is its inherited name."""
+    format: DatasetFormat = "auto"
+    """The shape of the rows. `auto` tells it by the columns; `standard` knows our own column names only."""
     column_mapping: dict[str, str] = Field(default_factory=dict)
     """New column name: old column name. A dotted old name reaches into nested objects."""
     preprocess: list[str] = Field(default_factory=list)

@@ -21,7 +21,7 @@ from reward_kit.reward_names import reward_path
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function, loading_within
-from reward_kit.utils.trusted import trusted
+from reward_kit.utils.trusted import copied
 
 __all__ = [
     "BatchScorer",
@@ -312,24 +312,17 @@ def _last_text(messages: Sequence[Message | Mapping[str, Any]]) -> str:
 
 def _plain(message: Message) -> dict[str, Any]:
     """The fields of a turn that were set, as plain data that nobody else holds."""
-    fields = message.__dict__
-    if type(fields["content"]) is not str or fields["tool_calls"] or fields["function_call"]:
+    if type(message.content) is not str or message.tool_calls or message.function_call:
         return message.model_dump(exclude_unset=True)
     given = message.model_fields_set
-    return {name: value for name, value in fields.items() if name in given}  # a third of what a dump costs
+    return {name: value for name, value in message if name in given}  # a third of what a dump costs
 
 
 def _copied(message: Message) -> Message:
     """The same turn, sharing nothing that can be changed."""
-    fields = message.__dict__
-    if (
-        type(message) is not Message
-        or type(fields["content"]) is not str
-        or fields["tool_calls"]
-        or fields["function_call"]
-    ):
+    if type(message) is not Message or type(message.content) is not str or message.tool_calls or message.function_call:
         return message.model_copy(deep=True)
-    return trusted(Message, fields.copy(), message.__pydantic_fields_set__.copy())
+    return copied(message)
 
 
 def _is_decorated(func: Callable[..., Any]) -> bool:

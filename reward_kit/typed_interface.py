@@ -47,6 +47,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _Async: TypeAlias = Callable[P, Coroutine[Any, Any, R]]
 _MESSAGES = TypeAdapter(list[Message])
+_result = trusted(EvaluateResult)
 _ONLY_MESSAGES = {Message}
 
 
@@ -376,10 +377,7 @@ def _from_number(value: SupportsFloat, name: str) -> EvaluateResult:
         raise _refused(name, "pointwise", f"a {type(value).__name__} that is no single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, "pointwise", _not_finite(score))
-    fields: dict[str, Any] = {
-        "score": score, "is_score_valid": True, "reason": None, "metrics": {}, "step_outputs": None, "error": None,
-    }  # fmt: skip
-    return trusted(EvaluateResult, fields, {"score"})
+    return _result(score=score)
 
 
 def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]:

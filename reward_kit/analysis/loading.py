@@ -18,14 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from reward_kit.analysis.column_names import FIGURES, TEXTS, find_columns
 from reward_kit.analysis.judged_answers import JudgedAnswers, arrange
 from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts
 from reward_kit.errors import DatasetError, StorageError
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
-from reward_kit.storage.result_columns import refuse_other_columns
 from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, refuse_other_columns, verdict_of
 from reward_kit.utils.checksums import check_line
 
 __all__ = ["Source", "load"]
@@ -121,13 +120,13 @@ def _as_table(source: Any) -> pa.Table:
 
 def _with_verdicts(table: pa.Table, pass_threshold: float | None) -> pa.Table:
     """The results of a `reward-kit run` in a table: verified is what reaches the threshold, 1 unless told."""
-    if "evaluation_score" not in table.column_names or find_columns(FIGURES, table.column_names).get("is_verified"):
+    if RUN.score not in table.column_names or find_columns(FIGURES, table.column_names).get("is_verified"):
         return table
     limit: Any = pa.scalar(1.0 if pass_threshold is None else pass_threshold)
-    scores = table["evaluation_score"].cast(pa.float64())
+    scores = table[RUN.score].cast(pa.float64())
     verdicts: Any = pc.greater_equal(scores, limit)
-    if "is_score_valid" in table.column_names:
-        verdicts = pc.if_else(table["is_score_valid"], verdicts, pa.scalar(None, pa.bool_()))
+    if RUN.score_is_valid in table.column_names:
+        verdicts = pc.if_else(table[RUN.score_is_valid], verdicts, pa.scalar(None, pa.bool_()))
     return table.append_column("is_verified", verdicts)
 
 
@@ -280,7 +279,7 @@ def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
 
 def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, ...]:
     usage = line.get("usage") or {}
-    score, verified = _verdict(line, thresholds)
+    score, verified = verdict_of(line, thresholds)
     failure = line.get("failure") or {}
     return (
         str(line.get("id") or line.get("task_id")),
@@ -298,16 +297,6 @@ def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, .
         line.get("latency_ms"),
         line.get("model"),
     )
-
-
-def _verdict(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[float | None, bool | None]:
-    if "overall_success" in line:
-        succeeded = line["overall_success"]
-        return (None, None) if succeeded is None else (float(succeeded), bool(succeeded))
-    score = line.get("evaluation_score")
-    if score is None or line.get("is_score_valid") is False:
-        return None, None
-    return float(score), score >= thresholds.of(line.get("split"))
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from reward_kit.analysis.column_names import TEXTS, Field, find_columns
+from reward_kit.storage.vocabularies import TEXTS, Field, find_columns
 
 __all__ = ["JsonLines", "Loaded", "ParquetTexts", "Texts", "one_line", "spoken"]
 

@@ -17,13 +17,21 @@ from reward_kit.utils.module_loader import load_function
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["USER_TURN", "Columns", "Reshaper", "nearest_columns"]
+__all__ = ["CONTENT", "USER_TURN", "Columns", "Reshaper", "nearest_columns"]
 
 Columns = dict[str, Any]
 """A row's columns by name."""
 
 USER_TURN = "\0user turn"
 """The column that holds a rendered template until the row is interpreted. No dataset can have a column of that name."""
+
+CONTENT = "\0content"
+"""The column that holds the hash of a row as its source has it, where the row was changed before it is interpreted."""
+
+_ROLES = frozenset({"id", "user_query", "prompt", "messages", "ground_truth", "ground_truth_for_eval"})
+"""Names that give a column a part to play. Its old name stays beside it, for a reward that names it."""
+
+_HIDDEN = (USER_TURN, CONTENT)
 
 _Step = Callable[[Columns], Iterable[Columns]]
 
@@ -62,7 +70,7 @@ class Reshaper:
 
 def nearest_columns(name: str, columns: Mapping[str, Any]) -> str:
     """The columns nearest to a missing one, or all of them, in words."""
-    names = [column for column in columns if column != USER_TURN]
+    names = [column for column in columns if column not in _HIDDEN]
     nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if nearest:
         return f"did you mean {' or '.join(map(repr, nearest))}?"
@@ -72,7 +80,7 @@ def nearest_columns(name: str, columns: Mapping[str, Any]) -> str:
 def _renaming(mapping: Mapping[str, str]) -> _Step:
     def rename(columns: Columns) -> Iterable[Columns]:
         found = {new: _lookup(columns, old) for new, old in mapping.items()}
-        taken = set(mapping.values())
+        taken = {old for new, old in mapping.items() if new not in _ROLES}
         kept = {name: value for name, value in columns.items() if name not in taken}
         return ({**kept, **found},)
 
@@ -125,7 +133,7 @@ def _rendering(source: str) -> _Step:
                 text = template.render(_with_user_turn(columns))
         except BadRow as problem:
             if isinstance(problem.__cause__, UndefinedError):
-                names = ", ".join(repr(name) for name in columns if name != USER_TURN)
+                names = ", ".join(repr(name) for name in columns if name not in _HIDDEN)
                 raise BadRow(
                     f"`dataset.prompt_template`: {problem.__cause__} (the row's columns are {names})"
                 ) from None

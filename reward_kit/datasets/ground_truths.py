@@ -26,12 +26,11 @@ from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.datasets.columns import Columns
 from reward_kit.datasets.rows import BadRow
 
-__all__ = ["KINDS", "with_ground_truth"]
+__all__ = ["KINDS", "boxed", "sharegpt_turns", "with_ground_truth"]
 
 KINDS = ("math", "code", "tool_calling")
 """Kinds of problems with a place of their own for the ground truth. Any other name is a kind without one."""
 
-_IDS = ("id", "uuid", "uid", "query_id")
 _JUST_THAT = ("ground_truth_for_eval", "ground_truth")
 _GROUND_TRUTHS = (*_JUST_THAT, "solution", "expected_answer", "answer")
 _TEST_CASES = ("test_cases", "tests", "unit_tests", "input_output")
@@ -42,10 +41,9 @@ Turns = list[dict[str, Any]]
 
 
 def with_ground_truth(columns: Columns, kind: str) -> Columns:
-    """The row with its id, a prompt that does not hold the answer, and its ground truth, under their usual names."""
+    """The row with a prompt that does not hold the answer, and its ground truth, under their usual names."""
     row = dict(columns)
     metadata = _object(row.get("metadata"))
-    _rename_id(row)
     if "messages" not in row:
         return _with_known_truth(row, metadata, kind)
     turns = _turns(row["messages"])
@@ -109,6 +107,30 @@ def _turns(value: Any) -> Turns:
     return [_turn(turn) for turn in turns]
 
 
+_SPEAKERS = {
+    "human": "user", "user": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant",
+    "bard": "assistant", "model": "assistant", "assistant": "assistant", "system": "system", "tool": "tool",
+    "observation": "tool",
+}  # fmt: skip
+"""Who speaks in ShareGPT's conversations, by the names that sets of that shape use."""
+
+
+def sharegpt_turns(value: Any) -> Turns:
+    """A conversation of `{from, value}` (or `{role, content}`) as messages."""
+    turns = _json(value) if isinstance(value, str) else value
+    if not isinstance(turns, list) or not turns or not all(isinstance(turn, Mapping) for turn in turns):
+        raise BadRow("column 'conversations' is not a list of {from, value}")
+    return [_spoken(turn) for turn in turns]
+
+
+def _spoken(turn: Mapping[str, Any]) -> dict[str, Any]:
+    speaker = turn.get("from", turn.get("role"))
+    role = _SPEAKERS.get(str(speaker).lower())
+    if role is None:
+        raise BadRow(f"a turn of 'conversations' is from {speaker!r}; expected human, gpt, system or tool")
+    return {"role": role, "content": turn.get("value", turn.get("content"))}
+
+
 def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
     """The turn without the empty fields that a table gives every turn, and with its arguments as text."""
     kept = {name: value for name, value in turn.items() if value is not None and value != []}
@@ -158,12 +180,6 @@ def _refuse_placeholder(prompt: Turns, metadata: Mapping[str, Any]) -> None:
 # ── ids, tools, answers and tests ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rename_id(row: Columns) -> None:
-    name = next((name for name in _IDS if row.get(name) not in (None, "")), None)
-    if name is not None:
-        row["id"] = row.pop(name)
-
-
 def _offer_tools(row: Columns, metadata: Mapping[str, Any]) -> None:
     tools = row.get("tools") or metadata.get("tools")
     tools = _json(tools) if isinstance(tools, str) else tools
@@ -181,7 +197,11 @@ def _tool(tool: Any) -> dict[str, Any]:
 
 def _boxed(answer: Any) -> str | None:
     r"""What the answer's last \boxed holds."""
-    text = without_reasoning(str(answer.get("content") or "")) if isinstance(answer, Mapping) else ""
+    return boxed(without_reasoning(str(answer.get("content") or ""))) if isinstance(answer, Mapping) else None
+
+
+def boxed(text: str) -> str | None:
+    r"""What the last \boxed of a text holds; None where there is none."""
     start = text.rfind(r"\boxed{")
     if start < 0:
         return None

@@ -2,7 +2,7 @@
 
 | column | becomes |
 |---|---|
-| `id` (`id_column`) | the sample's id |
+| `id` (`id_column`), else `uuid`, `query_id` | the sample's id |
 | `messages`, or `prompt` as a list | the conversation |
 | `user_query`, or `prompt` as text | a conversation of one user turn |
 | `system_prompt` | the system turn, unless the conversation begins with one |
@@ -11,6 +11,9 @@
 | `assistant_response` (`response_column`) | with generation disabled: the answer, or a list of answers |
 | `response_index` | with generation disabled: which answer of its sample this is |
 | any other | `Sample.columns`, handed to the reward by name |
+
+Rows of other shapes (`question`/`answer`, HumanEval, ShareGPT …) are brought to these names by `shapes` first. A column
+with a name of its own stays in `Sample.columns` although it served as id, question or answer: a reward may name it.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from reward_kit.datasets.columns import USER_TURN, Columns, nearest_columns
+from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, nearest_columns
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow
+from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.models import Message, Sample
 from reward_kit.utils.trusted import text_message, trusted
 
@@ -32,7 +36,10 @@ __all__ = ["ROLES", "Answered", "Asked", "Interpreter"]
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation. Another word is a mistake that no endpoint would understand."""
 _SYSTEM_ROLES = ("system", "developer")
-_ALL_FIELDS = set(Sample.model_fields)
+_sample = trusted(Sample)
+_ANSWER = "assistant_response"
+_OTHER_IDS = ("uuid", "query_id")
+"""Columns that name a row where there is no `id`."""
 
 
 class Asked(NamedTuple):
@@ -50,16 +57,15 @@ class Asked(NamedTuple):
 
     def sample(self, name: str, position: int) -> Sample:
         """The sample, under this id and at this position."""
-        fields = {
-            "id": name,
-            "messages": self.messages,
-            "ground_truth": self.ground_truth,
-            "split": self.split,
-            "columns": self.columns,
-            "tools": self.tools,
-            "position": position,
-        }
-        return trusted(Sample, fields, _ALL_FIELDS)
+        return _sample(
+            id=name,
+            messages=self.messages,
+            ground_truth=self.ground_truth,
+            split=self.split,
+            columns=self.columns,
+            tools=self.tools,
+            position=position,
+        )
 
 
 class Answered(NamedTuple):
@@ -71,24 +77,40 @@ class Answered(NamedTuple):
     response_index: int | None
     """Which variant the row says it is."""
 
+    def named(self, name: str) -> Answered:
+        """The same under another name."""
+        return self._replace(asked=self.asked._replace(name=name))
+
 
 class Interpreter:
     """Turns columns into samples. It takes the columns apart: they are not to be used afterwards."""
 
     def __init__(
-        self, *, id_column: str, response_column: str, system_prompt: str | None = None, split: str | None = None
+        self,
+        shapes: ShapeReader,
+        *,
+        id_column: str,
+        response_column: str,
+        system_prompt: str | None = None,
+        split: str | None = None,
     ) -> None:
+        self._shapes = shapes
         self._id_column = id_column
         self._response_column = response_column
         self._system_prompt = system_prompt
         self._split = split
 
+    @property
+    def formats(self) -> dict[str, str]:
+        """The shapes of rows that were recognised so far, and what each means."""
+        return self._shapes.met
+
     def asked(self, columns: Columns) -> Asked:
         """What the row asks, for a model to answer."""
-        name = _id(columns.pop(self._id_column, None), self._id_column)
-        user_turn = columns.pop(USER_TURN, None)
-        content = content_id(columns) if name is None else ""
-        messages = _conversation(columns, user_turn)
+        name, content = self._identity(columns)
+        columns = self._shapes.read(columns)
+        name = name or self._take_id(columns)
+        messages = _conversation(columns, columns.pop(USER_TURN, None))
         if messages[-1].role == "assistant":
             raise BadRow(
                 "the conversation ends with an assistant turn, so the model would be shown the answer; "
@@ -98,17 +120,41 @@ class Interpreter:
 
     def answered(self, columns: Columns) -> Answered:
         """What the row asks, and the answers it already holds."""
-        name = _id(columns.pop(self._id_column, None), self._id_column)
-        user_turn = columns.pop(USER_TURN, None)
         index = _response_index(columns.pop("response_index", None))
-        given = columns.pop(self._response_column, None)
-        rest = dict(columns)
+        named = self._take_id(columns)
+        user_turn = columns.pop(USER_TURN, None)
+        asked = {name: value for name, value in columns.items() if name != self._response_column}
+        rest = self._shapes.read_answered(columns, self._response_column)
+        name = named or self._take_id(rest)
+        given = rest.pop(self._response_column, None)
+        if self._response_column != _ANSWER and given is not None:
+            rest[self._response_column] = given
         messages, turns = _split_off_answer(_conversation(rest, user_turn))
-        content = content_id(_without_answer(columns, len(turns))) if name is None else ""
+        content = content_id(_without_answer(asked, len(turns))) if name is None else ""
         answers = _answers(given, turns, self._response_column)
         if index is not None and len(answers) > 1:
             raise BadRow(f"'response_index' numbers one answer, but {self._response_column!r} holds {len(answers)}")
         return Answered(self._asked(name, content, messages, rest), answers, index)
+
+    def _identity(self, columns: Columns) -> tuple[str | None, str]:
+        """The row's own id, and the hash of what it holds where it has none."""
+        name = self._take_id(columns)
+        given: str | None = columns.pop(CONTENT, None)
+        if name is not None:
+            return name, ""
+        if given is not None:
+            return None, given
+        return None, content_id({name: value for name, value in columns.items() if name != USER_TURN})
+
+    def _take_id(self, columns: Columns) -> str | None:
+        """The row's id. A column called `id` is used up; one of another name stays."""
+        value = columns.pop(self._id_column, None)
+        if self._id_column != "id":
+            if value is not None:
+                columns[self._id_column] = value
+        elif value is None or value == "":
+            value = next((columns[name] for name in _OTHER_IDS if columns.get(name)), None)
+        return _id(value, self._id_column)
 
     def _asked(self, name: str | None, content: str, messages: list[Message], rest: Columns) -> Asked:
         """`rest` is the row without its id and conversation."""
@@ -152,8 +198,8 @@ def _text_or_none(columns: Columns, name: str) -> str | None:
 
 def _ground_truth(columns: Columns) -> Any:
     first, second = columns.pop("ground_truth_for_eval", None), columns.pop("ground_truth", None)
-    if first is None or second is None or first == second:
-        return second if first is None else first
+    if first in (None, "") or second in (None, "") or first == second:
+        return second if first is None or (first == "" and second is not None) else first
     raise BadRow("'ground_truth_for_eval' and 'ground_truth' differ; keep the one that is right")
 
 
@@ -173,7 +219,7 @@ def _conversation(columns: Columns, user_turn: str | None) -> list[Message]:
     """Take the turns out of the row; a user turn that a template made replaces the last one."""
     for name in ("messages", "prompt"):
         value = columns.get(name)
-        if isinstance(value, list) or (name == "messages" and value is not None):
+        if isinstance(value, list) or (name == "messages" and value not in (None, "")):
             del columns[name]
             messages = _messages(value, name)
             return _with_user_turn(messages, user_turn) if user_turn is not None else messages
@@ -181,13 +227,13 @@ def _conversation(columns: Columns, user_turn: str | None) -> list[Message]:
 
 
 def _user_text(columns: Columns) -> str:
-    name = "prompt" if columns.get("user_query") is None and "prompt" in columns else "user_query"
+    name = "prompt" if not columns.get("user_query") and "prompt" in columns else "user_query"
     if name not in columns:
         hint = nearest_columns(name, columns)
         raise BadRow(
             f"there is no column 'user_query', 'prompt' or 'messages' ({hint}); `dataset.column_mapping` can rename one"
         )
-    value = columns.pop(name)
+    value = columns.pop(name) if name == "user_query" else columns[name]
     if not isinstance(value, str) or not value:
         raise BadRow(f"column {name!r} is {value!r}; expected text")
     return value
@@ -286,6 +332,8 @@ def _answered(turns: list[Message]) -> list[Message]:
 def _response_index(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)  # CSV knows only text
+    if value == "":  # an empty cell of a CSV file
+        return None
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise BadRow(f"column 'response_index' is {value!r}; expected 0, 1, 2 …")

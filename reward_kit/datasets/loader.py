@@ -81,6 +81,11 @@ class _Stream(ABC, Generic[Item]):
         """Place and reason of the first of them."""
         return self._bad.reasons
 
+    @property
+    def formats(self) -> dict[str, str]:
+        """The shapes of rows that were recognised so far, and what each means. Empty: our own columns."""
+        return self._interpreter.formats
+
     def size_hint(self) -> int | None:
         """About how many samples there are, at most; None where that is not cheap to know."""
         return self._feed.size_hint(self._limit)
@@ -137,14 +142,19 @@ class SampleStream(_Stream[Sample]):
 class RolloutStream(_Stream[Rollout]):
     """Rollouts whose answers are in the data. Rows with the same id are variants of one sample, at its position.
 
+    So are rows without an id that number their answers (`response_index`) and ask the same. Any other row is a sample
+    of its own, also where two ask the same.
+
     With a limit, reading stops at the first row of a sample beyond it: the variants of a sample should stand together.
     """
 
     def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Rollout]:
-        variants = Variants()
+        variants, places = Variants(), Places()
         for row in rows:
             try:
                 answered = self._interpreter.answered(row.columns)
+                if not answered.asked.named and answered.response_index is None:
+                    answered = answered.named(places.claim_content(answered.asked.name, row))
                 if len(variants) == self._limit and not variants.knows(answered.asked.name):
                     return
                 rollouts = _rollouts(answered, row, variants)

@@ -171,7 +171,7 @@ def _shown(value: object) -> str:
 
 
 class CsvSource(_FileSource):
-    """CSV with a header line (tabs instead of commas in `.tsv`). Every value is text; an empty cell is a null."""
+    """CSV with a header line (tabs instead of commas in `.tsv`). All values are text; an empty cell is empty text."""
 
     def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than some prompts
@@ -192,7 +192,7 @@ class CsvSource(_FileSource):
                 if problem := _problem_with(cells, header):
                     bad.report(origin, number, problem)
                 elif cells:
-                    yield Row(origin, number, {name: cell or None for name, cell in zip(header, cells, strict=True)})
+                    yield Row(origin, number, dict(zip(header, cells, strict=True)))
 
     def size_hint(self, up_to: int | None) -> int | None:
         """The number of lines less the headers; too high where cells hold line breaks."""
@@ -269,7 +269,8 @@ class MemorySource:
 
     def __init__(self, rows: Iterable[Mapping[str, Any] | Sample], name: str = "the given rows") -> None:
         # An iterator can be read once only; everything else is read where it lies.
-        self._given = list(rows) if isinstance(rows, Iterator) else rows
+        given = _rows_of_table(rows)
+        self._given = list(given) if isinstance(given, Iterator) else given
         self._origin = Origin(name, "row")
 
     def rows(self, bad: BadRows) -> Iterator[Row]:
@@ -287,6 +288,16 @@ class MemorySource:
     def fingerprint(self) -> str | None:
         """None: rows in memory are told apart by their own ids and digests only."""
         return None
+
+
+def _rows_of_table(given: Any) -> Iterable[Mapping[str, Any] | Sample]:
+    """The rows of a pandas or polars DataFrame or an Arrow table, none of which is imported for it; else as given."""
+    for method, arguments in (("to_pylist", {}), ("iter_rows", {"named": True}), ("to_dict", {"orient": "records"})):
+        if hasattr(given, method) and not isinstance(given, Mapping) and hasattr(given, "columns"):
+            rows: Iterable[Mapping[str, Any] | Sample] = getattr(given, method)(**arguments)
+            return rows
+    checked: Iterable[Mapping[str, Any] | Sample] = given
+    return checked
 
 
 def _columns_of(given: Mapping[str, Any] | Sample) -> dict[str, Any]:

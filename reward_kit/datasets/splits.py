@@ -14,15 +14,17 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.columns import Columns
+from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.ground_truths import with_ground_truth
 from reward_kit.datasets.loader import SampleStream
+from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, BadRows, Row
+from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.datasets.sources import Source, open_files, open_source
 from reward_kit.errors import DatasetError
 
@@ -59,7 +61,11 @@ class SplitStream(SampleStream):
         self, config: DatasetConfig, splits: Sequence[Split], each: int | None, system_prompt: str | None
     ) -> None:
         source = _SplitSource([_open(config, split, splits) for split in splits], each)
-        super().__init__(Feed(config.model_copy(update={"split": None}), lambda _: source), system_prompt, None)
+        # The rows of a split are reshaped before their ground truth is looked for, so not a second time.
+        done: dict[str, Any] = {
+            "split": None, "column_mapping": {}, "preprocess": [], "prompt_template": None, "max_samples": None,
+        }  # fmt: skip
+        super().__init__(Feed(config.model_copy(update=done), lambda _: source), system_prompt, None)
         self._splits = source
 
     def check(self) -> None:
@@ -98,11 +104,15 @@ class _SplitSource:
 class _SplitRows:
     """The rows of one split, made ready to be interpreted."""
 
-    def __init__(self, dataset: str, split: Split, source: Source, has: Callable[[Columns], bool]) -> None:
+    def __init__(
+        self, config: DatasetConfig, split: Split, source: Source, has: Callable[[Columns], bool] = lambda _: True
+    ) -> None:
         self.split = split
         self.source = source
-        self._dataset = dataset
+        self._dataset = config.path_or_name
         self._has = has
+        self._reshaper = Reshaper(config)
+        self.shapes = ShapeReader(config.format)
 
     def rows(self, bad: BadRows) -> Iterator[Row]:
         """The usable rows; a split without any is an error, and so is one that begins with nothing else."""
@@ -110,19 +120,28 @@ class _SplitRows:
         reason = ""
         for row in self.source.rows(bad):
             try:
-                if not self._has(row.columns):
-                    continue
-                columns = with_ground_truth(row.columns, self.split.kind)
+                ready = self._ready(row, bad) if self._has(row.columns) else []
             except BadRow as problem:
                 bad.report(row.origin, row.number, str(problem))
                 hopeless, reason = hopeless + 1, reason or f"{row.where}: {problem}"
                 if not usable and hopeless >= _HOPELESS:
                     break
                 continue
-            usable += 1
-            yield Row(row.origin, row.number, {**columns, "split": self.split.name})
+            usable += len(ready)
+            yield from ready
         if not usable:
             raise self._unusable(hopeless, reason)
+
+    def _ready(self, row: Row, bad: BadRows) -> list[Row]:
+        """The rows that a row becomes, each with its split and ground truth."""
+        reshaped = self._reshaper.reshape([row], bad)
+        return [Row(each.origin, each.number, self._with_truth(each.columns)) for each in reshaped]
+
+    def _with_truth(self, columns: Columns) -> Columns:
+        """Named after what the row held before, so that a run over the same rows gives it the same id."""
+        content = content_id({name: value for name, value in columns.items() if name not in ("id", USER_TURN)})
+        known = columns if "messages" in columns else self.shapes.read(columns)
+        return {**with_ground_truth(known, self.split.kind), CONTENT: content, "split": self.split.name}
 
     def _unusable(self, hopeless: int, reason: str) -> DatasetError:
         if hopeless:
@@ -140,14 +159,14 @@ def _open(config: DatasetConfig, split: Split, splits: Sequence[Split]) -> _Spli
     path = config.path_or_name or ""
     if config.source_type == "huggingface" or not is_local(path):
         whole = config.model_copy(update={"split": split.name, "source_type": "huggingface"})
-        return _SplitRows(path, split, open_source(whole), lambda _: True)
+        return _SplitRows(config, split, open_source(whole))
     if "{split}" in path:
         named = config.model_copy(update={"path_or_name": path.replace("{split}", split.name)})
-        return _SplitRows(path, split, open_source(named), lambda _: True)
+        return _SplitRows(config, split, open_source(named))
     if own := _files_named_after(split.name, path):
-        return _SplitRows(path, split, open_files(own), lambda _: True)
+        return _SplitRows(config, split, open_files(own))
     names = {one.name for one in splits}
-    return _SplitRows(path, split, open_source(config), lambda columns: _split_of(columns, names) == split.name)
+    return _SplitRows(config, split, open_source(config), lambda columns: _split_of(columns, names) == split.name)
 
 
 def _files_named_after(split: str, path: str) -> list[Path]:

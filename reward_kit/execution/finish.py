@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import orjson
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.failures import FailureKinds
+from reward_kit.execution.totals import Totals
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
@@ -85,29 +84,19 @@ def _beyond_what_was_asked(figures: Mapping[str, Any], asked: int | None) -> dic
 
 
 def _rollout_figures(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    total, samples, last_id = 0, 0, None
-    tokens: Counter[str] = Counter()
-    failures = FailureKinds()
-    cost, cost_known = 0.0, True
+    rollouts, samples, last_id = 0, 0, None
+    totals = Totals()
     for line in lines:
-        total += 1
+        rollouts += 1
         samples += line["id"] != last_id
         last_id = line["id"]
-        if (failure := line.get("failure")) is not None:
-            failures.add(failure)
-        usage: Mapping[str, int] | None = None if line.get("cached") else line.get("usage")
-        if usage is not None:
-            tokens.update({name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")})
-        cost += line["cost"] or 0.0
-        cost_known = cost_known and (line["cost"] is not None or usage is None)
+        totals.add(line)
     return {
         "samples": samples,
-        "rollouts": total,
-        "failed": failures.total,
-        **failures.figures(),
-        "prompt_tokens": tokens["prompt_tokens"],
-        "completion_tokens": tokens["completion_tokens"],
-        "cost": cost if cost_known else None,
+        "rollouts": rollouts,
+        "failed": totals.failed,
+        **totals.failures(),
+        **totals.spending(),
     }
 
 

@@ -20,6 +20,7 @@ from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, read_document, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.storage.vocabularies import SHELL, vocabulary_of
 
 __all__ = ["merge_runs"]
 
@@ -94,7 +95,7 @@ def _counts(head: Head, known: JournalIndex) -> bool:
 def _summary(results: Journal, parts: list[Summary], target: RunDirectory, thresholds: Thresholds) -> Summary:
     rows: Iterator[Summary] = map(orjson.loads, results.in_order())
     first = next(rows, None)
-    if first is None or "overall_success" not in first:
+    if first is None or vocabulary_of(first) is not SHELL:
         with_model = {name: parts[0].get(name) for name in ("model", "n")}
         lines = map(orjson.loads, results.in_order())
         figures = summarise(lines, pass_threshold=thresholds.whole, by_split=thresholds.by_split)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +41,7 @@ from reward_kit.storage.journal_lines import Entry, Head
 from reward_kit.storage.run_directory import RESULTS, RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
 from reward_kit.utils.checksums import CHECK
+from reward_kit.utils.clock import now
 
 __all__ = ["COMMANDS", "ShellEvaluation"]
 
@@ -200,13 +200,9 @@ def _timing(directory: RunDirectory, phase: str, figures: dict[str, Any]) -> dic
     return {
         "seconds": before + figures["this_entry"]["seconds"],
         "start_time": entries[0]["started"],
-        "end_time": _now(),
+        "end_time": now(),
     }
 
 
 def _entry(figures: dict[str, Any]) -> dict[str, Any]:
     return {"this_entry": figures["this_entry"]}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

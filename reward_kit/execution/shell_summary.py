@@ -10,35 +10,35 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from reward_kit.execution.failures import FailureKinds
+from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, PassAtK
 from reward_kit.storage.shell_tables import NO_COMMAND
+from reward_kit.storage.vocabularies import SHELL
 
 __all__ = ["execution_figures", "whole_summary"]
 
 _RATES = {
-    "success_rate": "overall_success",
+    "success_rate": SHELL.is_verified,
     "command_success_rate": "command_success",
     "test_pass_rate": "test_passed",
 }
 """What each rate counts."""
 
 
-class _Totals:
-    """Running sums over result lines."""
+class _Executed:
+    """Running figures of result lines."""
 
     def __init__(self) -> None:
         self.rates = {name: ClusteredMean() for name in _RATES}
         self.passes = PassAtK(1)
-        self.failures = FailureKinds()
+        self.totals = Totals()
         self.tasks = self.records = self.judged = self.succeeded = self.timed_out = self.no_command = 0
-        self.generation_errors = self.prompt_tokens = self.completion_tokens = 0
-        self.cost, self.cost_known = 0.0, True
+        self.generation_errors = 0
 
     def add(self, rows: list[dict[str, Any]]) -> None:
         """Take account of all lines of one task."""
         judged = [row for row in rows if row["status"] == "ok"]
-        succeeded = sum(bool(row["overall_success"]) for row in judged)
+        succeeded = sum(bool(row[SHELL.is_verified]) for row in judged)
         self.tasks += 1
         self.records += len(rows)
         self.judged += len(judged)
@@ -49,55 +49,40 @@ class _Totals:
             self.passes.add(len(judged), succeeded)
             self.passes.k_max = max(self.passes.k_max, len(judged))
         for row in rows:
-            self._add_row(row)
-
-    def _add_row(self, row: Mapping[str, Any]) -> None:
-        failure = row.get("failure")
-        if failure is not None:
-            self.failures.add(failure)
-            self.generation_errors += failure["stage"] == "generate"
-        self.timed_out += bool(row.get("command_timed_out"))
-        self.no_command += row.get("error_type") == NO_COMMAND
-        usage = None if row.get("cached") else row.get("usage")
-        if usage is not None:
-            self.prompt_tokens += usage.get("prompt_tokens", 0)
-            self.completion_tokens += usage.get("completion_tokens", 0)
-        self.cost += row["cost"] or 0.0
-        self.cost_known = self.cost_known and (row["cost"] is not None or usage is None)
+            self.totals.add(row)
+            self.generation_errors += (row.get("failure") or {}).get("stage") == "generate"
+            self.timed_out += bool(row.get("command_timed_out"))
+            self.no_command += row.get("error_type") == NO_COMMAND
 
 
 def execution_figures(rows: Iterable[dict[str, Any]], _: object = None) -> dict[str, Any]:
     """The figures of result lines that come in dataset order, the lines of a task together."""
-    totals = _Totals()
+    executed = _Executed()
     for _task, group in groupby(rows, key=lambda row: str(row["id"])):
-        totals.add(list(group))
-    failed = totals.records - totals.judged
+        executed.add(list(group))
+    failed = executed.records - executed.judged
     figures: dict[str, Any] = {
-        "tasks": totals.tasks,
-        "records": totals.records,
-        "judged": totals.judged,
+        "tasks": executed.tasks,
+        "records": executed.records,
+        "judged": executed.judged,
         "failed": failed,
-        "infrastructure_errors": failed - totals.generation_errors,
-        "generation_errors": totals.generation_errors,
-        **totals.failures.figures(),
-        "no_command": totals.no_command,
-        "timed_out": totals.timed_out,
-        "successful_samples": totals.succeeded,
-        "failed_samples": totals.judged - totals.succeeded,
+        "infrastructure_errors": failed - executed.generation_errors,
+        "generation_errors": executed.generation_errors,
+        **executed.totals.failures(),
+        "no_command": executed.no_command,
+        "timed_out": executed.timed_out,
+        "successful_samples": executed.succeeded,
+        "failed_samples": executed.judged - executed.succeeded,
     }
-    for name, mean in totals.rates.items():
+    for name, mean in executed.rates.items():
         estimate = mean.estimate()
         figures[name] = None if estimate is None else estimate.value
         figures[f"{name}_interval"] = None if estimate is None else [estimate.low, estimate.high]
     figures["pass_at_k"] = {
         str(k): {"value": found.value, "low": found.low, "high": found.high, "samples": found.count}
-        for k, found in totals.passes.estimates().items()
+        for k, found in executed.passes.estimates().items()
     }
-    return figures | {
-        "prompt_tokens": totals.prompt_tokens,
-        "completion_tokens": totals.completion_tokens,
-        "cost": totals.cost if totals.cost_known else None,
-    }
+    return figures | executed.totals.spending()
 
 
 def whole_summary(inference: Mapping[str, Any] | None, execution: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,14 +1,11 @@
 """Plays: how a sample becomes rollouts. A single turn and a multi-step episode have the same type.
 
-(sample, draws) → one Rollout a draw
+(sample, draws) → one Rollout per draw
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Protocol
 
 from reward_kit.config_models import Price, Sampling
@@ -16,19 +13,19 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import cost_of
 from reward_kit.models import Completion, Failure, Rollout, Sample
 from reward_kit.redaction import without_secrets
+from reward_kit.utils.clock import now_to_the_millisecond
 from reward_kit.utils.trusted import trusted
 
 __all__ = ["Play", "SingleTurn"]
 
-
-_ANSWERED = Rollout.model_fields.keys() - {"failure"}
+_answered = trusted(Rollout)
 
 
 class Play(Protocol):
     """Anything that answers a sample as often as it is asked to."""
 
     async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:
-        """One rollout a draw, in the order of `draws`. A draw that fails is a rollout with a failure."""
+        """One rollout per draw, in the order of `draws`. A draw that fails is a rollout with a failure."""
         ...
 
 
@@ -47,7 +44,7 @@ class SingleTurn:
         outcomes = await self._client.generate(
             sample.messages, draws=draws, sampling=self._sampling, tools=sample.tools, sample_id=sample.id
         )
-        now = _now()
+        now = now_to_the_millisecond()
         return [self._rollout(sample, draw, outcome, now) for draw, outcome in zip(draws, outcomes, strict=True)]
 
     def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure, now: str) -> Rollout:
@@ -56,21 +53,19 @@ class SingleTurn:
                 sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
                 generated_at=now, failure=outcome,
             )  # fmt: skip
-        fields = {
-            "sample": sample,
-            "response_index": draw,
-            "turns": [outcome.message],
-            "model": outcome.model or self._client.model,
-            "sampling": self._given,
-            "finish_reason": outcome.finish_reason,
-            "usage": outcome.usage,
-            "cost": self._cost(outcome),
-            "latency_ms": outcome.latency_ms,
-            "cached": outcome.cached,
-            "generated_at": now,
-            "failure": None,
-        }
-        return trusted(Rollout, fields, _ANSWERED)
+        return _answered(
+            sample=sample,
+            response_index=draw,
+            turns=[outcome.message],
+            model=outcome.model or self._client.model,
+            sampling=self._given,
+            finish_reason=outcome.finish_reason,
+            usage=outcome.usage,
+            cost=self._cost(outcome),
+            latency_ms=outcome.latency_ms,
+            cached=outcome.cached,
+            generated_at=now,
+        )
 
     def _cost(self, completion: Completion) -> float | None:
         if completion.cached:
@@ -78,13 +73,3 @@ class SingleTurn:
         if self._price is None:
             return None
         return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
-
-
-def _now() -> str:
-    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
-    return f"{_second(seconds)}.{milliseconds:03d}+00:00"
-
-
-@lru_cache(maxsize=1)  # many answers come within a second
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
 """Fields of the body that are ours: `extra_body` may not set them, and no refusal makes us drop them."""
 
-_TOLD_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
+_SENT_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
 
 _MOST_TOKENS = 10**12
 """No request has more: what is told beyond it is not a count."""
@@ -45,7 +45,7 @@ _ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content",
 _MOST_SHOWN = 64 << 10
 """Bytes of a reply that are read for a message."""
 
-_TOLD = {"message", "finish_reason", "usage", "latency_ms", "model"}
+_completion = trusted(Completion)
 
 
 class Prompt(NamedTuple):
@@ -61,9 +61,8 @@ def settings_of(sampling: Sampling) -> dict[str, Any]:
     """The body's sampling fields: what was set, then `extra_body` as it is."""
     if taken := PROTECTED_FIELDS.intersection(sampling.extra_body):
         raise ConfigError(f"`generation.extra_body` sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
-    values = sampling.__dict__
-    told = {name: values[name] for name in _TOLD_AS_THEY_ARE if values[name] is not None}
-    return told | sampling.extra_body
+    values = {name: getattr(sampling, name) for name in _SENT_AS_THEY_ARE}
+    return {name: value for name, value in values.items() if value is not None} | sampling.extra_body
 
 
 def derived_seed(seed: int, sample_id: str, draw: int) -> int:
@@ -131,11 +130,9 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
         if message is None:  # what is left of the draws is asked for again
             continue
         reason = _text_or_none(choice.get("finish_reason"))
-        fields = {
-            "message": message, "finish_reason": reason, "usage": usage, "latency_ms": latency_ms, "cached": False,
-            "model": model,
-        }  # fmt: skip
-        completions.append(trusted(Completion, fields, _TOLD))
+        completions.append(
+            _completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
+        )
         usage = None
     if not completions:
         raise _no_answer(choices[0])

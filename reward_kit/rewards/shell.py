@@ -13,7 +13,6 @@ import secrets
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from typing import Any
 
 from reward_kit.answers.command import extract_command
@@ -22,6 +21,7 @@ from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult,
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
+from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["shell_reward"]
 
@@ -75,10 +75,10 @@ async def _judged(box: Sandbox, command: str, condition: str) -> EvaluateResult:
     ran, held = (step.base_reward == 1.0 for step in steps)
     return EvaluateResult(
         score=float(ran and held),
-        reason=f"the command {_told(steps[0])}; the success condition {'holds' if held else 'does not hold'}",
+        reason=f"the command {_ending(steps[0])}; the success condition {'holds' if held else 'does not hold'}",
         metrics={
-            "command_success": MetricResult(score=float(ran), is_score_valid=ran, reason=f"it {_told(steps[0])}"),
-            "test_passed": MetricResult(score=float(held), is_score_valid=held, reason=f"it {_told(steps[1])}"),
+            "command_success": MetricResult(score=float(ran), is_score_valid=ran, reason=f"it {_ending(steps[0])}"),
+            "test_passed": MetricResult(score=float(held), is_score_valid=held, reason=f"it {_ending(steps[1])}"),
         },
         step_outputs=steps,
     )
@@ -97,14 +97,14 @@ async def _made_ready(box: Sandbox) -> str:
 
 
 async def _step(name: str, shown: str, run: Callable[[str], Any], command: str) -> StepOutput:
-    started = _now()
+    started = now_to_the_millisecond()
     done: ExecResult = await run(command)
     facts = {
         "command": shown,
         "output": done.output,
         "exit_code": exit_code_of(done),
         "started": started,
-        "ended": _now(),
+        "ended": now_to_the_millisecond(),
         "wall_seconds": round(done.wall_seconds, 6),
     }
     flags = {
@@ -121,7 +121,7 @@ def exit_code_of(done: ExecResult) -> int | None:
     return _KILLED + done.signal if done.exit_code is None and done.signal is not None else done.exit_code
 
 
-def _told(step: StepOutput) -> str:
+def _ending(step: StepOutput) -> str:
     return "ran out of time" if step.metrics.get("timed_out") else f"exited with {step.metrics['exit_code']}"
 
 
@@ -129,7 +129,3 @@ def _no_command() -> EvaluateResult:
     reason = "the answer holds no command"
     failed = MetricResult(score=0.0, is_score_valid=False, reason=reason)
     return EvaluateResult(score=0.0, reason=reason, metrics={"command_success": failed, "test_passed": failed})
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -16,9 +16,19 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.result_columns import refuse_other_columns
 from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.storage.vocabularies import (
+    BEST_OF_N,
+    RUN,
+    SHELL,
+    ReadVerdict,
+    find_columns,
+    plain_names,
+    refuse_other_columns,
+    verdict_of,
+    vocabulary_of,
+)
 from reward_kit.utils.checksums import check_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
@@ -109,44 +119,36 @@ def _journal_row(line: bytes, path: Path, thresholds: Thresholds) -> _Row:
     row = orjson.loads(line)
     if not check_line(line):
         refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
-    return _VOCABULARIES[_vocabulary_of(row)](row, thresholds)
-
-
-def _vocabulary_of(line: Mapping[str, Any]) -> str:
-    if "overall_success" in line:
-        return "shell"
-    return "run" if "user_query" in line else "best-of-n"
+    return _READERS[vocabulary_of(row).name](row, thresholds)
 
 
 def _from_run(line: dict[str, Any], thresholds: Thresholds) -> _Row:
     prompt, turns = _split_off_answer(line["messages"])
-    truth = line["ground_truth_for_eval"]
-    query = Query(line["id"], line["split"], prompt, None, _text(truth), [])
-    score = line["evaluation_score"]
-    return _Row(query, _candidate(line["response_index"], turns, score, _verified(score, thresholds.of(query.split))))
+    query = Query(line["id"], line["split"], prompt, None, _text(line[RUN.ground_truth]), [])
+    return _Row(query, _candidate(line["response_index"], turns, verdict_of(line, thresholds)))
 
 
 def _from_experiment(line: dict[str, Any], thresholds: Thresholds) -> _Row:
-    score = line["evaluation_score"]
+    verdict = verdict_of(line, thresholds)
     columns = {
-        **line, "query_id": line["id"], "candidate_idx": line["response_index"], "score": score,
-        "is_verified": _verified(score, thresholds.of(line["split"])),
+        **line, "query_id": line["id"], "candidate_idx": line["response_index"], "response": line[BEST_OF_N.response],
+        "score": verdict.score, "is_verified": verdict.is_verified,
     }  # fmt: skip
     return _from_columns(columns, None)
 
 
-def _from_shell(line: dict[str, Any], _: Thresholds) -> _Row:
-    query = Query(line["id"], None, [{"role": "user", "content": line["task"]}], None, line["success_condition"], [])
-    command, verdict = line["generated_command"], line["overall_success"]
+def _from_shell(line: dict[str, Any], thresholds: Thresholds) -> _Row:
+    prompt = [{"role": "user", "content": line[SHELL.query]}]
+    query = Query(line["id"], None, prompt, None, line[SHELL.ground_truth], [])
+    command = line[SHELL.response]
     turns = [] if command is None else [{"role": "assistant", "content": command}]
-    score = None if verdict is None else float(verdict)
-    return _Row(query, Candidate(line["response_index"], turns, None, score, verdict))
+    return _Row(query, Candidate(line["response_index"], turns, None, *verdict_of(line, thresholds)))
 
 
-_VOCABULARIES: dict[str, Callable[[dict[str, Any], Thresholds], _Row]] = {
-    "run": _from_run,
-    "best-of-n": _from_experiment,
-    "shell": _from_shell,
+_READERS: dict[str, Callable[[dict[str, Any], Thresholds], _Row]] = {
+    RUN.name: _from_run,
+    BEST_OF_N.name: _from_experiment,
+    SHELL.name: _from_shell,
 }
 
 
@@ -157,7 +159,7 @@ def _split_off_answer(messages: Turns) -> tuple[Turns, Turns]:
     return messages[:end], messages[end:]
 
 
-def _candidate(index: int, turns: Turns, score: float | None, verified: bool | None) -> Candidate:
+def _candidate(index: int, turns: Turns, verdict: ReadVerdict) -> Candidate:
     plain, thoughts = [], []
     for turn in turns:
         apart = turn.get("reasoning_content")
@@ -169,11 +171,7 @@ def _candidate(index: int, turns: Turns, score: float | None, verified: bool | N
         plain.append(
             {**{name: value for name, value in turn.items() if name != "reasoning_content"}, "content": content}
         )
-    return Candidate(index, plain, "\n\n".join(thoughts) or None, score, verified)
-
-
-def _verified(score: float | None, threshold: float) -> bool | None:
-    return None if score is None else score >= threshold
+    return Candidate(index, plain, "\n\n".join(thoughts) or None, *verdict)
 
 
 def _text(value: Any) -> str | None:
@@ -182,14 +180,6 @@ def _text(value: Any) -> str | None:
 
 # ── parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_ALSO_CALLED = {
-    "query": ("question",),
-    "response": ("answer", "raw_model_output"),
-    "is_verified": ("verification_is_verified",),
-    "score": ("verification_score",),
-    "ground_truth": ("ground_truth_answer",),
-}
-"""What files of other tools call our columns."""
 _NEEDED = ("query_id", "response", "is_verified")
 _READ = ("query_id", "split", "query", "messages", "tools", "ground_truth", "candidate_idx", "response", "reasoning",
          "tool_calls", "is_verified", "score")  # fmt: skip
@@ -204,23 +194,19 @@ def _parquet_rows(path: Path, threshold: float | None) -> Iterator[_Row]:
     try:
         refuse_damaged_parquet(path)
         with ParquetFile(path, page_checksum_verification=True) as file:
-            names = _columns_in(set(file.schema_arrow.names), path)
-            for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
+            columns = _columns_in(set(file.schema_arrow.names), path)
+            for batch in file.iter_batches(batch_size=_BATCH, columns=list(columns.values())):
                 for row in batch.to_pylist():
-                    yield _from_columns({names[name]: value for name, value in row.items()}, threshold)
+                    yield _from_columns({field: row[name] for field, name in columns.items()}, threshold)
     except (ArrowException, OSError) as error:
         raise StorageError(f"{str(path)!r} is not readable as Parquet: {error}. Make it again.") from error
 
 
 def _columns_in(present: set[str], path: Path) -> dict[str, str]:
-    """The file's columns that are read, and what they are called here."""
-    found: dict[str, str] = {}
-    for name in _READ:
-        called = next((other for other in (name, *_ALSO_CALLED.get(name, ())) if other in present), None)
-        if called is not None:
-            found[called] = name
-    missing = [name for name in _NEEDED if name not in found.values()]
-    if missing or not {"query", "messages"} & set(found.values()):
+    """The column of the file that holds each field."""
+    found = find_columns({field: plain_names(field) for field in _READ}, present)
+    missing = [field for field in _NEEDED if field not in found]
+    if missing or not {"query", "messages"} & found.keys():
         lacking = missing[0] if missing else "query"
         raise StorageError(
             f"{str(path)!r} has no column {lacking!r}: it is not a best-of-N table. Name one that `best-of-n` wrote."

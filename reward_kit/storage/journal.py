@@ -16,9 +16,8 @@ from typing import Self
 
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
-from reward_kit.storage.journal_index import JournalIndex
+from reward_kit.storage.journal_index import JournalIndex, ScannedOrder, WrittenOrder
 from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, Line, RawHead, body_start, is_whole, moved_to
-from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
 from reward_kit.utils.checksums import sealed_line, unsealed
 
 __all__ = ["Journal"]

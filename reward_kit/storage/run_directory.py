@@ -16,7 +16,6 @@ import os
 import platform
 import shutil
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +28,7 @@ from reward_kit.redaction import blot_bytes
 from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
 from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
+from reward_kit.utils.clock import now
 
 __all__ = [
     "RunDirectory", "check_config", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut", "unfinished",
@@ -239,14 +239,14 @@ class RunDirectory:
 
     def begin_phase(self, phase: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Note that a phase has begun; the entry returned is completed by `end_phase`."""
-        entry: dict[str, Any] = {"phase": phase, "started": _now(), "status": "running", **facts}
+        entry: dict[str, Any] = {"phase": phase, "started": now(), "status": "running", **facts}
         self._manifest.setdefault("phases", []).append(entry)
         self.write_manifest()
         return entry
 
     def end_phase(self, entry: dict[str, Any], status: str, facts: Mapping[str, Any]) -> None:
         """Complete a phase's entry."""
-        entry.update({"status": status, "finished": _now(), **facts})
+        entry.update({"status": status, "finished": now(), **facts})
         if self._revision is not None:
             self._revision.answer(patience=_PATIENCE_WITH_GIT)
         self.write_manifest()
@@ -372,9 +372,5 @@ def _provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
         "git": None,
-        "created": _now(),
+        "created": now(),
     }
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

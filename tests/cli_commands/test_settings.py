@@ -25,13 +25,15 @@ OPTIONS = {"phase", "rescore", "retry_failed"}
 """What a run is told beside its config."""
 OF_RUN_ONLY = {
     "shell": {
-        "dataset.column_mapping", "dataset.preprocess", "dataset.prompt_template", "dataset.source_type",
+        "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
+        "dataset.source_type",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "max_cost", "rescore", "reward.isolate",
         "reward.params",
     },
     "best-of-n": {
-        "dataset.column_mapping", "dataset.preprocess", "dataset.prompt_template", "dataset.source_type",
+        "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
+        "dataset.source_type",
         "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",
     },
 }  # fmt: skip

@@ -47,7 +47,7 @@ def test_columns_are_renamed_and_the_others_kept() -> None:
     mapping = {"user_query": "q", "ground_truth": "meta.answer.text", "dotted": "a.b"}
     (sample,) = loaded([row], column_mapping=mapping)
     assert (sample.messages[0].content, sample.ground_truth) == ("2 + 2", "4")
-    assert sample.columns == {"meta": row["meta"], "level": 3, "dotted": 1}
+    assert sample.columns == {"q": "2 + 2", "meta": row["meta"], "level": 3, "dotted": 1}
 
 
 def test_two_columns_can_change_places_and_one_can_be_copied() -> None:

@@ -94,7 +94,7 @@ def test_the_system_prompt_of_the_run_is_the_last_resort_and_an_empty_one_is_non
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"question": "a"}, "there is no column 'user_query', 'prompt' or 'messages'"),
+        ({"asked": "a"}, "there is no column 'user_query', 'prompt' or 'messages'"),
         ({"user_qurey": "a"}, "did you mean 'user_qurey'"),
         ({"user_query": 7}, "column 'user_query' is 7; expected text"),
         ({"user_query": ""}, "expected text"),
@@ -312,15 +312,27 @@ def test_rows_that_share_an_id_are_variants_at_one_position() -> None:
     assert rollouts[0].sample == rollouts[2].sample
 
 
-def test_rows_without_id_are_variants_when_they_ask_the_same() -> None:
-    by_column = [{**ASKED, "assistant_response": text} for text in "45"]
-    by_turn = [
-        {"messages": [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": text}]} for text in "45"
-    ]
-    for rows in (by_column, by_turn):
-        one, two = answers(rows)
-        assert (one[0], one[1], two[1]) == (two[0], 0, 1)
-    assert answers(by_column)[0][0] == only(ASKED).id
+BY_COLUMN = [{**ASKED, "assistant_response": text} for text in "45"]
+BY_TURN = [
+    {"messages": [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": text}]} for text in "45"
+]
+
+
+@pytest.mark.parametrize("rows", [BY_COLUMN, BY_TURN])
+def test_rows_without_id_stay_two_samples_though_they_ask_the_same(rows: list[dict[str, Any]]) -> None:
+    one, two = answers(rows)
+    assert (one[1:], two[1:]) == ((0, ["4"]), (0, ["5"]))
+    assert two[0] == f"{one[0]}-1"
+
+
+@pytest.mark.parametrize("rows", [BY_COLUMN, BY_TURN])
+def test_rows_without_id_are_variants_when_they_number_their_answers(rows: list[dict[str, Any]]) -> None:
+    one, two = answers([{**row, "response_index": index} for index, row in enumerate(rows)])
+    assert (one[0], one[1], two[1]) == (two[0], 0, 1)
+
+
+def test_an_answered_row_has_the_id_of_the_same_row_without_its_answer() -> None:
+    assert answers(BY_COLUMN)[0][0] == only(ASKED).id
 
 
 def test_a_response_index_is_kept_and_may_not_repeat() -> None:

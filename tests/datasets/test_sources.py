@@ -105,13 +105,13 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 @given(rows=st.lists(st.tuples(CELLS, CELLS), max_size=5), suffix=st.sampled_from([".csv", ".tsv"]))
-def test_csv_comes_back_as_text_with_empty_cells_null(
+def test_csv_comes_back_as_text_and_an_empty_cell_is_an_empty_text(
     rows: list[tuple[str, str]], suffix: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("csv") / f"a{suffix}"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, delimiter="\t" if suffix == ".tsv" else ",").writerows([("x", "y"), *rows])
-    assert columns(CsvSource([path])) == [{"x": x or None, "y": y or None} for x, y in rows]
+    assert columns(CsvSource([path])) == [{"x": x, "y": y} for x, y in rows]
 
 
 @pytest.mark.parametrize(
@@ -211,3 +211,14 @@ def test_files_of_several_formats_need_a_source_type(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     with pytest.raises(DatasetError, match=r"Set `dataset\.source_type`"):
         open_source(DatasetConfig(path_or_name=str(tmp_path)))
+
+
+# ── tables in memory ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tables_of_other_packages_are_read_by_row() -> None:
+    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    pandas = pytest.importorskip("pandas")
+    tables: list[Any] = [pa.Table.from_pylist(rows), pandas.DataFrame(rows)]
+    for table in tables:
+        assert columns(MemorySource(table)) == rows

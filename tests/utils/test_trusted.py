@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from reward_kit.generation.play import _ANSWERED
 from reward_kit.models import Completion, EvaluateResult, Message, Rollout, Sample, Usage
-from reward_kit.utils.trusted import text_message, trusted
+from reward_kit.utils import trusted as trusted_module
+from reward_kit.utils.trusted import copied, text_message, trusted
 
 ASKED = Sample(id="a", messages=[Message(role="user", content="2+2?")], ground_truth="4")
 CHECKED: list[BaseModel] = [
@@ -25,7 +25,7 @@ CHECKED: list[BaseModel] = [
 
 
 def unchecked(value: BaseModel) -> BaseModel:
-    return trusted(type(value), dict(value.__dict__), set(value.model_fields_set))
+    return trusted(type(value))(**{name: getattr(value, name) for name in value.model_fields_set})
 
 
 @pytest.mark.parametrize("value", CHECKED, ids=lambda value: type(value).__name__)
@@ -57,5 +57,46 @@ def test_a_turn_of_text_is_a_message() -> None:
     assert "name" not in text_message("assistant", "4").model_fields_set, "no two of them share what can change"
 
 
-def test_every_field_of_an_answered_rollout_is_given() -> None:
-    assert Rollout.model_fields.keys() == _ANSWERED | {"failure"}
+def test_a_copy_has_the_same_values_and_shares_no_names() -> None:
+    value = Message(role="user", content="2+2?")
+    copy = copied(value)
+    copy.name = "somebody"
+    assert (value.name, value.model_fields_set) == (None, {"role", "content"})
+    assert copy == Message(role="user", content="2+2?", name="somebody")
+
+
+def test_defaults_that_can_change_are_not_shared() -> None:
+    result = trusted(EvaluateResult)
+    first, second = result(score=1.0), result(score=0.0)
+    assert first.metrics == {} and first.metrics is not second.metrics
+
+
+def test_a_name_that_no_field_has_and_a_missing_one_are_errors_at_the_first_call_and_later() -> None:
+    turn, reason = Message(role="assistant", content="4"), "stop"
+    wrong: list[dict[str, Any]] = [{"message": turn, "reason": reason}, {"finish_reason": reason}, {}]
+    for names in wrong:
+        with pytest.raises(TypeError, match="message"):
+            trusted(Completion)(**names)
+    make = trusted(Completion)
+    make(message=turn, finish_reason=reason)
+    for names in ({"message": turn}, *wrong, {"message": turn, "finish_reason": reason, "cached": True}):
+        with pytest.raises(TypeError, match="message"):
+            make(**names)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("_SLOTS", ("__dict__", "__pydantic_fields_set__")), ("_set_given", trusted_module._no_slot)],
+    ids=["a fifth slot", "a slot that is gone"],
+)
+def test_where_pydantic_is_inside_otherwise_values_are_checked(
+    name: str, value: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trusted_module, name, value)
+    make = trusted(Usage)
+    assert make(prompt_tokens=1) == Usage(prompt_tokens=1)
+    with pytest.raises(ValidationError):
+        make(prompt_tokens="many")
+    assert len(caplog.records) == 1
+    turn = Message(role="user", content="x")
+    assert copied(turn) == turn

@@ -1,40 +1,36 @@
-"""Bodies posted to one address and their answers read, over aiohttp's pool of kept-alive connections.
+"""Bodies posted to one address, and their answers read: by an ordinary session of aiohttp.
 
-A session of aiohttp prepares each request anew: address, headers, cookies, timers, a task that writes. Ours differ only
-in their bodies, so what stands before the body is made once, and a request costs a third. Connecting (names, TLS,
-proxies), pooling and parsing remain aiohttp's.
+`raw_exchange` does the same at a third of the cost, as long as aiohttp is inside as it expects. This is what it falls
+back to, and what both share: how large an answer may be, and how it is unpacked.
 """
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from io import BytesIO
+from typing import Any, ClassVar, NamedTuple, Protocol
 
-from aiohttp import (
-    ClientError,
-    ClientPayloadError,
-    ClientRequest,
-    ClientTimeout,
-    ConnectionTimeoutError,
-    ServerDisconnectedError,
-    TCPConnector,
-)
-from aiohttp.connector import Connection
+from aiohttp import ClientError, ClientPayloadError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from aiohttp.http import HttpProcessingError
-from aiohttp.streams import StreamReader
 from yarl import URL
 
 from reward_kit.errors import ReplyTooLargeError
 
-__all__ = ["Exchange", "Reply"]
+__all__ = [
+    "FAULTS",
+    "LONGEST_CONNECT",
+    "Exchange",
+    "InternalsChangedError",
+    "Reply",
+    "ReplyLimit",
+    "SessionExchange",
+    "headers_to_send",
+]
 
-_LONGEST_CONNECT = 30.0
-_SWITCHING_PROTOCOLS = 101
-_FIRST_FINAL_STATUS = 200
-_MOST_INTERIM = 100
-"""Replies such as `100 Continue` before the real one."""
+FAULTS: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
+LONGEST_CONNECT = 30.0
+"""Seconds that opening a connection may take."""
 _ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """What is unpacked, by zlib's numbers for it. Others are not asked for."""
 
@@ -47,11 +43,37 @@ class Reply(NamedTuple):
     data: bytes
 
 
-class Exchange:
+class InternalsChangedError(ClientError):
+    """aiohttp is inside not as `raw_exchange` expects. `sent`: the endpoint may have received the request."""
+
+    def __init__(self, what: str, *, sent: bool = False) -> None:
+        """Say what was found."""
+        super().__init__(what)
+        self.sent = sent
+
+
+class Exchange(Protocol):
     """Posts to one address, with the same headers each time. Belongs to the event loop it was made in."""
 
-    faults: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
+    faults: ClassVar[tuple[type[Exception], ...]]
     """What `post` raises when the other side, or the way to it, is at fault."""
+
+    async def post(self, data: bytes) -> Reply:
+        """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class SessionExchange:
+    """An exchange by a session of aiohttp, which prepares each request anew.
+
+    One thing it cannot do: an endpoint that sends interim replies (`100 Continue`) without end is read for ever.
+    """
+
+    faults: ClassVar[tuple[type[Exception], ...]] = FAULTS
 
     def __init__(
         self, url: str, *, headers: Mapping[str, str], proxy: str | None = None, max_reply: int = 64 << 20
@@ -60,80 +82,84 @@ class Exchange:
 
         An answer of more than `max_reply` bytes, unpacked, is a `ReplyTooLargeError`.
         """
-        self._max_reply = max_reply
-        self._connector = TCPConnector(limit=0)  # how many are in flight is for whoever asks to say
-        self._timeout = ClientTimeout(total=None, sock_connect=_LONGEST_CONNECT)
-        self._request = ClientRequest(
-            "POST",
-            URL(url),
-            headers={"Accept-Encoding": "gzip, deflate", **headers},
-            proxy=None if proxy is None else URL(proxy),
-            loop=asyncio.get_running_loop(),
+        self._url = URL(url)
+        self._proxy = None if proxy is None else URL(proxy)
+        self._limit = ReplyLimit(max_reply)
+        self._session = ClientSession(
+            connector=_Connector(limit=0),  # how many are in flight is for whoever asks to say
+            headers=headers_to_send(headers),
+            cookie_jar=DummyCookieJar(),
+            timeout=ClientTimeout(total=None, sock_connect=LONGEST_CONNECT),
+            auto_decompress=False,
         )
-        self._head: bytes | None = None
 
     async def post(self, data: bytes) -> Reply:
         """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
-        connection = await self._connect()
+        response = await self._session.post(self._url, data=BytesIO(data), proxy=self._proxy, allow_redirects=False)
         try:
-            reply = await self._converse(connection, data)
+            body = await self._limit.read(response.content)
+            body = self._limit.unpacked(body, response.headers)
         except BaseException:
-            connection.close()
+            response.close()
             raise
-        connection.release()
-        return reply
+        response.release()
+        return Reply(response.status, response.headers, body)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._connector.close()
+        await self._session.close()
 
-    async def _connect(self) -> Connection:
-        try:
-            while True:
-                connection = await self._connector.connect(self._request, [], self._timeout)
-                if connection.protocol is None or not connection.protocol.should_close:
-                    return connection
-                connection.close()  # something came while nobody had asked: it must not pass for an answer
-        except TimeoutError as error:
-            raise ConnectionTimeoutError(f"no connection within {_LONGEST_CONNECT:g} s") from error
 
-    async def _converse(self, connection: Connection, data: bytes) -> Reply:
-        protocol = connection.protocol
-        if protocol is None or protocol.transport is None:
-            raise ServerDisconnectedError
-        # Unpacked here and not by aiohttp, whose older versions unpack a bomb whole before anybody can look at it.
-        protocol.set_response_params(read_until_eof=True, auto_decompress=False)
-        head = self._head
-        if head is None:
-            head = self._head = self._head_of_all()
-        protocol.transport.write(b"%b%d\r\n\r\n%b" % (head, len(data), data))
-        message, payload = await protocol.read()
-        interim = 0
-        while message.code < _FIRST_FINAL_STATUS and message.code != _SWITCHING_PROTOCOLS:  # more is to come
-            interim += 1
-            if interim > _MOST_INTERIM:
-                raise ClientPayloadError(f"more than {_MOST_INTERIM} interim replies and no answer")
-            message, payload = await protocol.read()
-        # Most answers are here whole by now; waiting for one that is costs as much as parsing it did.
-        answer = payload.read_nowait() if payload.is_eof() else await self._read(payload)
-        if "Content-Encoding" in message.headers:
-            answer = self._unpacked(answer, message.headers["Content-Encoding"].strip().lower())
-        if len(answer) > self._max_reply:
-            raise self._too_large()
-        return Reply(message.code, message.headers, answer)
+class _Connector(TCPConnector):
+    """Gives no connection to a request on which something came while nobody had asked: it would pass for an answer."""
 
-    async def _read(self, payload: StreamReader) -> bytes:
+    async def connect(self, *given: Any, **named: Any) -> Any:
+        while True:
+            connection = await super().connect(*given, **named)
+            if not getattr(connection.protocol, "should_close", False):
+                return connection
+            connection.close()
+
+
+def headers_to_send(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of every request. The length is each body's own, whatever somebody has set."""
+    given = {name: value for name, value in headers.items() if name.lower() != "content-length"}
+    return {"Accept-Encoding": "gzip, deflate", **given}
+
+
+class _Stream(Protocol):
+    async def readany(self) -> bytes: ...
+
+
+class ReplyLimit:
+    """How many bytes an answer may have, packed and unpacked; one that has more is a `ReplyTooLargeError`."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    async def read(self, stream: _Stream) -> bytes:
         """The body as it comes, as long as it is not too large."""
         parts, size = [], 0
-        while part := await payload.readany():
+        while part := await stream.readany():
             parts.append(part)
             size += len(part)
-            if size > self._max_reply:
+            if size > self.most:
                 raise self._too_large()
         return b"".join(parts)
 
-    def _unpacked(self, data: bytes, encoding: str) -> bytes:
-        """The body as it was before it was packed; a bomb is given up when it has become too large."""
+    def unpacked(self, data: bytes, headers: Mapping[str, str]) -> bytes:
+        """The body as it was before it was packed, where it is not too large.
+
+        Done here and not by aiohttp, whose older versions unpack a bomb whole before anybody can look at it.
+        """
+        if "Content-Encoding" in headers:
+            data = self._unpack(data, headers["Content-Encoding"].strip().lower())
+        if len(data) > self.most:
+            raise self._too_large()
+        return data
+
+    def _unpack(self, data: bytes, encoding: str) -> bytes:
+        """The body unpacked; a bomb is given up when it has become too large."""
         if encoding in ("", "identity") or not data:
             return data
         if encoding not in _ENCODINGS:
@@ -141,7 +167,7 @@ class Exchange:
         bits = _ENCODINGS[encoding]
         if encoding == "deflate" and data[0] & 0x0F != zlib.DEFLATED:  # some servers leave zlib's own head out
             bits = -zlib.MAX_WBITS
-        parts, room = [], self._max_reply + 1
+        parts, room = [], self.most + 1
         try:
             while data and room > 0:  # gzip may come in several members
                 unpack = zlib.decompressobj(bits)
@@ -156,13 +182,6 @@ class Exchange:
 
     def _too_large(self) -> ReplyTooLargeError:
         return ReplyTooLargeError(
-            f"The endpoint answered with more than {self._max_reply / (1 << 20):g} MB. "
+            f"The endpoint answered with more than {self.most / (1 << 20):g} MB. "
             "Raise api_params.max_reply_mb if such answers are right."
         )
-
-    def _head_of_all(self) -> bytes:
-        """Everything before a body but its length. Only once there is a connection has a proxy set its headers."""
-        request = self._request
-        target = str(request.url) if request.proxy and not request.is_ssl() else request.url.raw_path_qs
-        headers = [f"{name}: {value}" for name, value in request.headers.items() if name.lower() != "content-length"]
-        return "\r\n".join([f"POST {target} HTTP/1.1", *headers, "Content-Length: "]).encode()

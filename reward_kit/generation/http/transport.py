@@ -1,8 +1,9 @@
-"""One endpoint over HTTP: kept-alive connections, a deadline a request, and lost connections told as typed errors."""
+"""One endpoint over HTTP: kept-alive connections, a deadline per request, and typed errors for lost connections."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from reward_kit.generation.http.exchange import Exchange, Reply
 
 __all__ = ["CHAT_ROUTE", "Transport"]
+
+_log = logging.getLogger(__name__)
 
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
@@ -47,6 +50,7 @@ class Transport:
             remember(api_key)
             self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
         self._exchange: Exchange | None = None
+        self._given_up: list[Exchange] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answered = False
         self._refused_in_a_row = 0
@@ -67,6 +71,8 @@ class Transport:
         try:
             reply = await exchange.post(data)
         except exchange.faults as error:
+            if self._falls_back(error):
+                return await self.post(data)
             raise self._typed(error) from None
         except asyncio.CancelledError:
             if self._deadlines.was_missed_by(task):
@@ -107,20 +113,51 @@ class Transport:
         """Close the connections."""
         self._deadlines.stop()
         exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            await exchange.close()
+        given_up, self._given_up = self._given_up, []
+        for each in (*given_up, exchange):
+            if each is not None:
+                await each.close()
 
     def _open(self) -> Exchange:
         if self._exchange is not None and self._loop is asyncio.get_running_loop():
             return self._exchange
-        from reward_kit.generation.http.exchange import Exchange
-
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._timeout)
-        self._exchange = Exchange(
-            self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply
-        )
+        self._exchange = self._raw_exchange() or self._session_exchange()
         return self._exchange
+
+    def _raw_exchange(self) -> Exchange | None:
+        """The exchange that costs least; None where aiohttp is not inside as it expects."""
+        from reward_kit.generation.http.exchange import InternalsChangedError
+
+        try:
+            from reward_kit.generation.http.raw_exchange import RawExchange
+
+            return RawExchange(self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply)
+        except (ImportError, InternalsChangedError) as error:
+            _tell_of_sessions(error)
+            return None
+
+    def _session_exchange(self) -> Exchange:
+        from reward_kit.generation.http.exchange import SessionExchange
+
+        return SessionExchange(self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply)
+
+    def _falls_back(self, error: Exception) -> bool:
+        """Whether `error` is about aiohttp's inside, and the request was not sent: then a session may send it.
+
+        From such an error on, sessions send all requests. One that may have been sent is lost, as on a connection that
+        broke: it is sent again only where that is allowed.
+        """
+        from reward_kit.generation.http.exchange import InternalsChangedError, SessionExchange
+
+        if not isinstance(error, InternalsChangedError):
+            return False
+        if self._exchange is not None and not isinstance(self._exchange, SessionExchange):
+            _tell_of_sessions(error)
+            self._given_up.append(self._exchange)  # others may still be waiting on it
+            self._exchange = self._session_exchange()
+        return not error.sent
 
 
 def _url(api_base: str, route: str) -> str:
@@ -174,6 +211,15 @@ def _proxy_for(url: str) -> str | None:
     if proxy is not None:
         remember_settings({"proxy": proxy})
     return proxy
+
+
+def _tell_of_sessions(error: Exception) -> None:
+    import aiohttp
+
+    _log.warning(
+        "aiohttp %s is inside not as expected (%s). Requests go through its ordinary sessions: all is as it was, but "
+        "each costs about three times the processor time.", aiohttp.__version__, mask(str(error)),
+    )  # fmt: skip
 
 
 def _reason(error: Exception) -> str:

@@ -30,6 +30,8 @@ from tests.generation.loopback import (
     texts,
 )
 
+pytestmark = pytest.mark.usefixtures("each_exchange")
+
 KEY = "sk-very-secret-0123456789"
 N_SAYS = "number must be at most 1"
 

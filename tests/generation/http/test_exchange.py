@@ -7,11 +7,13 @@ import gzip
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import pytest
 
 from reward_kit.errors import ConfigError
-from reward_kit.generation.http.exchange import Exchange
+from reward_kit.generation.http.exchange import Exchange, SessionExchange
+from reward_kit.generation.http.raw_exchange import RawExchange
 from reward_kit.generation.http.transport import Transport
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -48,20 +50,40 @@ class Server:
             writer.close()
 
 
+Kind: TypeAlias = type[RawExchange] | type[SessionExchange]
+
+
+@pytest.fixture(params=[RawExchange, SessionExchange])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    chosen: Kind = request.param
+    return chosen
+
+
 @asynccontextmanager
 async def exchanging(
-    *scripts: Sequence[bytes | None], headers: Mapping[str, str] = {"Authorization": "Bearer k"}
+    kind: Kind, *scripts: Sequence[bytes | None], headers: Mapping[str, str] = {"Authorization": "Bearer k"}
 ) -> AsyncIterator[tuple[Exchange, Server]]:
     server = Server(list(scripts))
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.port = listening.sockets[0].getsockname()[1]
-    exchange = Exchange(f"http://127.0.0.1:{server.port}/v1/chat?a=b", headers=headers)
+    exchange: Exchange = kind(f"http://127.0.0.1:{server.port}/v1/chat?a=b", headers=headers)
     try:
         yield exchange, server
     finally:
         await exchange.close()
         listening.close()
         await listening.wait_closed()
+
+
+async def until_spoiled(exchange: Exchange) -> None:
+    """Wait until no idle connection can be used again: each was closed, or holds something unasked for."""
+    connector: Any = exchange._connector if isinstance(exchange, RawExchange) else vars(exchange)["_session"].connector
+    while any(
+        protocol.is_connected() and not protocol.should_close
+        for idle in connector._conns.values()
+        for protocol, *_ in idle
+    ):
+        await asyncio.sleep(LATER)
 
 
 def whole(body: bytes, *headers: bytes) -> bytes:
@@ -87,8 +109,8 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n
         [b"HTTP/1.0 200 OK\r\n\r\nhello", b" world", None],
     ],
 )
-async def test_a_whole_answer_is_read_however_it_comes(script: Sequence[bytes | None]) -> None:
-    async with exchanging(script) as (exchange, server):
+async def test_a_whole_answer_is_read_however_it_comes(kind: Kind, script: Sequence[bytes | None]) -> None:
+    async with exchanging(kind, script) as (exchange, server):
         reply = await exchange.post(b"body")
     assert (reply.status, reply.data) == (200, b"hello world")
     assert server.bodies == [b"body"]
@@ -107,17 +129,18 @@ async def test_a_whole_answer_is_read_however_it_comes(script: Sequence[bytes | 
     ],
 )
 async def test_what_is_no_whole_answer_is_a_fault_and_the_next_request_is_answered(
+    kind: Kind,
     script: Sequence[bytes | None],
 ) -> None:
-    async with exchanging(script, [whole(b"yes")]) as (exchange, server):
+    async with exchanging(kind, script, [whole(b"yes")]) as (exchange, server):
         with pytest.raises(exchange.faults):
             await exchange.post(b"1")
         assert (await exchange.post(b"2")).data == b"yes"
     assert server.connections == 2
 
 
-async def test_a_connection_is_kept_and_the_head_says_everything_once() -> None:
-    async with exchanging([whole(b"1")], [whole(b"22", b"Retry-After: 3")]) as (exchange, server):
+async def test_a_connection_is_kept_and_the_head_says_everything_once(kind: Kind) -> None:
+    async with exchanging(kind, [whole(b"1")], [whole(b"22", b"Retry-After: 3")]) as (exchange, server):
         await exchange.post(b"first")
         reply = await exchange.post(b"the second")
     assert server.connections == 1
@@ -131,8 +154,8 @@ async def test_a_connection_is_kept_and_the_head_says_everything_once() -> None:
     assert len({line.split(":")[0] for line in first}) == len(first) - 1  # it ends with two empty lines
 
 
-async def test_a_length_that_somebody_set_is_not_sent_beside_the_true_one() -> None:
-    async with exchanging([whole(b"1")], headers={"content-length": "7"}) as (exchange, server):
+async def test_a_length_that_somebody_set_is_not_sent_beside_the_true_one(kind: Kind) -> None:
+    async with exchanging(kind, [whole(b"1")], headers={"content-length": "7"}) as (exchange, server):
         await exchange.post(b"four")
     assert server.heads[0].lower().count("content-length") == 1
     assert server.bodies == [b"four"]
@@ -143,17 +166,18 @@ async def test_a_length_that_somebody_set_is_not_sent_beside_the_true_one() -> N
     [[whole(b"1", b"Connection: close")], [whole(b"1") + whole(b"unasked")], [whole(b"1"), whole(b"unasked")]],
 )
 async def test_a_connection_that_is_given_up_or_holds_something_unasked_for_is_not_used_again(
+    kind: Kind,
     script: Sequence[bytes | None],
 ) -> None:
-    async with exchanging(script, [whole(b"2")]) as (exchange, server):
+    async with exchanging(kind, script, [whole(b"2")]) as (exchange, server):
         assert (await exchange.post(b"")).data == b"1"
-        await asyncio.sleep(5 * LATER)
+        await until_spoiled(exchange)
         assert (await exchange.post(b"")).data == b"2"
     assert server.connections == 2
 
 
-async def test_the_answer_to_a_request_that_was_given_up_is_never_taken_for_the_next_ones() -> None:
-    async with exchanging([whole(b"late")[:20], whole(b"late")[20:]], [whole(b"mine")]) as (exchange, server):
+async def test_the_answer_to_a_request_that_was_given_up_is_never_taken_for_the_next_ones(kind: Kind) -> None:
+    async with exchanging(kind, [whole(b"late")[:20], whole(b"late")[20:]], [whole(b"mine")]) as (exchange, server):
         given_up = asyncio.create_task(exchange.post(b"1"))
         while not server.bodies:
             await asyncio.sleep(0)
@@ -162,20 +186,20 @@ async def test_the_answer_to_a_request_that_was_given_up_is_never_taken_for_the_
         assert (await exchange.post(b"2")).data == b"mine"
 
 
-async def test_an_idle_connection_that_the_server_closed_is_replaced() -> None:
-    async with exchanging([whole(b"1"), None], [whole(b"2")]) as (exchange, server):
+async def test_an_idle_connection_that_the_server_closed_is_replaced(kind: Kind) -> None:
+    async with exchanging(kind, [whole(b"1"), None], [whole(b"2")]) as (exchange, server):
         await exchange.post(b"")
-        await asyncio.sleep(3 * LATER)
+        await until_spoiled(exchange)
         assert (await exchange.post(b"")).data == b"2"
     assert server.connections == 2
 
 
-async def test_a_proxy_is_asked_for_the_whole_address_with_its_own_credentials() -> None:
+async def test_a_proxy_is_asked_for_the_whole_address_with_its_own_credentials(kind: Kind) -> None:
     server = Server([[whole(b"through")], [whole(b"again")]])
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     proxy = f"http://user:secret@127.0.0.1:{port}"
-    exchange = Exchange("http://model.invalid/v1/chat", headers={}, proxy=proxy)
+    exchange = kind("http://model.invalid/v1/chat", headers={}, proxy=proxy)
     assert [(await exchange.post(b"")).data for _ in range(2)] == [b"through", b"again"]
     await exchange.close()
     listening.close()
@@ -188,3 +212,11 @@ async def test_a_proxy_is_asked_for_the_whole_address_with_its_own_credentials()
 def test_a_header_that_is_more_than_one_line_is_refused(header: tuple[str, str]) -> None:
     with pytest.raises(ConfigError, match="line break"):
         Transport("http://127.0.0.1/v1", api_key=None, headers=dict([header]), timeout=1.0)
+
+
+async def test_interim_replies_without_end_are_a_fault() -> None:
+    """Only of the exchange by hand: a session reads on for ever."""
+    script = [b"HTTP/1.1 100 Continue\r\n\r\n" * 200]
+    async with exchanging(RawExchange, script) as (exchange, _):
+        with pytest.raises(exchange.faults, match="interim"):
+            await exchange.post(b"")

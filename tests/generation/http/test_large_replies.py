@@ -15,6 +15,8 @@ from reward_kit.models import Completion, Failure
 from reward_kit.sandbox.sos.http import SosConnection
 from tests.generation.loopback import Misbehave, Says, answer, ask, client_of, loopback, scripted
 
+pytestmark = pytest.mark.usefixtures("each_exchange")
+
 LIMIT_MB = 2
 BOMB = bytes(64 << 20)
 
@@ -57,7 +59,6 @@ ENDLESS: dict[str, Misbehave] = {
 OTHERWISE: dict[str, Misbehave] = {
     "headers": endless(HEAD, b"X-More: and more\r\n" * 999),
     "one header": endless(HEAD + b"X-Long: ", b"x" * 0x10000),
-    "interim replies": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99),
     "a packing nobody asked for": endless(
         HEAD + b"Content-Encoding: br\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n0\r\n\r\n"
     ),

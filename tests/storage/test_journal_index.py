@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.storage.line_order import ScannedOrder, WrittenOrder
+from reward_kit.storage.journal_index import ScannedOrder, WrittenOrder
 
 places = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=60)
 

@@ -1,0 +1,61 @@
+"""`reward-kit datasets`: rows as a run will see them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reward_kit.cli import main
+from reward_kit.datasets.shapes import FORMATS
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = [{"question": f"{n} + 1?", "answer": f"Add.\n#### {n + 1}"} for n in range(5)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "frage.csv").write_text("frage,antwort\nWie viel?,\n")
+    config = "dataset: {path_or_name: sums.jsonl, prompt_template: 'Solve {{ question }}'}\nsystem_prompt: Be brief.\n"
+    (tmp_path / "run.yaml").write_text(config)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as leave:
+        main(["datasets", *arguments])
+    captured = capsys.readouterr()
+    assert (leave.value.code or 0) == code, captured.err
+    return captured.out + captured.err
+
+
+def test_rows_are_shown_with_the_shape_that_was_recognised(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "show", "sums.jsonl", "-n", "2")
+    assert shown.startswith("Format gsm8k: ")
+    assert shown.count("user: ") == 2
+    assert "user: 1 + 1?" in shown and "ground truth: 2" in shown
+
+
+def test_columns_are_mapped_as_in_a_config_and_an_empty_cell_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--column-mapping", "user_query=frage", "--column-mapping", "ground_truth=antwort")
+    (line,) = printed(capsys, "show", "frage.csv", *given, "--json").splitlines()
+    sample = json.loads(line)
+    assert (sample["messages"][0]["content"], sample["ground_truth"]) == ("Wie viel?", "")
+    assert "is not NEW=OLD" in printed(capsys, "show", "frage.csv", "--column-mapping", "frage", code=2)
+
+
+def test_a_config_is_shown_as_its_run_will_see_it(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "show", "run.yaml", "-n", "1")
+    assert "system: Be brief." in shown and "user: Solve 0 + 1?" in shown
+    assert "user: 0 + 1?" in printed(capsys, "show", "run.yaml", "dataset.prompt_template=null", "-n", "1")
+    assert "only a YAML config takes" in printed(capsys, "show", "sums.jsonl", "a=1", code=2)
+
+
+def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "column_mapping can rename one" in printed(capsys, "show", "frage.csv", code=2)
+
+
+def test_every_format_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = [line.split()[0] for line in printed(capsys, "formats").splitlines()]
+    assert set(listed) == set(FORMATS) - {"auto"}
