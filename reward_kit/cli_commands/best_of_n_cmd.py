@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reward_kit.cli_commands.garbage import rare_collections
-from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath
+from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_value_pairs
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["SETTINGS", "best_of_n"]
 
 SETTINGS = {
+    "dataset.column_mapping": "--column-mapping",
     "dataset.config_name": "--config-name",
+    "dataset.format": "--format",
+    "dataset.id_column": "--id-column",
     "dataset.max_samples": "--max-samples",
     "dataset.on_bad_row": "--on-bad-row",
     "dataset.path_or_name": "--dataset",
+    "dataset.preprocess": "--preprocess",
+    "dataset.prompt_template": "--prompt-template",
     "dataset.split": "--splits",
     "dataset.streaming": "--streaming",
     "dataset.system_prompt": "--system-prompt",
@@ -81,6 +86,16 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     "--max-samples", "--max-queries", "max_queries", type=click.IntRange(1, MOST),
     help="Only the first so many queries of each split.",
 )  # fmt: skip
+@click.option(
+    "--format", help="The shape of the rows (`reward-kit datasets formats`); left out, their columns tell it."
+)
+@click.option(
+    "--column-mapping", multiple=True, metavar="NEW=OLD",
+    help="A column's new name and its old one, e.g. user_query=question. May be given again.",
+)  # fmt: skip
+@click.option("--preprocess", multiple=True, help="The path of a function from row to row. May be given again.")
+@click.option("--prompt-template", help="A Jinja template over the columns that makes the user turn.")
+@click.option("--id-column", help="The column that names a row.")
 @click.option(
     "--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out and count them, or stop at one."
 )
@@ -191,7 +206,15 @@ def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
         values["verifiers"] = _still_asked_for(values["verifiers"], values.get("splits"), given["splits"])
     if "verifiers" in given:
         chosen = values.get("verifiers")
-        given["verifiers"] = (chosen if isinstance(chosen, dict) else {}) | _pairs(given["verifiers"])
+        given["verifiers"] = (chosen if isinstance(chosen, dict) else {}) | key_value_pairs(
+            given["verifiers"], "--verifier", "SPLIT=WHO, such as math=math"
+        )
+    if "preprocess" in given:
+        given["preprocess"] = list(given["preprocess"])
+    if "column_mapping" in given:
+        given["column_mapping"] = key_value_pairs(
+            given["column_mapping"], "--column-mapping", "NEW=OLD, such as user_query=question"
+        )
     judge = {_JUDGE_FLAGS[flag]: given.pop(flag) for flag in _JUDGE_FLAGS if flag in given}
     if judge:
         chosen = values.get("judge")
@@ -208,13 +231,6 @@ def _still_asked_for(verifiers: dict[str, Any], before: Any, now: str) -> dict[s
     listed = before.split(",") if isinstance(before, str) else before if isinstance(before, list) else []
     left_out = {str(split).strip() for split in listed} - {split.strip() for split in now.split(",")}
     return {split: who for split, who in verifiers.items() if split not in left_out}
-
-
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    if wrong := [split for split, equals, who in pairs if not (split and equals and who)]:
-        raise click.UsageError(f"--verifier is {wrong[0]!r}; expected SPLIT=WHO, such as math=math.")
-    return {split.strip(): who.strip() for split, _, who in pairs}
 
 
 def _json_object(text: str) -> dict[str, Any]:

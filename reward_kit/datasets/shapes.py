@@ -135,7 +135,7 @@ def _question_answer(columns: Columns) -> Shape | None:
         if choices := next((name for name in _CHOICES if columns.get(name)), None):
             raise BadRow(
                 f"the choices in {choices!r} are not part of the question {questions[0]!r}; write how they are shown "
-                f"with dataset.prompt_template, e.g. '{{{{ {questions[0]} }}}} {{{{ {choices} | join(\" / \") }}}}'"
+                f"with `dataset.prompt_template`, e.g. '{{{{ {questions[0]} }}}} {{{{ {choices} | join(\" / \") }}}}'"
             )
     if truth_given or not truths:
         return _plain_shape(questions[0], None)

@@ -1,8 +1,9 @@
 r"""Whether two answers mean the same: `equivalence.equivalent(gold, answer)`.
 
-text ─reading─▶ plain text ─tokens─▶ tokens ─parser─▶ nodes ─comparison─▶ True, False or None
-                    │                                          │
-                    └─ plain_numbers: most answers end here    ├─ identity: values at random points, 60 digits
-                                                               ├─ real_sets: intervals, inequalities, set builders
-                                                               └─ last_resort: math-verify in a process of its own
+text ──▶ plain text ──▶ tokens ──▶ tree ──▶ True, False or None
+    text           tokens     parser    comparison
+     │                                   ├─ numeric: values at random points, exact or of sixty digits
+     └─ numbers: most answers end here   ├─ sets: intervals, inequalities, set builders
+                                         ├─ families, labels, matrices, units
+                                         └─ math_verify: the last resort, in a process of its own
 """

@@ -13,20 +13,19 @@ from functools import lru_cache
 from typing import Final
 
 from reward_kit.answers.stated import unboxed
-from reward_kit.mathematics.big import Undecided, as_big, is_real
-from reward_kit.mathematics.comparison import Comparison
-from reward_kit.mathematics.dates import read_date
-from reward_kit.mathematics.evaluation import Exhausted, allow_steps
-from reward_kit.mathematics.identity import EXACT, Tolerance, constant, same_number
-from reward_kit.mathematics.labels import said
-from reward_kit.mathematics.last_resort import ask, worth_asking
+from reward_kit.mathematics.comparison import Comparer
+from reward_kit.mathematics.evaluate import Budget, Exhausted
+from reward_kit.mathematics.families import integers_in, same_residue
+from reward_kit.mathematics.labels import stated_value
+from reward_kit.mathematics.math_verify import ask, worth_asking
 from reward_kit.mathematics.nodes import Relation
-from reward_kit.mathematics.parameters import integers_in, same_residue
-from reward_kit.mathematics.plain_numbers import foreign_number, plain_number, with_point
-from reward_kit.mathematics.reader import Reading, read_answer
-from reward_kit.mathematics.reading import MAX_LENGTH
-from reward_kit.mathematics.times import read_time, same_time
+from reward_kit.mathematics.numbers import foreign_number, plain_number, with_point
+from reward_kit.mathematics.numeric import EXACT, Tolerance, constant, same_number
+from reward_kit.mathematics.parser import ParsedAnswer, read_answer
+from reward_kit.mathematics.text import MAX_LENGTH
+from reward_kit.mathematics.times import read_date, read_time, same_time
 from reward_kit.mathematics.tokens import Unreadable
+from reward_kit.mathematics.values import Undecided, as_big, is_real
 from reward_kit.mathematics.words import (
     choice,
     choices,
@@ -75,10 +74,9 @@ def value_of(text: str) -> float | None:
     reading = _read(text) or _read(stated_number(text[:MAX_LENGTH]) or "")
     node = reading.node if reading is not None else None
     if isinstance(node, Relation):
-        node = said(node)
-    allow_steps()
+        node = stated_value(node)
     try:
-        value = constant(node) if node is not None else None
+        value = constant(node, Budget()) if node is not None else None
     except Exhausted:
         return None
     if value is None or not is_real(value):
@@ -166,7 +164,7 @@ def _same_prose(gold: str, answer: str) -> bool:
     return is_prose(answer) and same_words(conclusion(gold) or "", answer)
 
 
-def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | None:
+def _from_words(right: ParsedAnswer, answer: str, tolerance: Tolerance) -> bool | None:
     """What an answer in words says, compared; an answer in words that says nothing comparable is another one."""
     for told in (stated_number(answer), conclusion(answer)):
         given = _read(told) if told is not None else None
@@ -175,11 +173,10 @@ def _from_words(right: Reading, answer: str, tolerance: Tolerance) -> bool | Non
     return False if wordy(answer) or is_prose(answer) else None
 
 
-def _compared(right: Reading, given: Reading, tolerance: Tolerance) -> bool | None:
-    allow_steps()
+def _compared(right: ParsedAnswer, given: ParsedAnswer, tolerance: Tolerance) -> bool | None:
     integers = integers_in(right.condition) | integers_in(given.condition)
     try:
-        verdict = Comparison(tolerance, integers).same(right.node, given.node)
+        verdict = Comparer(tolerance, integers, Budget()).same(right.node, given.node)
     except (Undecided, Exhausted, RecursionError):
         return None
     if verdict and right.condition and given.condition and right.condition != given.condition and not integers:
@@ -203,12 +200,12 @@ def _choices(gold: str, answer: str) -> bool | None:
     return _understood(*texts, EXACT) if both else True
 
 
-def _read(text: str) -> Reading | None:
+def _read(text: str) -> ParsedAnswer | None:
     return (_kept_reading if len(text) <= _WORTH_KEEPING // 2 else _kept_reading.__wrapped__)(text)
 
 
 @lru_cache(_KEPT_READINGS)
-def _kept_reading(text: str) -> Reading | None:
+def _kept_reading(text: str) -> ParsedAnswer | None:
     try:
         return read_answer(text)
     except (Unreadable, RecursionError):

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Final
 
-from reward_kit.mathematics.big import DIGITS, ZERO, Big, Undecided, Value, as_big, context, is_real
+from reward_kit.mathematics.values import DIGITS, ZERO, Big, Undecided, Value, as_big, context, is_real
 
 __all__ = ["FUNCTIONS", "MAX_BITS", "PI", "E", "binomial", "factorial", "logarithm", "power", "root"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from reward_kit.mathematics.evaluation import parts, symbols
-from reward_kit.mathematics.functions import FUNCTIONS
+from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS
 from reward_kit.mathematics.nodes import (
     Call,
     Measure,
@@ -17,16 +16,16 @@ from reward_kit.mathematics.nodes import (
     Relation,
     Sequence,
     Symbol,
+    parts,
+    symbols,
 )
 
-__all__ = ["KNOWN_FUNCTIONS", "bare", "renamed", "renaming", "said", "unlabelled"]
+__all__ = ["label_of", "renamed", "renaming", "stated_value", "unlabelled"]
 
 _SAYS: Final = frozenset({"=", "≈", "∈", "≡"})
-KNOWN_FUNCTIONS: Final = frozenset(FUNCTIONS) | {"root", "binom", "factorial", "max", "min", "gcd", "lcm"}
-"""Functions that can be worked out."""
 
 
-def bare(relation: Node) -> Node | None:
+def label_of(relation: Node) -> Node | None:
     """The name that a relation gives to its other side; `None` if it is not of that kind."""
     if not isinstance(relation, Relation) or relation.operators[0] not in ("=", "≈", "∈"):
         return None
@@ -36,12 +35,12 @@ def bare(relation: Node) -> Node | None:
     return label if _is_name(label) and not _defines_itself(label, relation) else None
 
 
-def said(relation: Relation) -> Node | None:
+def stated_value(relation: Relation) -> Node | None:
     """What a relation says when all it does is to name or to compute something; `None` otherwise."""
     if any(operator not in _SAYS for operator in relation.operators):
         return None
     computed = not symbols(relation) and "∈" not in relation.operators
-    if bare(relation) is None and not computed:
+    if label_of(relation) is None and not computed:
         return None
     return unlabelled(relation)
 
@@ -49,7 +48,7 @@ def said(relation: Relation) -> Node | None:
 def unlabelled(relation: Relation) -> Node:
     """What a relation says about what it names: the end of a chain, but not an approximation of it."""
     operands = relation.operands
-    named = bare(relation) is not None
+    named = label_of(relation) is not None
     for index, operator in enumerate(relation.operators):
         if operator == "≈" and (index or not named):
             exact = [operand for operand in operands[named:] if not _rounded(operand)]

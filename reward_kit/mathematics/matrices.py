@@ -7,7 +7,6 @@ from fractions import Fraction
 from itertools import islice, permutations
 from typing import Final
 
-from reward_kit.mathematics.evaluation import parts
 from reward_kit.mathematics.nodes import (
     Matrix,
     Negative,
@@ -19,6 +18,7 @@ from reward_kit.mathematics.nodes import (
     Sequence,
     Sum,
     Symbol,
+    parts,
 )
 from reward_kit.mathematics.tokens import Unreadable
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 __all__ = [
     "Builder",
@@ -30,6 +31,9 @@ __all__ = [
     "Sum",
     "Symbol",
     "Words",
+    "opaque",
+    "parts",
+    "symbols",
 ]
 
 
@@ -234,3 +238,27 @@ def _unequal(left: tuple[object, ...], right: object) -> bool:
 # Named tuples compare like tuples, whatever their names: without this, 3x would equal 3 + x, and x/2 equal x^2.
 for _kind in get_args(Node):
     _kind.__eq__, _kind.__ne__, _kind.__hash__ = _equal, _unequal, tuple.__hash__
+
+_NODE_TYPES: Final = frozenset(get_args(Node))
+
+
+def parts(node: Node) -> Iterator[Node]:
+    """`node` and all nodes inside it."""
+    waiting: list[Any] = [node]
+    while waiting:
+        found = waiting.pop()
+        if type(found) in _NODE_TYPES:
+            yield found
+            waiting.extend(reversed(found))
+        elif type(found) is tuple:
+            waiting.extend(reversed(found))
+
+
+def symbols(node: Node) -> frozenset[str]:
+    """The names of the variables in `node`."""
+    return frozenset(part.name for part in parts(node) if isinstance(part, Symbol))
+
+
+def opaque(node: Node) -> bool:
+    """Whether `node` holds something that is only compared as written."""
+    return any(isinstance(part, Opaque) for part in parts(node))

@@ -6,8 +6,7 @@ from fractions import Fraction
 from math import gcd, isqrt
 from typing import Final
 
-from reward_kit.mathematics.big import Undecided
-from reward_kit.mathematics.evaluation import Point, evaluate, symbols
+from reward_kit.mathematics.evaluate import Budget, Point, evaluate
 from reward_kit.mathematics.nodes import (
     Call,
     Measure,
@@ -20,7 +19,9 @@ from reward_kit.mathematics.nodes import (
     Sequence,
     Sum,
     Symbol,
+    symbols,
 )
+from reward_kit.mathematics.values import Undecided
 
 __all__ = ["coefficients", "degree", "roots", "value_at"]
 
@@ -60,7 +61,7 @@ def _largest(found: list[int | None]) -> int | None:
     return None if None in found else max(part or 0 for part in found)
 
 
-def coefficients(node: Node, name: str) -> list[Fraction] | None:
+def coefficients(node: Node, name: str, budget: Budget) -> list[Fraction] | None:
     """The coefficients of a polynomial with fractions in it, the constant first; `None` where it is none."""
     bound = degree(node, name)
     if bound is None or symbols(node) - {name}:
@@ -69,7 +70,7 @@ def coefficients(node: Node, name: str) -> list[Fraction] | None:
     basis = [Fraction(1)]
     for at in range(bound + 1):  # Newton: each point adds a multiple of what is zero at all points before it
         try:
-            value = evaluate(node, Point(values={name: Fraction(at)}))
+            value = evaluate(node, Point(budget, values={name: Fraction(at)}))
         except Undecided:
             return None
         if not isinstance(value, Fraction):

@@ -1,11 +1,59 @@
-"""Times of day: `3:30 p.m.`, `3 PM`, `15:30`, `7 o'clock`."""
+"""Dates and times of day: `March 3rd, 2024`, `2024-03-03`, `3:30 p.m.`, `15:30`, `7 o'clock`."""
 
 from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["Time", "read_time", "same_time"]
+__all__ = ["Date", "Time", "read_date", "read_time", "same_time"]
+
+
+# ── dates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_MONTHS: Final = "january february march april may june july august september october november december".split()
+_MONTH: Final = r"(?P<month>[A-Za-z]{3,9})\.?"
+_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR: Final = r"(?:,?\s+(?P<year>\d{4}))?"
+_WEEKDAY: Final = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+)?"
+_FORMS: Final = (
+    re.compile(rf"{_WEEKDAY}{_MONTH}\s+{_DAY}{_YEAR}", re.IGNORECASE),
+    re.compile(rf"{_WEEKDAY}(?:the\s+)?{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}", re.IGNORECASE),
+    re.compile(r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})"),
+)
+_LONGEST_DATE: Final = 60
+
+
+class Date(NamedTuple):
+    """A date; the year may be left out."""
+
+    month: int
+    day: int
+    year: int | None
+
+
+def read_date(text: str) -> Date | None:
+    """The date that `text` is; `None` if it is anything else. Forms that countries read differently are not read."""
+    bare = re.sub(r"\\(?:text|mbox)\s?\{([^{}]*)\}", r"\1", text[: _LONGEST_DATE + 1]).strip(" $.{}")
+    if len(text) > _LONGEST_DATE:
+        return None
+    for form in _FORMS:
+        match = form.fullmatch(bare)
+        month = _month(match["month"]) if match else None
+        if match and month is not None and 1 <= int(match["day"]) <= 31:
+            return Date(month, int(match["day"]), int(match["year"]) if match["year"] else None)
+    return None
+
+
+def _month(name: str) -> int | None:
+    if name.isdigit():
+        return int(name) if 1 <= int(name) <= 12 else None
+    found = [index for index, month in enumerate(_MONTHS, 1) if month.startswith(name.lower())]
+    return found[0] if len(found) == 1 else None
+
+
+# ── times of day ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 _TIME: Final = re.compile(
     r"(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?)?\s{0,2}"
@@ -13,7 +61,7 @@ _TIME: Final = re.compile(
     re.IGNORECASE,
 )
 _TEXT: Final = re.compile(r"\\(?:text|mbox|mathrm)\s?\{([^{}]*)\}")
-_LONGEST: Final = 40
+_LONGEST_TIME: Final = 40
 
 
 class Time(NamedTuple):
@@ -31,9 +79,9 @@ _NAMED: Final = {"noon": Time(12, 0, 0, "p"), "midday": Time(12, 0, 0, "p"), "mi
 
 def read_time(text: str) -> Time | None:
     """The time that `text` is; `None` if it is anything else, a bare number too."""
-    if len(text) <= _LONGEST and (named := _NAMED.get(text.strip(" .").lower())) is not None:
+    if len(text) <= _LONGEST_TIME and (named := _NAMED.get(text.strip(" .").lower())) is not None:
         return named
-    if len(text) > _LONGEST or not text.lstrip(" ${")[:1].isdigit():
+    if len(text) > _LONGEST_TIME or not text.lstrip(" ${")[:1].isdigit():
         return None
     bare = _TEXT.sub(r" \1 ", text.replace("\\ ", " ").replace("~", " ").replace("\\,", " ")).strip(" $.{}")
     match = _TIME.fullmatch(re.sub(r"\s+", " ", bare))

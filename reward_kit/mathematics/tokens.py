@@ -10,16 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
-from reward_kit.mathematics.reading import TEXT_CLOSE, TEXT_OPEN
-from reward_kit.mathematics.vocabulary import (
-    CONJUNCTIONS,
-    CONSTANTS,
-    FUNCTION_NAMES,
-    GREEK,
-    RELATIONS,
-    SHORT_WORDS,
-    UNIT_SYMBOLS,
-)
+from reward_kit.mathematics.text import TEXT_CLOSE, TEXT_OPEN
 
 __all__ = ["END", "MAX_TOKENS", "Kind", "Letters", "Token", "Unreadable", "tokenise"]
 
@@ -29,6 +20,62 @@ Letters = Literal["either", "products", "words"]
 MAX_TOKENS: Final = 12_000
 _MAX_DIGITS: Final = 1_500
 _LONGEST_PRODUCT: Final = 3
+
+# ── vocabulary ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SAME: Final = (
+    "sqrt cbrt exp ln log lg sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh coth arsinh arcosh "
+    "artanh abs floor ceil Re Im sgn gcd lcm max min mod det"
+)
+FUNCTION_NAMES: Final[dict[str, str]] = {
+    **{name: name for name in _SAME.split()},
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "acot": "arccot", "arctg": "arctan", "tg": "tan",
+    "ctg": "cot", "cosec": "csc", "sh": "sinh", "ch": "cosh", "th": "tanh", "asinh": "arsinh", "acosh": "arcosh",
+    "atanh": "artanh", "arcsinh": "arsinh", "arccosh": "arcosh", "arctanh": "artanh", "sign": "sgn",
+    "root": "sqrt", "comb": "binom", "binom": "binom", "binomial": "binom", "dbinom": "binom", "tbinom": "binom",
+    "choose": "binom", "nCr": "binom", "factorial": "factorial", "ceiling": "ceil", "conjugate": "conjugate",
+    "Sqrt": "sqrt", "Log": "log", "Ln": "ln", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Exp": "exp",
+}  # fmt: skip
+"""Functions as written, in LaTeX and in plain text, and what they are called inside."""
+
+GREEK: Final = frozenset(
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau "
+    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar aleph "
+    "triangle".split()
+)
+CONSTANTS: Final[dict[str, str]] = {
+    "pi": "pi", "Pi": "pi", "e": "e", "i": "i", "infty": "inf", "infinity": "inf", "Infinity": "inf", "inf": "inf",
+    "oo": "inf",
+}  # fmt: skip
+RELATIONS: Final[dict[str, str]] = {
+    "=": "=", "==": "=", "<": "<", ">": ">", "<=": "≤", ">=": "≥", "=<": "≤", "=>": "≥", "!=": "≠", "<>": "≠",
+    "lt": "<", "gt": ">", "le": "≤", "ge": "≥", "leq": "≤", "geq": "≥", "leqslant": "≤", "geqslant": "≥", "ne": "≠",
+    "neq": "≠", "approx": "≈", "simeq": "≈", "doteq": "≈", "approxeq": "≈", "in": "∈", "equiv": "≡", "cong": "≡",
+    "leqq": "≤", "geqq": "≥", "nleq": ">", "ngeq": "<", "notin": "∉", "mapsto": "=", "colon": ":", "subseteq": "⊆",
+    "subset": "⊆", "sim": "~", "propto": "∝", "parallel": "∥", "perp": "⊥", "divides": "∣",
+}  # fmt: skip
+CONJUNCTIONS: Final = frozenset({"and", "or", "und", "et", "ou", "oder", "land", "lor", "wedge", "vee", "AND", "OR"})
+
+SHORT_WORDS: Final = frozenset(
+    "is if no not the of in for all any are to at by as be it an on so we he she has was were its iff per via yes but "
+    "cm mm km nm ft mi yd lb lbs kg mg ml mL cc oz hr hrs min mins sec secs ms day yr yrs mph kmh kph sq cu pm am USD "
+    "usd EUR eur odd dne DNE cup gal pt qt mol kJ kW kWh Hz kHz MHz GB MB TB KB kB Pa kPa atm dB eV rad deg pct men "
+    "man boy car cat dog egg pen box bag way set two six ten one red let can nor out bit tip rpm pts mA kN Nm fps lbf "
+    "rs Rs INR GBP CNY RMB AUD CAD erg cal bar lux rev MeV keV GeV AU ly kpc Mpc mV kV MPa GPa nF MW GW mW mH".split()
+)
+"""Runs of up to three letters that are words, not products of variables; longer runs are words anyway."""
+
+
+UNIT_SYMBOLS: Final = frozenset(
+    "um ug us uF uA uV uC uL cL dL cl dl kL dm dg cg ng ns nC nm nA pF mJ MJ GJ TJ mT mN MN MV mC mF mWh MWh GWh "
+    "mpg bpm ppm ppb wpm dpi gpm cfs "
+    "hPa mbar keV TeV mmol kcal kbit Mbit Gbit GHz THz ha wk wks kn hp psi sec nmi tsp tbsp floz fl MeV rps mol "
+    "ton yen won pie hat toy cow pig hen key bus ant bee fox owl row job kid die pea nut jar tin "
+    "lot gem win tie run hit inn oak cub".split()
+)
+"""Symbols of units that are a unit behind a number and a space, and variables side by side elsewhere."""
+
+# ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _TOKEN: Final = re.compile(
     r"(?P<space>\s+)"

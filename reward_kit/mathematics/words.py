@@ -6,10 +6,9 @@ import re
 from typing import Final
 
 from reward_kit.answers.stated import last_match
-from reward_kit.mathematics.dimensions import same_nouns
-from reward_kit.mathematics.reading import TEXT_CLOSE, TEXT_OPEN, plain
+from reward_kit.mathematics.text import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.mathematics.tokens import Unreadable, tokenise
-from reward_kit.mathematics.vocabulary import DECORATION, singular
+from reward_kit.mathematics.units import DECORATION, same_nouns, singular
 
 __all__ = [
     "choice",

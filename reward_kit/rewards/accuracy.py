@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reward_kit.mathematics.evaluated import left_undone
+from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, wrong

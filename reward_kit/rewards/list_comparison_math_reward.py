@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reward_kit.answers.stated import marked_answers, spoken_end, stated_answer
 from reward_kit.mathematics.equivalence import value_of
-from reward_kit.mathematics.evaluated import left_undone
+from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong

@@ -32,9 +32,7 @@ OF_RUN_ONLY = {
         "reward.params",
     },
     "best-of-n": {
-        "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
-        "dataset.source_type",
-        "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",
+        "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",
     },
 }  # fmt: skip
 """Settings that messages name and that a command does not have."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reward_kit.mathematics import equivalence
 from reward_kit.mathematics.equivalence import equivalent, readable, value_of
-from reward_kit.mathematics.identity import Tolerance
+from reward_kit.mathematics.numeric import Tolerance
 
 EQUAL = [
     # numbers

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.mathematics.big import Big, Undecided, Value, as_big, close, is_real
 from reward_kit.mathematics.functions import (
     FUNCTIONS,
     PI,
@@ -22,6 +21,7 @@ from reward_kit.mathematics.functions import (
     power,
     root,
 )
+from reward_kit.mathematics.values import Big, Undecided, Value, as_big, close, is_real
 
 REALS = st.fractions(-5, 5, max_denominator=997)
 POSITIVE = st.fractions(Fraction(1, 100), 50, max_denominator=997)

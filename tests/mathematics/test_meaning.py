@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reward_kit.mathematics.dimensions import _TABLE, GENERIC, read_unit
 from reward_kit.mathematics.equivalence import equivalent
+from reward_kit.mathematics.units import _TABLE, GENERIC, read_unit
 
 Pairs = list[tuple[str, str]]
 

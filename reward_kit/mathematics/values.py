@@ -12,7 +12,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["DIGITS", "ZERO", "Big", "Undecided", "Value", "as_big", "close", "context", "is_real", "negligible"]
+__all__ = [
+    "DIGITS",
+    "ZERO",
+    "Big",
+    "Undecided",
+    "Value",
+    "as_big",
+    "as_fraction",
+    "close",
+    "context",
+    "is_real",
+    "negligible",
+]
 
 DIGITS: Final = 60
 """Digits of every value that is not a fraction."""
@@ -20,6 +32,9 @@ _NOISE: Final = 46
 """A sum this many digits smaller than its parts is nothing but their rounding."""
 _LOST: Final = 52
 """A part this many digits smaller than the other would be lost in their sum."""
+
+_LONGEST_FRACTION: Final = 20_000
+"""Digits of a numerator or denominator: that of 2^(10^10) has three billion."""
 
 context: Final = decimal.Context(
     prec=DIGITS,
@@ -102,6 +117,14 @@ def as_big(value: Value) -> Big:
         return value
     over = context.create_decimal(value.numerator)
     return Big(over if value.denominator == 1 else context.divide(over, context.create_decimal(value.denominator)))
+
+
+def as_fraction(value: Value) -> Fraction:
+    """The fraction that sixty digits of a real value are; `Undecided` where it would be too long to write down."""
+    number = as_big(value).re
+    if number and abs(number.adjusted()) > _LONGEST_FRACTION:
+        raise Undecided("a number with too many zeros")
+    return Fraction(number)
 
 
 def is_real(value: Value) -> bool:

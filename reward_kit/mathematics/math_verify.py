@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Final
 
-from reward_kit.mathematics import last_resort_process
+from reward_kit.mathematics import math_verify_process
 from reward_kit.utils.per_process import PerProcess
 
 __all__ = ["ask", "close", "worth_asking"]
@@ -27,7 +27,7 @@ _WAIT_SECONDS: Final = 60.0
 """Wall-clock time after which the process is thought to be lost; it bounds itself by steps."""
 _LONGEST: Final = 1_000
 _DEEPEST: Final = 30
-_PROGRAM: Final = last_resort_process.__file__
+_PROGRAM: Final = math_verify_process.__file__
 _BEYOND: Final = re.compile(r"\\(?:i{0,3}nt|oint|sum|prod|lim|partial|det|begin)(?![A-Za-z])")
 _FORMULA: Final = re.compile(r"\\[a-zA-Z]|\d|[=<>^]")
 _COMMAND: Final = re.compile(r"\\(?:begin|end)\{[a-z]+\}|\\(?!forall|exists|text|mbox)[A-Za-z]+")

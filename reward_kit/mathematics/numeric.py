@@ -6,21 +6,13 @@ Different at one point means different. Equal means equal at several points, of 
 
 from __future__ import annotations
 
+import decimal
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reward_kit.mathematics.big import Undecided, Value, as_big, close, is_real
-from reward_kit.mathematics.evaluation import (
-    LARGE_WHOLE_POINTS,
-    POINTS,
-    WHOLE_POINTS,
-    Point,
-    evaluate,
-    opaque,
-    parts,
-    symbols,
-)
+from reward_kit.mathematics.evaluate import LARGE_WHOLE_POINTS, POINTS, WHOLE_POINTS, Budget, Point, evaluate
 from reward_kit.mathematics.nodes import (
     Call,
     Constant,
@@ -32,8 +24,12 @@ from reward_kit.mathematics.nodes import (
     Percent,
     Power,
     Quotient,
+    opaque,
+    parts,
+    symbols,
 )
 from reward_kit.mathematics.polynomials import degree
+from reward_kit.mathematics.values import Undecided, Value, as_big, close, context, is_real
 
 __all__ = ["EXACT", "Tolerance", "constant", "same_direction", "same_expression", "same_number", "same_solutions"]
 
@@ -48,10 +44,14 @@ _MANY_DIGITS: Final = 7
 """A decimal of this many digits stands for what it is the correct rounding of."""
 _FLOAT_DIGITS: Final = 14
 """A decimal of this many digits is a float that a program printed: its last bits may be off."""
-_NOISE: Final = 1000
-"""How many times larger than noise a number is that is not zero."""
+_NOISE: Final = 3
+"""How many digits larger than noise a number is that is not zero."""
 _SMALLEST_BINARY: Final = 2**40
 """A fraction over a power of two as large as this is a float in disguise."""
+
+
+_exactly: Final = decimal.Context(prec=2000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+"""Enough digits for the product of any float and a value."""
 
 
 class Tolerance(NamedTuple):
@@ -66,21 +66,21 @@ class Tolerance(NamedTuple):
 EXACT: Final = Tolerance()
 
 
-def constant(node: Node) -> Value | None:
+def constant(node: Node, budget: Budget) -> Value | None:
     """The value of an expression without variables; `None` if it has some, or no value."""
     if symbols(node):
         return None
     try:
-        return evaluate(node, Point())
+        return evaluate(node, Point(budget))
     except Undecided:
         return None
 
 
-def same_expression(gold: Node, answer: Node, tolerance: Tolerance = EXACT) -> bool | None:
+def same_expression(gold: Node, answer: Node, tolerance: Tolerance, budget: Budget) -> bool | None:
     """Whether two expressions are equal for all values of their variables; `None` where it cannot be told."""
-    verdict = _same(gold, answer, tolerance, common_log=False)
+    verdict = _same(gold, answer, tolerance, budget, common_log=False)
     if verdict is not True and _mentions_log(gold) != _mentions_log(answer):
-        verdict = _same(gold, answer, tolerance, common_log=True) or verdict
+        verdict = _same(gold, answer, tolerance, budget, common_log=True) or verdict
     return None if verdict is False and (opaque(gold) or opaque(answer)) else verdict
 
 
@@ -88,29 +88,29 @@ def _mentions_log(node: Node) -> bool:
     return any(isinstance(part, Call) and part.name == "log" for part in parts(node))
 
 
-def _same(gold: Node, answer: Node, tolerance: Tolerance, *, common_log: bool) -> bool | None:
+def _same(gold: Node, answer: Node, tolerance: Tolerance, budget: Budget, *, common_log: bool) -> bool | None:
     names = symbols(gold) | symbols(answer)
     if not names:
         try:
-            point = Point(common_log=common_log)
+            point = Point(budget, common_log=common_log)
             right, given = evaluate(gold, point), evaluate(answer, point)
             return same_number(right, given, gold, answer, tolerance)
         except Undecided:
             return None
     if any(isinstance(part, Call) and part.name in _STEPS for part in (*parts(gold), *parts(answer))):
-        return _same_steps(gold, answer, names)
+        return _same_steps(gold, answer, names, budget)
     if _kinked(gold) or _kinked(answer):
-        return _same_everywhere(gold, answer, common_log=common_log)
+        return _same_everywhere(gold, answer, budget, common_log=common_log)
     imaginary = any(part == Constant("i") for part in (*parts(gold), *parts(answer)))
-    return _same_at_points(gold, answer, imaginary=imaginary, common_log=common_log)
+    return _same_at_points(gold, answer, budget, imaginary=imaginary, common_log=common_log)
 
 
-def _same_at_points(gold: Node, answer: Node, *, imaginary: bool, common_log: bool) -> bool | None:
+def _same_at_points(gold: Node, answer: Node, budget: Budget, *, imaginary: bool, common_log: bool) -> bool | None:
     agreed = complex_agreed = complex_differed = 0
     for index in (*range(POINTS), *WHOLE_POINTS):
         if index == POINTS and agreed + complex_agreed + complex_differed:
             break  # whole numbers only count for what is defined nowhere else
-        found = _values(gold, answer, Point(index, common_log=common_log))
+        found = _values(gold, answer, Point(budget, index, common_log=common_log))
         if found is None:
             continue
         equal, real, both_complex = found
@@ -144,23 +144,23 @@ def _is_square(node: Node) -> bool:
     return isinstance(node, Power) and bool(symbols(node.base))
 
 
-def _points(*nodes: Node, common_log: bool = False) -> list[Point]:
+def _points(budget: Budget, *nodes: Node, common_log: bool = False) -> list[Point]:
     """Points of both signs; for formulas with kinks also beyond all numbers in them, on either side."""
-    found = [Point(index, common_log=common_log) for index in range(POINTS)]
+    found = [Point(budget, index, common_log=common_log) for index in range(POINTS)]
     if any(_kinked(node) for node in nodes):
         numbers = (part.value for node in nodes for part in parts(node) if isinstance(part, Number))
         far = 2 * max((abs(number) for number in numbers), default=Fraction(1)) + Fraction(7, 3)
         names = sorted({name for node in nodes for name in symbols(node)})
         for sign in (1, -1):
             values: dict[str, Value] = {name: sign * (far + Fraction(index, 3)) for index, name in enumerate(names)}
-            found.append(Point(POINTS - 1, common_log=common_log, values=values))
+            found.append(Point(budget, POINTS - 1, common_log=common_log, values=values))
     return found
 
 
-def _same_everywhere(gold: Node, answer: Node, *, common_log: bool) -> bool | None:
+def _same_everywhere(gold: Node, answer: Node, budget: Budget, *, common_log: bool) -> bool | None:
     """Whether two formulas with kinks agree at every point where both are real."""
     agreed = 0
-    for point in _points(gold, answer, common_log=common_log):
+    for point in _points(budget, gold, answer, common_log=common_log):
         found = _values(gold, answer, point)
         if found is None or not (found.real or found.both_complex):
             continue  # ln x has no real value where ln |x| has one
@@ -170,12 +170,12 @@ def _same_everywhere(gold: Node, answer: Node, *, common_log: bool) -> bool | No
     return True if agreed >= _ENOUGH else None
 
 
-def _same_steps(gold: Node, answer: Node, names: frozenset[str]) -> bool | None:
+def _same_steps(gold: Node, answer: Node, names: frozenset[str], budget: Budget) -> bool | None:
     """Whether two formulas with steps agree at many points: whole numbers, and others unless all variables count."""
     counting = all(name[0] in _COUNTING for name in names)
     agreed = 0
     for index in (*(() if counting else range(POINTS)), *WHOLE_POINTS, *LARGE_WHOLE_POINTS):
-        found = _values(gold, answer, Point(index))
+        found = _values(gold, answer, Point(budget, index))
         if found is not None and not found.equal:
             return False
         agreed += found is not None
@@ -213,31 +213,36 @@ def same_number(gold: Value, given: Value, gold_node: Node, answer_node: Node, t
     both_whole = _whole(gold) and _whole(given)
     if both_whole and all(not literal.digits for literal in written):
         return False
-    difference = abs(Fraction(as_big(gold - given).re))
-    size = abs(Fraction(as_big(gold).re))
+    # In decimals, which may be as large as 2^(10^10): as fractions, such numbers would have to be written out.
+    difference, size = as_big(gold - given).re.copy_abs(), as_big(gold).re.copy_abs()
     return _printed(difference, size, written) or (
         not both_whole and _rounded(difference, size, written, tolerance, gold)
     )
 
 
-def _printed(difference: Fraction, size: Fraction, written: list[Number]) -> bool:
+def _printed(difference: Decimal, size: Decimal, written: list[Number]) -> bool:
     """Whether one is what a program prints of the other: many digits, correctly rounded, or a float's last bits off."""
     for literal in written:
-        if literal.digits >= _MANY_DIGITS and difference <= Fraction(1, 2 * 10 ** (literal.decimals or 0)):
+        if literal.digits >= _MANY_DIGITS and difference <= _half_a_unit(literal.decimals or 0):
             return True
-        if literal.digits >= _FLOAT_DIGITS and difference * 10**12 <= size:
+        if literal.digits >= _FLOAT_DIGITS and difference.scaleb(12, context) <= size:
             return True
     return False
 
 
-def _rounded(difference: Fraction, size: Fraction, written: list[Number], tolerance: Tolerance, gold: Value) -> bool:
+def _rounded(difference: Decimal, size: Decimal, written: list[Number], tolerance: Tolerance, gold: Value) -> bool:
     # Noise is small beside the number, too: 2e-24 is not 1e-24.
-    if difference <= Fraction(tolerance.absolute) and (not size or difference * _NOISE <= size):
+    if difference <= Decimal(tolerance.absolute) and (not size or difference.scaleb(_NOISE, context) <= size):
         return True
-    if _whole(gold) or not written or difference > Fraction(tolerance.relative) * size:
+    if _whole(gold) or not written or difference > _exactly.multiply(Decimal(tolerance.relative), size):
         return False
     # Half a unit of the coarser one's last place, either way: rounding half up and half to even are both in use.
-    return difference <= Fraction(1, 2 * 10 ** min(literal.decimals or 0 for literal in written))
+    return difference <= _half_a_unit(min(literal.decimals or 0 for literal in written))
+
+
+def _half_a_unit(decimals: int) -> Decimal:
+    """Half a unit of the last of so many decimals."""
+    return Decimal((0, (5,), -decimals - 1))
 
 
 def _decimal(node: Node) -> Number | None:
@@ -260,31 +265,31 @@ def _whole(value: Value) -> bool:
 # ── equations ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def same_solutions(gold: Node, answer: Node) -> bool | None:
+def same_solutions(gold: Node, answer: Node, budget: Budget) -> bool | None:
     """Whether `gold = 0` and `answer = 0` say the same: one is a multiple of the other, or gives its solutions."""
     if symbols(gold) != symbols(answer):
         return False
-    ratio = _constant_ratio(gold, answer)
+    ratio = _constant_ratio(gold, answer, budget)
     if ratio is not None and ratio is not False:
         return True
-    solved = _solves_each_other(gold, answer)
+    solved = _solves_each_other(gold, answer, budget)
     return solved if solved is not None else (None if ratio is None else False)
 
 
-def same_direction(gold: Node, answer: Node) -> bool | None:
+def same_direction(gold: Node, answer: Node, budget: Budget) -> bool | None:
     """Whether `gold > 0` and `answer > 0` say the same: one is a positive multiple of the other."""
-    ratio = _constant_ratio(gold, answer)
+    ratio = _constant_ratio(gold, answer, budget)
     if ratio is None or ratio is False:
         return ratio
     return ratio is not True and is_real(ratio) and as_big(ratio).re > 0
 
 
-def _constant_ratio(gold: Node, answer: Node) -> Value | bool | None:
+def _constant_ratio(gold: Node, answer: Node, budget: Budget) -> Value | bool | None:
     """What `gold` is a multiple of `answer` by; `False` if by nothing constant, `None` if unknown."""
     found: Value | None = None
     agreed = 0
     wanted = POINTS if _kinked(gold) or _kinked(answer) else _ENOUGH
-    for point in _points(gold, answer):
+    for point in _points(budget, gold, answer):
         try:
             right, given = evaluate(gold, point), evaluate(answer, point)
             if not right or not given:
@@ -303,13 +308,13 @@ def _constant_ratio(gold: Node, answer: Node) -> Value | bool | None:
     return found if agreed >= _ENOUGH else None
 
 
-def _solves_each_other(gold: Node, answer: Node) -> bool | None:
+def _solves_each_other(gold: Node, answer: Node, budget: Budget) -> bool | None:
     """Whether each side's solution for a variable that it is linear in solves the other one."""
     kinked = _kinked(gold) or _kinked(answer)
     for name in sorted(symbols(gold)):
         if degree(gold, name) is None or degree(answer, name) is None:
             continue
-        points = _points(gold, answer)
+        points = _points(budget, gold, answer)
         for point in points if kinked else (points[0], points[1], points[3]):
             try:
                 right, given = _solution(gold, name, point), _solution(answer, name, point)
@@ -326,7 +331,10 @@ def _solution(node: Node, name: str, point: Point) -> Value:
     """The value of `name` at which `node`, a polynomial in it, is zero, if it is linear in it."""
     count = max(degree(node, name) or 0, 1) + 2
     others = {other: value for other, value in point.values.items() if other != name}
-    values = [evaluate(node, Point(point.index, values={**others, name: Fraction(at)})) for at in range(1, count + 1)]
+    values = [
+        evaluate(node, Point(point.budget, point.index, values={**others, name: Fraction(at)}))
+        for at in range(1, count + 1)
+    ]
     slope = values[1] - values[0]
     if not slope or any(not close(after - before, slope) for before, after in pairwise(values[1:])):
         raise Undecided("not linear")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.mathematics import last_resort
+from reward_kit.mathematics import math_verify
 from reward_kit.mathematics.equivalence import equivalent
 
 needs_math_verify = pytest.mark.skipif(
@@ -25,11 +25,11 @@ INTEGRAL = r"\int_0^1 \frac{\sin(x^x)}{e^x+\ln(x+2)} dx"
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
     yield
-    last_resort.close()
+    math_verify.close()
 
 
 def process_id() -> int:
-    process = last_resort._helpers.get().process
+    process = math_verify._helpers.get().process
     assert process is not None
     return process.pid
 
@@ -43,40 +43,40 @@ def test_what_only_math_verify_understands_is_judged() -> None:
 
 @needs_math_verify
 def test_a_question_without_an_end_costs_itself_and_no_worker() -> None:
-    assert last_resort.ask("1", "1") is True
+    assert math_verify.ask("1", "1") is True
     worker = process_id()
-    assert last_resort.ask("1", INTEGRAL) is None
-    assert last_resort.ask("1", "9^{9^{9}}") is not True
-    assert last_resort.ask("2", "1+1") is True
+    assert math_verify.ask("1", INTEGRAL) is None
+    assert math_verify.ask("1", "9^{9^{9}}") is not True
+    assert math_verify.ask("2", "1+1") is True
     assert process_id() == worker
 
 
 @needs_math_verify
 def test_a_process_that_was_killed_is_replaced() -> None:
-    assert last_resort.ask("1", "1") is True
+    assert math_verify.ask("1", "1") is True
     worker = process_id()
     os.kill(worker, 9)
-    assert last_resort.ask("1", "1") is True
+    assert math_verify.ask("1", "1") is True
     assert process_id() != worker
 
 
 @needs_math_verify
 def test_a_fork_and_a_daemonic_process_ask_for_themselves() -> None:
-    assert last_resort.ask("1", "1") is True
+    assert math_verify.ask("1", "1") is True
     context = multiprocessing.get_context("spawn")
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        assert pool.apply(last_resort.ask, ("2", "2")) is True
+        assert pool.apply(math_verify.ask, ("2", "2")) is True
     with context.Pool(1) as pool:  # its processes are daemonic: they may not have children by multiprocessing
-        assert pool.apply(last_resort.ask, ("2", "2")) is True
-    assert last_resort.ask("3", "3") is True
+        assert pool.apply(math_verify.ask, ("2", "2")) is True
+    assert math_verify.ask("3", "3") is True
 
 
 @needs_math_verify
 def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
     program = (
-        "from reward_kit.mathematics import last_resort\n"
-        "assert last_resort.ask('1', '1')\n"
-        "print(last_resort._helpers.get().process.pid)\n"
+        "from reward_kit.mathematics import math_verify\n"
+        "assert math_verify.ask('1', '1')\n"
+        "print(math_verify._helpers.get().process.pid)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not Path(f"/proc/{int(done.stdout)}").exists()
@@ -87,7 +87,7 @@ def test_without_math_verify_nothing_is_said(monkeypatch: pytest.MonkeyPatch) ->
         return None
 
     monkeypatch.setattr(importlib.util, "find_spec", none)
-    assert last_resort.ask("1", "1") is None
+    assert math_verify.ask("1", "1") is None
     assert equivalent(r"\frac{5}{2}", r"\int_0^1 5x dx") is None
     assert equivalent(r"\frac{5}{2}", "2.5") is True
 
@@ -108,10 +108,10 @@ def test_without_math_verify_nothing_is_said(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_statements_lists_and_fragments_are_not_asked_about(text: str) -> None:
-    assert not last_resort.worth_asking(text, r"\int_0^1 x dx")
-    assert not last_resort.worth_asking(r"\int_0^1 x dx", text)
+    assert not math_verify.worth_asking(text, r"\int_0^1 x dx")
+    assert not math_verify.worth_asking(r"\int_0^1 x dx", text)
 
 
 def test_one_formula_is_worth_asking_about() -> None:
-    assert last_resort.worth_asking("1", r"\int_0^1 x dx") and last_resort.worth_asking(r"\sum_{k=1}^{n} k", "2n")
-    assert not last_resort.worth_asking("1", "x + 1")
+    assert math_verify.worth_asking("1", r"\int_0^1 x dx") and math_verify.worth_asking(r"\sum_{k=1}^{n} k", "2n")
+    assert not math_verify.worth_asking("1", "x + 1")

@@ -1,4 +1,4 @@
-r"""Is an answer worked out, or does it leave the work undone?
+r"""The form of an answer, beside its value: is it worked out, and which unit does it name?
 
 `17 \cdot 23` equals 391, and `\sum_{k=1}^{100} k` equals 5050, but nobody who was asked for the value would call them
 answers. Each kind of undone work has a name; an answer may leave undone what the right answer leaves undone too.
@@ -11,13 +11,12 @@ from fractions import Fraction
 from typing import Final
 
 from reward_kit.answers.stated import unboxed
-from reward_kit.mathematics.big import Undecided
-from reward_kit.mathematics.evaluation import Exhausted, allow_steps, parts, symbols
-from reward_kit.mathematics.identity import constant
-from reward_kit.mathematics.labels import KNOWN_FUNCTIONS, bare
+from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, Budget, Exhausted
+from reward_kit.mathematics.labels import label_of
 from reward_kit.mathematics.nodes import (
     Call,
     Constant,
+    Degrees,
     Measure,
     Negative,
     Node,
@@ -31,12 +30,17 @@ from reward_kit.mathematics.nodes import (
     SetOperation,
     Sum,
     Symbol,
+    parts,
+    symbols,
 )
-from reward_kit.mathematics.reader import read_answer
-from reward_kit.mathematics.reading import MAX_LENGTH
+from reward_kit.mathematics.numeric import constant
+from reward_kit.mathematics.parser import read_answer
+from reward_kit.mathematics.text import MAX_LENGTH
 from reward_kit.mathematics.tokens import Unreadable
+from reward_kit.mathematics.units import read_unit
+from reward_kit.mathematics.values import Undecided
 
-__all__ = ["left_undone"]
+__all__ = ["left_undone", "unit_of"]
 
 _LARGE: Final = (
     ("sum", re.compile(r"\\sum(?![A-Za-z])|∑|Σ|\bsum\s?\(")),
@@ -135,7 +139,7 @@ def _unsolved(text: str) -> bool:
     for part in parts(node):
         if isinstance(part, SetOperation) and part.operator == "∩":
             return True
-        if isinstance(part, Relation) and bare(part) is None and any(map(_to_solve, part.operands)):
+        if isinstance(part, Relation) and label_of(part) is None and any(map(_to_solve, part.operands)):
             return len(symbols(part)) == 1
     return False
 
@@ -184,9 +188,8 @@ def _simple(node: Node) -> bool:
 
 def _rational(node: Node) -> bool:
     """Whether a value is rational."""
-    allow_steps()
     try:
-        return isinstance(constant(node), Fraction)
+        return isinstance(constant(node, Budget()), Fraction)
     except (Undecided, Exhausted, RecursionError):
         return False
 
@@ -201,3 +204,30 @@ def _rational_form(node: Node) -> bool:
         if isinstance(part, Power) and isinstance(part.exponent, Quotient):
             return False
     return True
+
+
+# ── units ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def unit_of(text: str) -> str:
+    """The kind of unit in `text`, the same text for units that convert into each other; empty where it names none."""
+    try:
+        return _unit(read_answer(text).node)
+    except Unreadable:
+        return ""
+
+
+def _unit(node: Node) -> str:
+    if isinstance(node, Relation):
+        return _unit(node.operands[-1])
+    if isinstance(node, Percent):
+        return "percent"
+    if isinstance(node, Degrees):
+        return _kind("degree")
+    return _kind(node.unit) if isinstance(node, Measure) else ""
+
+
+def _kind(text: str) -> str:
+    unit = read_unit(text)
+    measured = [f"{name}^{power}" for size in unit.sizes[:1] for name, power in size.dimensions]
+    return " ".join(measured or sorted(unit.words))

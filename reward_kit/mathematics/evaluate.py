@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import decimal
 import math
-import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from reward_kit.mathematics.big import ZERO, Big, Undecided, Value, as_big, is_real
 from reward_kit.mathematics.functions import (
     FUNCTIONS,
     MAX_BITS,
@@ -40,24 +38,22 @@ from reward_kit.mathematics.nodes import (
     Sum,
     Symbol,
 )
+from reward_kit.mathematics.values import ZERO, Big, Undecided, Value, as_big, is_real
 
 __all__ = [
+    "KNOWN_FUNCTIONS",
     "LARGE_WHOLE_POINTS",
     "MAX_STEPS",
     "POINTS",
     "WHOLE_POINTS",
+    "Budget",
     "Exhausted",
     "Point",
-    "allow_steps",
     "evaluate",
-    "opaque",
-    "parts",
-    "spend",
-    "symbols",
 ]
 
 MAX_STEPS: Final = 60_000
-"""What one comparison may cost, in steps of some microseconds: the same on every machine, busy or not."""
+"""The steps of one comparison: a fraction of a second."""
 _COSTS: Final[dict[type, int]] = {Call: 20, Power: 10}
 _RANGES: Final = (
     (97, 245), (-245, -30), (8, 90), (300, 1100), (20, 80), (10, 95), (-1100, -300), (-95, -5), (-250, 250),
@@ -73,18 +69,43 @@ _LARGEST_WHOLE: Final = 9
 _LARGER_WHOLE: Final = 60
 
 
+class Exhausted(Exception):
+    """A budget is used up."""
+
+
+class Budget:
+    """What one comparison may cost, in steps of some microseconds: the same on every machine, busy or not."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self._left = steps
+
+    def spend(self, cost: int) -> None:
+        """Use up some of the steps; `Exhausted` where none are left."""
+        self._left -= cost
+        if self._left < 0:
+            raise Exhausted
+
+
 class Point:
-    """Values of all variables, drawn from their names: the same name has the same value in both answers."""
+    """Values of all variables, drawn from their names: the same name has the same value in both answers.
 
-    __slots__ = ("common_log", "index", "values")
+    What is worked out at a point is paid from its budget.
+    """
 
-    def __init__(self, index: int = 0, *, common_log: bool = False, values: dict[str, Value] | None = None) -> None:
+    __slots__ = ("budget", "common_log", "index", "values")
+
+    def __init__(
+        self, budget: Budget, index: int = 0, *, common_log: bool = False, values: dict[str, Value] | None = None
+    ) -> None:
+        self.budget = budget
         self.index = index
         self.common_log = common_log
         """Whether `log` is the logarithm to base ten."""
         self.values = values or {}
 
-    def of(self, name: str) -> Value:
+    def value_of(self, name: str) -> Value:
         """The value of the variable `name`."""
         found = self.values.get(name)
         if found is None:
@@ -103,7 +124,7 @@ def evaluate(node: Node, point: Point) -> Value:
     handler = _HANDLERS.get(type(node))
     if handler is None:
         raise Undecided("no expression")
-    spend(_COSTS.get(type(node), 1))
+    point.budget.spend(_COSTS.get(type(node), 1))
     try:
         value: Value = handler(node, point)
     except (ZeroDivisionError, decimal.DecimalException, OverflowError, ValueError) as error:
@@ -115,51 +136,6 @@ def _bounded(value: Value) -> Value:
     """Long fractions are slow, and sixty digits of them tell as much."""
     long = isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS
     return as_big(value) if long else value
-
-
-class Exhausted(Exception):
-    """A comparison has used up its steps."""
-
-
-class _Steps(threading.local):
-    left = 0
-
-
-_steps = _Steps()
-
-
-def allow_steps() -> None:
-    """Give the comparison that begins in this thread its share of steps: a fraction of a second."""
-    _steps.left = MAX_STEPS
-
-
-def spend(cost: int) -> None:
-    """Use up some of the steps; `Exhausted` where none are left."""
-    _steps.left -= cost
-    if _steps.left < 0:
-        raise Exhausted
-
-
-def parts(node: Node) -> Iterator[Node]:
-    """`node` and all nodes inside it."""
-    waiting: list[Any] = [node]
-    while waiting:
-        found = waiting.pop()
-        if type(found) in _NODE_TYPES:
-            yield found
-            waiting.extend(reversed(found))
-        elif type(found) is tuple:
-            waiting.extend(reversed(found))
-
-
-def symbols(node: Node) -> frozenset[str]:
-    """The names of the variables in `node`."""
-    return frozenset(part.name for part in parts(node) if isinstance(part, Symbol))
-
-
-def opaque(node: Node) -> bool:
-    """Whether `node` holds something that is only compared as written."""
-    return any(isinstance(part, Opaque) for part in parts(node))
 
 
 def _sum(node: Sum, point: Point) -> Value:
@@ -215,8 +191,8 @@ def _call(node: Call, point: Point) -> Value:
 
 def _unknown(name: str, values: list[Value]) -> Value:
     """A function nobody knows has some value: the same for the same name and arguments."""
-    told = ",".join(f"{as_big(value).re:.30e}{as_big(value).im:.30e}" for value in values)
-    return Fraction(zlib.crc32(f"{name}({told})".encode()) + 1, 2**31)
+    arguments = ",".join(f"{as_big(value).re:.30e}{as_big(value).im:.30e}" for value in values)
+    return Fraction(zlib.crc32(f"{name}({arguments})".encode()) + 1, 2**31)
 
 
 def _root(value: Value, degree: Value) -> Value:
@@ -249,6 +225,9 @@ _SEVERAL: Final[dict[str, Callable[..., Value]]] = {
     "lcm": lambda *values: _whole(math.lcm, *values),
 }
 
+KNOWN_FUNCTIONS: Final = frozenset(FUNCTIONS) | frozenset(_SEVERAL)
+"""Functions that can be worked out."""
+
 
 def _fits(name: str, count: int) -> bool:
     return count == {"root": 2, "binom": 2, "factorial": 1}.get(name, count)
@@ -276,7 +255,7 @@ def _single(node: Sequence, point: Point) -> Value:
 
 _HANDLERS: Final[dict[type, Callable[[Any, Point], Value]]] = {
     Number: lambda node, point: node.value,
-    Symbol: lambda node, point: point.of(node.name),
+    Symbol: lambda node, point: point.value_of(node.name),
     Constant: _constant,
     Sum: _sum,
     Product: _product,
@@ -292,4 +271,3 @@ _HANDLERS: Final[dict[type, Callable[[Any, Point], Value]]] = {
     Ratio: _ratio,
     Sequence: _single,
 }
-_NODE_TYPES: Final = frozenset(Node.__args__)

@@ -7,12 +7,12 @@ import re
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from reward_kit.mathematics.big import Undecided, Value, as_big, close, is_real
-from reward_kit.mathematics.evaluation import Point, evaluate, symbols
+from reward_kit.mathematics.evaluate import Budget, Point, evaluate
 from reward_kit.mathematics.labels import renamed
-from reward_kit.mathematics.nodes import Node, Relation, Sequence, Symbol
+from reward_kit.mathematics.nodes import Node, Relation, Sequence, Symbol, symbols
 from reward_kit.mathematics.polynomials import degree
-from reward_kit.mathematics.reading import plain
+from reward_kit.mathematics.text import plain
+from reward_kit.mathematics.values import Undecided, Value, as_fraction, close, is_real
 
 __all__ = [
     "Family",
@@ -67,13 +67,17 @@ def integers_in(condition: str) -> frozenset[str]:
     return frozenset({match["name"]}) if match else frozenset()
 
 
-def same_family(gold: Node, answer: Node, integers: frozenset[str], others: frozenset[str]) -> bool:
+def same_family(gold: Node, answer: Node, integers: frozenset[str], others: frozenset[str], budget: Budget) -> bool:
     """Whether `a k + b` and `c n + d` run through the same numbers: see `same_union`."""
-    return same_union((gold,), (answer,), integers, others)
+    return same_union((gold,), (answer,), integers, others, budget)
 
 
 def same_union(
-    gold: tuple[Node, ...], answer: tuple[Node, ...], integers: frozenset[str], others: frozenset[str]
+    gold: tuple[Node, ...],
+    answer: tuple[Node, ...],
+    integers: frozenset[str],
+    others: frozenset[str],
+    budget: Budget,
 ) -> bool:
     """Whether two lists of families run through the same numbers; `others` are declared to be no whole numbers.
 
@@ -85,7 +89,7 @@ def same_union(
     if not names or names & others or not names <= _COUNTERS | integers:
         return False
     try:
-        ours, theirs = (_progressions(nodes) for nodes in (gold, answer))
+        ours, theirs = (_progressions(nodes, budget) for nodes in (gold, answer))
         if ours is None or theirs is None:
             return False
         steps = [step for _, step in (*ours, *theirs)]
@@ -99,14 +103,14 @@ def same_union(
         return False
 
 
-def _progressions(nodes: tuple[Node, ...]) -> list[tuple[Value, Value]] | None:
+def _progressions(nodes: tuple[Node, ...], budget: Budget) -> list[tuple[Value, Value]] | None:
     """The first number and the step of each family; `None` where one is no progression."""
     found: list[tuple[Value, Value]] = []
     for node in nodes:
         names = symbols(node)
         if len(names) != 1 or degree(node, next(iter(names))) != 1:
             return None
-        start, step = _progression(node, next(iter(names)))
+        start, step = _progression(node, next(iter(names)), budget)
         if not step:
             return None
         found.append((start, step))
@@ -120,7 +124,7 @@ def _common_period(steps: list[Value]) -> Value | None:
         ratio = step / steps[0]
         if not is_real(ratio):
             return None
-        near = Fraction(as_big(ratio).re).limit_denominator(_MOST_FAMILIES)
+        near = as_fraction(ratio).limit_denominator(_MOST_FAMILIES)
         if not near or not close(ratio, near):
             return None
         ratios.append(abs(near))
@@ -132,7 +136,7 @@ def _starts(families: list[tuple[Value, Value]], period: Value) -> list[Value]:
     """Where families with one common period begin, each family with a smaller one counted several times."""
     found: list[Value] = []
     for start, step in families:
-        times = abs(round(Fraction(as_big(period / step).re)))
+        times = abs(round(as_fraction(period / step)))
         found += [start + step * Fraction(index) for index in range(times)]
     return found
 
@@ -145,15 +149,15 @@ def _same_starts(ours: list[Value], theirs: list[Value], period: Value) -> bool:
     )
 
 
-def _progression(node: Node, name: str) -> tuple[Value, Value]:
-    start, following = (evaluate(node, Point(values={name: Fraction(at)})) for at in (0, 1))
+def _progression(node: Node, name: str, budget: Budget) -> tuple[Value, Value]:
+    start, following = (evaluate(node, Point(budget, values={name: Fraction(at)})) for at in (0, 1))
     return start, following - start
 
 
 def _is_whole(value: Value) -> bool:
     if not is_real(value):
         return False
-    near = round(Fraction(as_big(value).re))
+    near = round(as_fraction(value))
     return close(value, Fraction(near)) if near else not value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reward_kit.mathematics.evaluated import left_undone
+from reward_kit.mathematics.form import left_undone
 from reward_kit.models import Message
 from reward_kit.rewards.accuracy import accuracy_reward
 from reward_kit.rewards.list_comparison_math_reward import list_comparison_math_reward
