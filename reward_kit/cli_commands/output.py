@@ -113,15 +113,15 @@ class Line(NamedTuple):
     note: str = ""
 
 
-def echo_lines(lines: Sequence[Line], *, indent: int = 0) -> None:
-    """Print a small table on standard error."""
+def echo_lines(lines: Sequence[Line], *, indent: int = 0, err: bool = False) -> None:
+    """Print a small table."""
     color = False if os.environ.get("NO_COLOR") else None  # None: click sees whether it is a terminal
     cleaned = [Line(*(shown(blot(part)) for part in line)) for line in lines]
     width = max((len(line.label) for line in cleaned), default=0) if len(cleaned) > 1 else 0
     for line in cleaned:
         told = f"{click.style(line.label.ljust(width), bold=True)}{'  ' if width else ' '}{line.value}"
         note = f"  {click.style(line.note, dim=True)}" if line.note else ""
-        click.echo(f"{' ' * indent}{told}{note}".rstrip(), err=True, color=color)
+        click.echo(f"{' ' * indent}{told}{note}".rstrip(), err=err, color=color)
 
 
 def make_console(**options: Any) -> Console:

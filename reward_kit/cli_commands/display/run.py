@@ -1,13 +1,15 @@
 """What a person sees of a run: the plan, the progress, and the table in the end.
 
-Progress and tables go to standard error, so that standard output stays clean for `--json`.
+Progress goes to standard error, tables to standard output; with `--json` both go to standard error, and standard
+output holds the JSON alone. Only what a terminal alone can show, and the table of a sweep, needs `rich`, which takes a
+while to import.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ __all__ = ["Display"]
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
 _LIVE_SECONDS = 0.2
+_ROUNDING = 1e-9
 
 
 class Display:
@@ -50,7 +53,9 @@ class Display:
         """Say which run begins."""
         what = config.generation.model_name if config.generation.enabled else "answers in the data"
         title = f"{label} · " if label else ""
-        self._lines(Line(f"{title}{what}", f"· n={config.generation.n} · {config.output.output_dir}"))
+        if not self._quiet:
+            rest = f"· n={config.generation.n} · {config.output.output_dir}"
+            echo_lines([Line(f"{title}{what}", rest)], err=True)
 
     def reporter(self) -> Reporter | None:
         """What shows progress, if anything does."""
@@ -64,34 +69,46 @@ class Display:
             _print([{"job": label, **plan.as_dict()} for label, plan in plans])
             return
         for label, plan in plans:
-            self._lines(Line(label or "Plan: nothing was sent"))
-            self._lines(*_plan_lines(plan), indent=2)
+            self._table(label or "Plan: nothing was sent", _plan_lines(plan))
 
     def show_results(self, results: Sequence[tuple[str, RunResult]]) -> None:
         """Print the figures and where the files are."""
         if self._as_json:
             _print([{"job": label, "status": result.status, **result.summary} for label, result in results])
+        several = len(results) > 1
         for label, result in results:
-            title = " · ".join(part for part in (label, result.status if result.status != "finished" else "") if part)
-            if title:
-                self._lines(Line(title))
-            self._lines(*_result_lines(result), indent=2)
-            told = failure_lines(result.summary)
-            if result.status == "finished" and not (result.counters.generated or result.counters.scored):
-                told.append("Already complete; nothing to do.")
-            self._say(*(f"  {line}" for line in (*told, *remarks(result.summary), *_files(result))))
+            sentences = [*failure_lines(result.summary), *_finished_before(result), *remarks(result.summary)]
+            if several:
+                self._table(label if sentences else "", [])
+            else:
+                self._table(_title(label, result), _result_lines(result))
+                sentences += _files(result)
+            self._say(*(f"  {sentence}" for sentence in sentences))
+        if several:
+            self._show_sweep(results)
+
+    def _show_sweep(self, results: Sequence[tuple[str, RunResult]]) -> None:
+        if not self._quiet:
+            make_console(stderr=self._as_json, highlight=False).print(_sweep_table(results))
+        self._say(f"  Compare them, paired: reward-kit inspect {results[0][1].output_dir.parent}")
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""
-        self._say("Run the same command again to go on; nothing is paid twice:", f"  {command}")
-
-    def _lines(self, *lines: Line, indent: int = 0) -> None:
         if not self._quiet:
-            echo_lines(lines, indent=indent)
+            echo(f"Run the same command again to go on; nothing is paid twice:\n  {command}", err=True)
+
+    # What the command was called for goes to standard output, unless that is for JSON.
+
+    def _table(self, title: str, lines: Sequence[Line]) -> None:
+        if self._quiet:
+            return
+        if title:
+            echo_lines([Line(title)], err=self._as_json)
+        echo_lines(lines, indent=2, err=self._as_json)
 
     def _say(self, *sentences: str) -> None:
         for sentence in () if self._quiet else sentences:
-            echo(sentence, err=True)
+            echo(sentence, err=self._as_json)
 
 
 def _print(values: list[dict[str, Any]]) -> None:
@@ -212,11 +229,63 @@ def _result_lines(result: RunResult) -> list[Line]:
     lines.append(Line("failed", f"{summary.get('failed', result.counters.failed):,}"))
     if summary.get("mean_score") is not None:
         lines.append(_with_interval("mean score", summary["mean_score"]))
-    lines += [_with_interval(f"pass@{k}", found) for k, found in _worth_showing(summary.get("pass_at_k", {}))]
+    for k, found in _worth_showing(summary.get("pass_at_k", {})):
+        lines.append(_with_interval(f"pass@{k}", found, _threshold(summary)))
+    if summary.get("truncated"):
+        share = 100 * summary["truncated"] / max(1, summary["records"])
+        lines.append(Line("cut off", f"{summary['truncated']:,} ({share:.0f} %)", "at the limit of tokens"))
     lines += _effort(summary)
     if result.reason:
         lines.append(Line("ended early", in_own_words(result.reason)))
     return lines
+
+
+def _threshold(summary: dict[str, Any]) -> str:
+    """From which score on an answer passes, where that is not what every score says."""
+    graded = (
+        summary["mean_score"] is not None and abs(summary["mean_score"]["value"] - summary["pass_rate"]) > _ROUNDING
+    )
+    return f"score ≥ {summary['pass_threshold']:g}" if graded else ""
+
+
+def _finished_before(result: RunResult) -> list[str]:
+    done = result.counters.generated or result.counters.scored
+    return [] if done or result.status != "finished" else ["Already complete; nothing to do."]
+
+
+def _sweep_table(results: Sequence[tuple[str, RunResult]]) -> Table:
+    """A line per run of a sweep."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for name in ("run", "judged", "failed", "cut off", "mean score", "pass@k", "cost"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    for label, result in results:
+        table.add_row(escape(label), *_sweep_row(result))
+    return table
+
+
+def _sweep_row(result: RunResult) -> list[str]:
+    summary = result.summary
+    k, estimate = [("", None), *_worth_showing(summary.get("pass_at_k", {}))][-1]
+    cost = summary.get("cost")
+    return [
+        f"{summary['judged']:,} of {summary['records']:,}" if "judged" in summary else result.status,
+        f"{summary.get('failed', result.counters.failed):,}",
+        f"{summary.get('truncated', 0):,}",
+        _short(summary.get("mean_score")),
+        f"{k}: {_short(estimate)}" if estimate is not None else "–",
+        "–" if cost is None else f"{cost:.4f}",
+    ]
+
+
+def _short(estimate: Mapping[str, Any] | None) -> str:
+    if estimate is None:
+        return "–"
+    low, high = estimate["low"], estimate["high"]
+    known = low is not None and isfinite(low)
+    return f"{estimate['value']:.3f}" + (f" ({low:.3f}–{high:.3f})" if known else "")
 
 
 def _effort(summary: dict[str, Any]) -> list[Line]:
@@ -244,10 +313,16 @@ def _worth_showing(pass_at_k: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(k, pass_at_k[k]) for k in shown if pass_at_k[k] is not None]
 
 
-def _with_interval(label: str, estimate: dict[str, Any]) -> Line:
+def _with_interval(label: str, estimate: dict[str, Any], note: str = "") -> Line:
     if estimate["low"] is None or not isfinite(estimate["low"]):
-        return Line(label, f"{estimate['value']:.3f}", "one sample has no interval")
-    return Line(label, f"{estimate['value']:.3f}", f"95 % {estimate['low']:.3f} … {estimate['high']:.3f}")
+        interval = "one sample has no interval"
+    else:
+        interval = f"95 % {estimate['low']:.3f} … {estimate['high']:.3f}"
+    return Line(label, f"{estimate['value']:.3f}", "  ".join(part for part in (interval, note) if part))
+
+
+def _title(label: str, result: RunResult) -> str:
+    return " · ".join(part for part in (label, "" if result.status == "finished" else result.status) if part)
 
 
 def _files(result: RunResult) -> list[str]:

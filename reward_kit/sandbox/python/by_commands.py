@@ -231,7 +231,7 @@ class PythonByCommands:
         done = await run_within(place, command, seconds, stdin)
         if done.exit_code == 1 and done.stderr.strip() == "Python 3.11 or newer is needed":
             raise SandboxError(
-                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Use another image: set `sandbox.image`.",
+                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Choose another `sandbox.image`.",
                 retryable=False,
             )
         return done
