@@ -25,6 +25,7 @@ _CLOSE = 0.2
 _USUAL = 100
 """Tokens at which the score has fallen to its lowest where no length is asked for."""
 _WORD = re.compile(r"\w+")
+_STRETCH = 32_768
 
 
 def count_tokens(text: str, method: str = "whitespace") -> int:
@@ -36,7 +37,21 @@ def count_tokens(text: str, method: str = "whitespace") -> int:
     one_of("token_method", method, ("whitespace", "character", "words"))
     if method == "character":
         return len(text)
-    return len(text.split()) if method == "whitespace" else sum(1 for _ in _WORD.finditer(text))
+    return _between_spaces(text) if method == "whitespace" else sum(1 for _ in _WORD.finditer(text))
+
+
+def _between_spaces(text: str) -> int:
+    """How many runs of characters stand between spaces, as `len(text.split())` would count them.
+
+    A stretch at a time: the pieces of a long text would fill more memory than a processor has at hand, and counting
+    them would take twice as long for each.
+    """
+    count = 0
+    for start in range(0, len(text), _STRETCH):
+        count += len(text[start : start + _STRETCH].split())
+        if start and not text[start - 1].isspace() and not text[start].isspace():
+            count -= 1  # the border parts one run, which was counted on both sides
+    return count
 
 
 @reward_function
