@@ -22,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from benchmarks.orphans import await_orphans, children
 from benchmarks.report import Report, Row
 from reward_kit.models import Message
-from reward_kit.rewards._code.host import close_host
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from reward_kit.sandbox.linux.syscalls import become_subreaper
+from reward_kit.sandbox.own import close_hosts
 
 __all__ = ["main"]
 
@@ -85,7 +85,7 @@ def _rate(programs: int, tests: str) -> Row:
     with ThreadPoolExecutor(2 * cores) as pool:
         list(pool.map(lambda _: judge(1, CODE, tests, "solve"), range(programs)))
     rate = programs / (time.perf_counter() - start)
-    close_host()
+    close_hosts()
     return Row(f"programs a second on {cores} cores", rate, "5 function tests each", at_least=GOAL_RATE, unit="/s")
 
 
@@ -160,7 +160,7 @@ def cost(way: Callable[[int], None], programs: int) -> float:
     def measured(count: int) -> float:
         before = cpu_seconds()
         way(count)
-        close_host()  # what its processes used counts when they have ended
+        close_hosts()  # what its processes used counts when they have ended
         return cpu_seconds() - before
 
     few, many = measured(FEW), measured(FEW + programs)

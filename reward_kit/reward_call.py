@@ -3,7 +3,7 @@
     the rollout > the config's params > the run's resources > the sample's columns > facts about the rollout
 
 `messages` (batch: `rollouts_messages`) and `ground_truth` come from the rollout and from nowhere else. A reward with
-`**kwargs` is handed every column; a plain function only the parameters it names. Resources (`sandbox`, `judge` …) and
+`**kwargs` is handed every column; a plain function only the parameters it names. Resources (`RESOURCES`) and
 facts (`response`, the answer as text; `finish_reason`; `model` …) are handed over only to a reward that names them.
 
 A payload is what one call needs, as plain data, so that it can cross into a worker process.
@@ -45,6 +45,9 @@ T = TypeVar("T")
 
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
+
+RESOURCES = ("sandbox", "isolated_python", "judge")
+"""What a run hands to a reward that names it, and what no column stands in for."""
 
 MADE_WITH = "_reward_function_made_with"
 """Of a function that has this attribute, what it holds makes the reward from the params: whether the reward is
@@ -158,6 +161,7 @@ class RewardCall:
         # Filled by the decorator, with clients for which no column must stand in.
         declared = {"resources"} if getattr(func, "_reward_function_resources", None) else set()
         self._hidden = RESERVED | declared
+        self._not_columns = self._hidden | self._named.intersection(RESOURCES)
         self._required = [p.name for p in by_name if p.default is p.empty and p.name not in declared]
         if by_position := [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]:
             raise ConfigError(
@@ -181,6 +185,10 @@ class RewardCall:
     def wants(self, name: str) -> bool:
         """Whether the reward names the parameter `name`, and the params do not fill it already."""
         return name in self._named and name not in self.params
+
+    def requires(self, name: str) -> bool:
+        """Whether the reward wants `name`, and has no default for it."""
+        return self.wants(name) and name in self._required
 
     def unfilled(self, columns: Collection[str]) -> list[str]:
         """The parameters that must be given, and that neither the rollout, the params nor these columns fill."""
@@ -231,7 +239,7 @@ class RewardCall:
         if facts := payload.get("facts"):
             given |= facts
         if columns := payload.get("columns"):
-            given |= {name: value for name, value in columns.items() if name not in self._hidden}
+            given |= {name: value for name, value in columns.items() if name not in self._not_columns}
         if resources:
             given |= {name: value for name, value in resources.items() if name in self._named}
         given |= self.params
@@ -337,28 +345,48 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
 # ── in a worker process ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+OpenResources = Callable[[], Mapping[str, Any]]
+"""Gives what a reward is handed in this process. It is called before each call, and opens what is not open yet."""
+
+
+def _no_resources() -> Mapping[str, Any]:
+    return {}
+
+
 class PointwiseScorer:
     """A pointwise reward as a function of plain data, for worker processes."""
 
-    def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
-        """Take the reward, or its import path, and its params."""
+    def __init__(
+        self,
+        reward: Callable[..., Any] | str,
+        params: Mapping[str, Any] | None = None,
+        resources: OpenResources = _no_resources,
+    ) -> None:
+        """Take the reward, or its import path, its params, and what gives its resources in this process."""
         self._call = RewardCall(reward, params)
+        self._resources = resources
 
     def __call__(self, payload: Payload) -> dict[str, Any]:
         """The verdict as a dict, or a `RewardError`."""
-        return self._call.judge(payload).model_dump()
+        return self._call.judge(payload, self._resources()).model_dump()
 
 
 class BatchScorer:
     """A batch reward as a function of plain data, for worker processes."""
 
-    def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
-        """Take the reward, or its import path, and its params."""
+    def __init__(
+        self,
+        reward: Callable[..., Any] | str,
+        params: Mapping[str, Any] | None = None,
+        resources: OpenResources = _no_resources,
+    ) -> None:
+        """Take the reward, or its import path, its params, and what gives its resources in this process."""
         self._call = RewardCall(reward, params)
+        self._resources = resources
 
     def __call__(self, payload: Payload) -> list[dict[str, Any]]:
         """The results as dicts, one a rollout, some of which may be no verdict; or a `RewardError`."""
-        return [result.model_dump() for result in self._call.judge_group(payload)]
+        return [result.model_dump() for result in self._call.judge_group(payload, self._resources())]
 
 
 class Told(NamedTuple):
@@ -387,9 +415,11 @@ class TellingScorer:
             return Told(type(error).__name__, str(error), None)
 
 
-def load_scorer(path: str, params: Mapping[str, Any], within: float = 60.0) -> PointwiseScorer | BatchScorer:
+def load_scorer(
+    path: str, params: Mapping[str, Any], within: float = 60.0, resources: OpenResources = _no_resources
+) -> PointwiseScorer | BatchScorer:
     """The scorer of the reward at an import path or of a name. One not loaded `within` seconds is an ImportError."""
     path = reward_path(path)
     with loading_within(within):
         batch = mode_of(load_function(path)) == "batch"
-    return BatchScorer(path, params) if batch else PointwiseScorer(path, params)
+    return BatchScorer(path, params, resources) if batch else PointwiseScorer(path, params, resources)

@@ -211,6 +211,7 @@ def _reward(entry: Entry) -> str:
     labelled = {
         "Metrics": entry.metrics,
         "Needs": "; ".join(entry.needs),
+        "Handed by a run": ", ".join(f"`{name}`" for name in entry.resources),
         "Cost": entry.cost,
         "Does not detect": entry.does_not_detect,
     }

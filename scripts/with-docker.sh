@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs a command with a docker engine of its own: scripts/with-docker.sh COMMAND ...
 # The engine keeps everything in a temporary directory, has no network, and ends with the command. Its one image,
-# debian:bookworm-slim, is made from Debian's packages by debootstrap, once; nothing is pulled.
+# debian:bookworm-slim with Python and a compiler, is made from Debian's packages by debootstrap, once; nothing is pulled.
 # Where no engine can be had, it says why and runs the command all the same: the tests that need one are then skipped.
 # Where there is one, REWARD_KIT_PROMISED=docker tells the tests that skipping these is a failure.
 set -euo pipefail
 
 image=debian:bookworm-slim
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/reward-kit-tests
-root=$cache/bookworm-root.tar
+root=$cache/bookworm-compilers.tar
 
 without() {
     echo "with-docker: $1; tests of containers will be skipped" >&2
@@ -25,8 +25,8 @@ install() {
 make_root() {
     local place
     place=$(mktemp -d "$cache/root.XXXXXX")
-    debootstrap --variant=minbase --include=procps,python3 bookworm "$place" >"$cache/debootstrap.log" 2>&1 &&
-        rm -rf "$place"/var/cache/apt/* "$place"/var/lib/apt/lists/* &&
+    debootstrap --variant=minbase --include=procps,python3,g++ bookworm "$place" >"$cache/debootstrap.log" 2>&1 &&
+        rm -rf "$place"/var/cache/apt/* "$place"/var/lib/apt/lists/* "$place"/usr/share/{doc,info,locale,man} &&
         tar --create --one-file-system --directory "$place" --file "$root.new" . &&
         mv "$root.new" "$root"
     local made=$?
@@ -40,7 +40,7 @@ command -v dockerd >/dev/null || install docker.io || without "docker.io cannot 
 mkdir -p "$cache"
 if [[ ! -s $root ]]; then
     command -v debootstrap >/dev/null || install debootstrap || without "debootstrap cannot be installed" "$@"
-    echo "with-docker: making the image (a minute, once)" >&2
+    echo "with-docker: making the image (some minutes, once)" >&2
     make_root || without "debootstrap failed, see $cache/debootstrap.log" "$@"
 fi
 

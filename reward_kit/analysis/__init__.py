@@ -20,6 +20,7 @@ else:
     del _numpy, _pyarrow
 
 from reward_kit.analysis.coverage import Coverage, coverage
+from reward_kit.analysis.figures import RunFigures, VotePoint, run_figures
 from reward_kit.analysis.hardest import QueryLine, contested_queries, hardest_queries
 from reward_kit.analysis.judged_answers import JudgedAnswers
 from reward_kit.analysis.loading import load
@@ -28,12 +29,14 @@ from reward_kit.analysis.pass_curve import CurvePoint, pass_curve
 from reward_kit.analysis.present.formats import as_csv, as_json, as_markdown
 from reward_kit.analysis.present.plots import plot
 from reward_kit.analysis.rates import CandidateRate, candidate_rates, verification_rates
-from reward_kit.analysis.report import Report, SplitFigures, VotePoint, analyse
+from reward_kit.analysis.report import Report, analyse
 from reward_kit.analysis.run_comparison import Difference, Flip, Pairing, RunComparison, SideBySide, compare
+from reward_kit.analysis.scores import Bin, ScoreSpread
 from reward_kit.analysis.spending import Quantiles, spending
 from reward_kit.analysis.voting import majority_rate
 
 __all__ = [
+    "Bin",
     "CandidateRate",
     "Coverage",
     "CurvePoint",
@@ -46,8 +49,9 @@ __all__ = [
     "QueryLine",
     "Report",
     "RunComparison",
+    "RunFigures",
+    "ScoreSpread",
     "SideBySide",
-    "SplitFigures",
     "Step",
     "VotePoint",
     "analyse",
@@ -64,6 +68,7 @@ __all__ = [
     "optimal_n",
     "pass_curve",
     "plot",
+    "run_figures",
     "spending",
     "verification_rates",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
 from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.scores import QueryScores
 from reward_kit.analysis.texts import one_line
 
 __all__ = ["QueryLine", "contested_queries", "hardest_queries", "query_lines"]
@@ -26,17 +27,29 @@ class QueryLine:
     verified: int
     excerpt: str
     """How the query begins."""
+    mean_score: float | None = None
+    """The mean score of its judged candidates, where scores are graded."""
 
 
 def hardest_queries(source: Source, count: int = 5) -> list[QueryLine]:
-    """The queries with the lowest rates; of equal ones, those that more candidates were judged for."""
+    """The queries with the lowest rates; of equal ones, those that more candidates were judged for.
+
+    Where nobody said which scores pass, those with the lowest mean scores.
+    """
     experiment = load(source)
-    return query_lines(experiment, _lowest(experiment, _rates(experiment), count))
+    values = _rates(experiment) if experiment.has_passes else QueryScores.of(experiment, experiment.scores).of_query()
+    return query_lines(experiment, _lowest(experiment, values, count))
 
 
 def contested_queries(source: Source, count: int = 5) -> list[QueryLine]:
-    """The queries whose candidates are nearest to being half right, of those that are neither always nor never."""
+    """The queries whose candidates are nearest to being half right, of those that are neither always nor never.
+
+    Where nobody said which scores pass, those whose scores differ most.
+    """
     experiment = load(source)
+    if not experiment.has_passes:
+        variance = QueryScores.of(experiment, experiment.scores).variance()
+        return query_lines(experiment, _lowest(experiment, np.where(variance > 0, -variance, np.nan), count))
     rates = _rates(experiment)
     distance = np.where((rates > 0) & (rates < 1), np.abs(rates - 0.5), np.nan)
     return query_lines(experiment, _lowest(experiment, distance, count))
@@ -54,7 +67,9 @@ def query_lines(experiment: JudgedAnswers, queries: Integers) -> list[QueryLine]
 def _line(experiment: JudgedAnswers, query: int, text: object) -> QueryLine:
     split, query_id = experiment.query_name(query)
     judged, verified = int(experiment.judged[query]), int(experiment.verified[query])
-    return QueryLine(split, query_id, judged, verified, one_line(text, _EXCERPT))
+    scores = experiment.scores[experiment.rows_of(query)] if experiment.graded and judged else None
+    mean = None if scores is None or np.isnan(scores).all() else float(np.nanmean(scores))
+    return QueryLine(split, query_id, judged, verified, one_line(text, _EXCERPT), mean)
 
 
 def _rates(experiment: JudgedAnswers) -> Numbers:

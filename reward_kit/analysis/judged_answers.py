@@ -21,13 +21,25 @@ from numpy.typing import NDArray
 from reward_kit.analysis.texts import Texts
 from reward_kit.errors import DatasetError
 
-__all__ = ["NOT_JUDGED", "Integers", "JudgedAnswers", "Numbers", "arrange"]
+__all__ = ["METRIC", "NOT_JUDGED", "Grouping", "Integers", "JudgedAnswers", "Numbers", "arrange"]
 
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NOT_JUDGED = -1
 """The verdict of a row that has none."""
+METRIC = "metric "
+"""Begins the name of a figure that the reward measured beside the score."""
+
+
+class Grouping(NamedTuple):
+    """A column by which queries are told apart."""
+
+    column: str
+    names: tuple[str, ...]
+    """Its values, in the order they first came."""
+    of_query: Integers
+    """Each query's value, as an index into `names`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +70,10 @@ class JudgedAnswers:
     """Reads what was asked and answered, for single rows."""
     repeated: int = 0
     """Rows that came again for the same candidate; the last of them counts."""
+    thresholded: bool = True
+    """Whether somebody said what is verified: the file holds verdicts, or a threshold was chosen."""
+    grouping: Grouping | None = None
+    """What queries are told apart by, where that is not their split."""
 
     @property
     def records(self) -> int:
@@ -96,6 +112,46 @@ class JudgedAnswers:
         ends = np.cumsum(np.bincount(self.query_split, minlength=len(self.splits)))[:-1]
         return tuple(np.split(order, ends))
 
+    @cached_property
+    def scores(self) -> Numbers:
+        """Each judged row's score, NaN for the others. Where there are verdicts only, 1 is verified and 0 is not."""
+        found = self.numbers("score")
+        values = self.verdict.astype(np.float64) if found is None else found
+        return np.where(self.verdict == NOT_JUDGED, np.nan, values)
+
+    @cached_property
+    def graded(self) -> bool:
+        """Whether the scores say more than verified or not: some judged one is neither 0 nor 1."""
+        return _between(self.scores[:1_000]) or _between(self.scores)  # the first ones usually show it
+
+    @property
+    def has_passes(self) -> bool:
+        """Whether it is known which answers are right: scores of 0 and 1 say it, others only beside a threshold."""
+        return self.thresholded or not self.graded
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of what was measured beside the score."""
+        names = self.figures.column_names
+        return tuple(name.removeprefix(METRIC) for name in names if name.startswith(METRIC))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What the groups are called that figures are told apart by: the splits, unless another column was named."""
+        return self.splits if self.grouping is None else self.grouping.names
+
+    @property
+    def group_of_query(self) -> Integers:
+        """Each query's group, as an index into `groups`."""
+        return self.query_split if self.grouping is None else self.grouping.of_query
+
+    @cached_property
+    def queries_of_group(self) -> tuple[Integers, ...]:
+        """The queries of each group."""
+        if self.grouping is None:
+            return self.queries_of_split
+        return tuple(np.flatnonzero(self.grouping.of_query == group) for group in range(len(self.grouping.names)))
+
     def numbers(self, name: str) -> Numbers | None:
         """A column of figures, NaN where there is none; None where the experiment has no such column."""
         if name not in self.figures.column_names:
@@ -117,6 +173,10 @@ class JudgedAnswers:
         return np.add.reduceat(flags, self.starts[:-1], dtype=np.int64)
 
 
+def _between(scores: Numbers) -> bool:
+    return bool(((scores != 0) & (scores != 1) & ~np.isnan(scores)).any())
+
+
 # ── from a table of rows in any order ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -131,7 +191,9 @@ class _Coded(NamedTuple):
     values: pa.Array[Any]
 
 
-def arrange(table: pa.Table, *, name: str, metadata: Mapping[str, str], texts: Texts) -> JudgedAnswers:
+def arrange(
+    table: pa.Table, *, name: str, metadata: Mapping[str, str], texts: Texts, thresholded: bool = True
+) -> JudgedAnswers:
     """Sort the rows of a table of figures. It must have `query_id` and `is_verified`; nothing in it is changed."""
     ids = _coded(table["query_id"])
     splits = _coded(table["split"]) if "split" in table.column_names else _one_split(table.num_rows)
@@ -162,6 +224,7 @@ def arrange(table: pa.Table, *, name: str, metadata: Mapping[str, str], texts: T
         source_rows=rows,
         texts=texts,
         repeated=repeated,
+        thresholded=thresholded,
     )
 
 

@@ -7,6 +7,7 @@ path ──▶ the columns figures are made of ──▶ judged_answers.arrange 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from reward_kit.analysis.judged_answers import JudgedAnswers, arrange
-from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts
+from reward_kit.analysis.judged_answers import METRIC, Grouping, JudgedAnswers, arrange
+from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts, Texts
 from reward_kit.errors import DatasetError, StorageError
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.run_directory import held_by, read_document
@@ -34,21 +35,40 @@ Source = Any
 
 _REPEATING = ("query_id", "split", "error", "error_type", "error_stage", "finish_reason", "model")
 """Text columns whose values repeat: read as dictionaries, which is faster and needs no second pass to number them."""
+_VALID = "score_is_valid"
+"""A column of results that says which scores are none."""
 
 
-def load(source: Source, *, name: str | None = None, pass_threshold: float | None = None) -> JudgedAnswers:
+def load(
+    source: Source, *, name: str | None = None, pass_threshold: float | None = None, by: str | None = None
+) -> JudgedAnswers:
     """Read an experiment.
 
-    `pass_threshold` says from which score on an answer of a `reward-kit run` counts as verified, where the run itself
-    does not, or should be overruled. Best-of-N files hold their verdicts.
+    `pass_threshold` says from which score on an answer counts as verified, where the file or its run does not say it,
+    or should be overruled. `by` names a column of the dataset whose values figures are told apart by, as they are by
+    split without it.
     """
     if isinstance(source, JudgedAnswers):
-        return source
-    if isinstance(source, str | PathLike):
-        return _from_path(Path(source), name, pass_threshold)
-    table = _with_verdicts(_as_table(source), pass_threshold)
-    figures = _renamed(table, _wanted(table.column_names, "The table"))
-    return _arranged(figures, table.schema.metadata, name or "table", Loaded(table))
+        found = source
+    elif isinstance(source, str | PathLike):
+        found = _from_path(Path(source), name, pass_threshold)
+    else:
+        table = _as_table(source)
+        figures = _renamed(table, _wanted(table.column_names, "The table"))
+        found = _arranged(figures, table.schema.metadata, name or "table", Loaded(table), pass_threshold)
+    return found if by is None else _grouped(found, by)
+
+
+def _grouped(answers: JudgedAnswers, column: str) -> JudgedAnswers:
+    """The same answers, their queries told apart by a column; that of a query is what its first row holds."""
+    values = answers.texts.column(column, answers.source_rows[answers.starts[:-1]])
+    if values is None:
+        present = ", ".join(answers.texts.column_names()) or "none"
+        raise DatasetError(f"{answers.name!r} has no column {column!r}. It has: {present}. Name one of them.")
+    named = ["(none)" if value is None else value if isinstance(value, str) else str(value) for value in values]
+    coded: Any = pa.array(named).dictionary_encode()
+    grouping = Grouping(column, tuple(coded.dictionary.to_pylist()), coded.indices.to_numpy().astype(np.int64))
+    return replace(answers, grouping=grouping)
 
 
 def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> JudgedAnswers:
@@ -65,9 +85,9 @@ def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> Ju
         raise DatasetError(f"The file {str(path)!r} is empty: whatever wrote it did not finish. Run it again.")
     if path.suffix in (".jsonl", ".ndjson"):
         run = _read_results(path, pass_threshold)
-        told = {key.encode(): value.encode() for key, value in run.metadata.items()}
-        return _arranged(run.table, told, name or _shown(path), JsonLines(path, run.offsets))
-    return _from_parquet(path, name or _shown(path))
+        texts = JsonLines(path, run.offsets)
+        return _sorted(run.table, run.metadata, name or _shown(path), texts, thresholded=run.thresholded)
+    return _from_parquet(path, name or _shown(path), pass_threshold)
 
 
 def _shown(path: Path) -> str:
@@ -75,7 +95,7 @@ def _shown(path: Path) -> str:
     return path.parent.resolve().name if path.name == "results.jsonl" else path.name
 
 
-def _from_parquet(path: Path, name: str) -> JudgedAnswers:
+def _from_parquet(path: Path, name: str, pass_threshold: float | None) -> JudgedAnswers:
     try:
         refuse_damaged_parquet(path)
         schema = pq.read_schema(path)
@@ -91,7 +111,7 @@ def _from_parquet(path: Path, name: str) -> JudgedAnswers:
             f"{str(path)!r} cannot be read as Parquet ({_first_line(error)}). "
             "It is damaged, cut short or something else: make it again, or name another file."
         ) from error
-    return _arranged(figures, schema.metadata, name, texts)
+    return _arranged(figures, schema.metadata, name, texts, pass_threshold)
 
 
 def _is_text(schema: pa.Schema, column: str) -> bool:
@@ -118,16 +138,20 @@ def _as_table(source: Any) -> pa.Table:
     )
 
 
-def _with_verdicts(table: pa.Table, pass_threshold: float | None) -> pa.Table:
-    """The results of a `reward-kit run` in a table: verified is what reaches the threshold, 1 unless told."""
-    if RUN.score not in table.column_names or find_columns(FIGURES, table.column_names).get("is_verified"):
-        return table
+def _with_verdicts(figures: pa.Table, pass_threshold: float | None) -> pa.Table:
+    """Verified is what the table says, or what reaches the threshold that was given; without either, a score of 1."""
+    told = "is_verified" in figures.column_names
+    if "score" not in figures.column_names or (told and pass_threshold is None):
+        return figures
     limit: Any = pa.scalar(1.0 if pass_threshold is None else pass_threshold)
-    scores = table[RUN.score].cast(pa.float64())
-    verdicts: Any = pc.greater_equal(scores, limit)
-    if RUN.score_is_valid in table.column_names:
-        verdicts = pc.if_else(table[RUN.score_is_valid], verdicts, pa.scalar(None, pa.bool_()))
-    return table.append_column("is_verified", verdicts)
+    verdicts: Any = pc.greater_equal(figures["score"].cast(pa.float64()), limit)
+    judged: Any = figures["is_verified"].is_valid() if told else None
+    if _VALID in figures.column_names:
+        judged = figures[_VALID]
+    if judged is not None:
+        verdicts = pc.if_else(judged, verdicts, pa.scalar(None, pa.bool_()))
+    rest = figures.drop_columns([name for name in ("is_verified", _VALID) if name in figures.column_names])
+    return rest.append_column("is_verified", verdicts)
 
 
 def _wanted(columns: list[str], whose: str) -> dict[str, str]:
@@ -137,13 +161,17 @@ def _wanted(columns: list[str], whose: str) -> dict[str, str]:
         texts = find_columns(TEXTS, columns)
         if "query" in texts:
             wanted["query_id"] = texts["query"]
-    missing = [field for field in ("query_id", "is_verified") if field not in wanted]
+    missing = [field for field in ("query_id",) if field not in wanted]
+    if not {"is_verified", "score"} & wanted.keys():
+        missing.append("is_verified' or 'score")
     if missing:
         shown = ", ".join(columns[:12]) + (" …" if len(columns) > len(columns[:12]) else "")
         raise DatasetError(
-            f"{whose} is not a best-of-N experiment: it has no column {missing[0]!r} (it has: {shown or 'none'}). "
+            f"{whose} holds no judged answers: it has no column '{missing[0]}' (it has: {shown or 'none'}). "
             "Name a file that `reward-kit best-of-n` wrote, or rename its columns."
         )
+    if RUN.score_is_valid in columns and "is_verified" not in wanted:
+        wanted[_VALID] = RUN.score_is_valid
     return wanted
 
 
@@ -152,19 +180,27 @@ def _renamed(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
 
 
 def _arranged(
-    figures: pa.Table, metadata: Mapping[bytes, bytes] | None, name: str, texts: JsonLines | Loaded | ParquetTexts
+    figures: pa.Table, metadata: Mapping[bytes, bytes] | None, name: str, texts: Texts, pass_threshold: float | None
 ) -> JudgedAnswers:
-    if not figures.num_rows:
-        raise DatasetError(f"{name!r} holds no rows: nothing was generated. Run the experiment again.")
     told = {
         key.decode(errors="replace"): value.decode(errors="replace")
         for key, value in (metadata or {}).items()
         if key not in (b"pandas", b"ARROW:schema", b"huggingface")
     }
-    return arrange(_identified(figures, texts), name=name, metadata=told, texts=texts)
+    thresholded = pass_threshold is not None or "is_verified" in figures.column_names
+    return _sorted(_with_verdicts(figures, pass_threshold), told, name, texts, thresholded=thresholded)
 
 
-def _identified(figures: pa.Table, texts: JsonLines | Loaded | ParquetTexts) -> pa.Table:
+def _sorted(
+    figures: pa.Table, metadata: Mapping[str, str], name: str, texts: Texts, *, thresholded: bool
+) -> JudgedAnswers:
+    if not figures.num_rows:
+        raise DatasetError(f"{name!r} holds no rows: nothing was generated. Run the experiment again.")
+    identified = _identified(figures, texts)
+    return arrange(identified, name=name, metadata=metadata, texts=texts, thresholded=thresholded)
+
+
+def _identified(figures: pa.Table, texts: Texts) -> pa.Table:
     """Rows without an id belong to the query they ask, as files of earlier programs have them."""
     ids = figures["query_id"]
     if not ids.null_count:
@@ -202,6 +238,8 @@ _FIELDS: dict[str, pa.DataType] = {
     "model": pa.string(),
 }
 _SCHEMA = pa.schema(_FIELDS)
+_Row = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""A line's figures, and its metrics."""
 _BATCH = 50_000
 """Lines that become Arrow columns at once: Python's own values take ten times the room."""
 
@@ -213,16 +251,20 @@ class _ResultsFile(NamedTuple):
     offsets: NDArray[np.int64]
     """Where each line begins."""
     metadata: dict[str, str]
+    thresholded: bool
 
 
 def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
     """Read a results.jsonl; `threshold` is the run's own unless given."""
     thresholds = thresholds_of(path.parent, threshold)
-    batches, rows, offsets, offset = [], [], [], 0
+    batches: list[pa.Table] = []
+    rows: list[_Row] = []
+    offsets, offset = [], 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip() and not (offset and _is_torn(line)):
-                rows.append(_figures_of(_parsed(line, path, number), thresholds))
+                row = _parsed(line, path, number)
+                rows.append((_figures_of(row, thresholds), row.get(RUN.metrics) or {}))
                 offsets.append(offset)
             offset += len(line)
             if len(rows) == _BATCH:
@@ -231,9 +273,10 @@ def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
     batches.append(_batch(rows))
     _refuse_cut(path, len(offsets))
     return _ResultsFile(
-        pa.Table.from_batches(batches, _SCHEMA),
+        pa.concat_tables(batches, promote_options="default"),
         np.array(offsets, dtype=np.int64),
         {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json")),
+        thresholds.given,
     )
 
 
@@ -299,10 +342,14 @@ def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, .
     )
 
 
-def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_SCHEMA)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+def _batch(rows: list[_Row]) -> pa.Table:
+    columns = list(zip(*(figures for figures, _ in rows), strict=True)) if rows else [()] * len(_SCHEMA)
+    arrays: list[Any] = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+    metrics = dict.fromkeys(name for _, measured in rows for name in measured)
+    for name in metrics:
+        found = (measured.get(name) for _, measured in rows)
+        arrays.append(pa.array([None if one is None else one["score"] for one in found], pa.float64()))
+    return pa.table(arrays, names=[*_SCHEMA.names, *(f"{METRIC}{name}" for name in metrics)])
 
 
 def _summary(path: Path) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ A query weighs the same however many candidates it has. A difference is never to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.coverage import models_of
-from reward_kit.analysis.hardest import query_lines
+from reward_kit.analysis.figures import run_figures
+from reward_kit.analysis.hardest import QueryLine, query_lines
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
 from reward_kit.analysis.loading import Source, load
-from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
+from reward_kit.analysis.scores import QueryScores, metric_scores
 from reward_kit.analysis.selection import first_candidate
-from reward_kit.statistics import Estimate, paired_difference, pass_at_k
+from reward_kit.statistics import Estimate, PairedDifference, paired_difference, pass_at_k
 
 __all__ = ["Difference", "Flip", "Pairing", "RunComparison", "SideBySide", "compare"]
 
@@ -43,9 +44,17 @@ class SideBySide:
     """The most candidates a query has: N."""
     queries: int
     records: int
+    mean: Estimate | None
+    """The mean score."""
     rate: Estimate | None
+    """Verified candidates. This and the next two: None where nobody said which scores pass."""
     first: Estimate | None
     any: Estimate | None
+    graded: bool
+    """Whether its scores say more than right or wrong."""
+    failed: int
+    truncated: int
+    cost: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +62,10 @@ class Difference:
     """A figure of two experiments on the same queries."""
 
     figure: str
-    """`rate` (of a query's candidates), `first` (candidate) or `pass@k`."""
+    """`score` (the mean of a query's candidates), `rate` (the share of them verified), `first` (candidate verified),
+    `pass@k`, or `metric …`."""
     split: str
+    """`all`, a split, or a value of the column that was asked for."""
     queries: int
     baseline: float
     other: float
@@ -71,14 +82,17 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A query that most candidates got right in one experiment and most got wrong in the other."""
+    """A query that most candidates got right in one experiment and most got wrong in the other.
+
+    Where nobody said which scores pass, one of those whose mean score changed most.
+    """
 
     split: str
     query_id: str
     gained: bool
     """Whether the other experiment is the one that got it right."""
     baseline: str
-    """Such as `3/4`."""
+    """Such as `3/4`, or a mean score."""
     other: str
     excerpt: str
 
@@ -99,6 +113,20 @@ class Pairing:
     lost: int
     flips: tuple[Flip, ...]
     """The largest of them."""
+    graded: bool = False
+    """Whether mean scores say more than which answers are right."""
+    has_passes: bool = True
+    """Whether both say which answers are right."""
+
+    def difference(self, figure: str, split: str = "all") -> Difference | None:
+        """The difference in one figure."""
+        found = (one for one in self.differences if (one.figure, one.split) == (figure, split))
+        return next(found, None)
+
+    @property
+    def main_figure(self) -> str:
+        """What decides which is better: the mean score where scores are graded, else the share that is verified."""
+        return "score" if self.graded or not self.has_passes else "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +151,21 @@ def compare(*sources: Source, examples: int = 5) -> RunComparison:
 
 
 def _in_a_line(experiment: JudgedAnswers) -> SideBySide:
+    figures = run_figures(experiment)
     return SideBySide(
         name=experiment.name,
         models=models_of(experiment),
         candidates=int(experiment.sizes.max()),
         queries=experiment.queries,
         records=experiment.records,
-        rate=rate_of_rows(experiment.judged, experiment.verified),
-        first=mean_of_queries(first_candidate(experiment)),
-        any=any_rate(experiment.judged, experiment.verified),
+        mean=figures.mean,
+        rate=figures.rate,
+        first=figures.first,
+        any=figures.any,
+        graded=experiment.graded,
+        failed=figures.failed,
+        truncated=figures.truncated,
+        cost=figures.cost,
     )
 
 
@@ -139,20 +173,24 @@ def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairi
     left, right = _common(baseline, other)
     judged = (baseline.judged[left] > 0) & (other.judged[right] > 0)
     left, right = left[judged], right[judged]
-    differences = _differences(baseline, other, left, right) if len(left) else []
-    flips = _flips(baseline, other, left, right)
-    shown = flips[np.argsort(-np.abs(_change(baseline, other, left, right)[flips]), kind="stable")[:examples]]
-    gained = _rate(other, right)[flips] > _rate(baseline, left)[flips]
+    has_passes = baseline.has_passes and other.has_passes
+    crossed = _crossed(baseline, other, left, right) if has_passes else np.zeros(0, dtype=np.int64)
+    change = _change(baseline, other, left, right, passes=has_passes)
+    shown = crossed if has_passes else np.flatnonzero(change)
+    shown = shown[np.argsort(-np.abs(change[shown]), kind="stable")[:examples]]
+    gained = change[crossed] > 0
     return Pairing(
         baseline=baseline.name,
         other=other.name,
         common=len(left),
         only_baseline=baseline.queries - len(left),
         only_other=other.queries - len(left),
-        differences=tuple(differences),
+        differences=tuple(_differences(baseline, other, left, right) if len(left) else []),
         gained=int(gained.sum()),
         lost=int((~gained).sum()),
-        flips=tuple(_shown(baseline, other, left[shown], right[shown])),
+        flips=tuple(_shown(baseline, other, left[shown], right[shown], passes=has_passes)),
+        graded=baseline.graded or other.graded,
+        has_passes=has_passes,
     )
 
 
@@ -173,32 +211,51 @@ def _common(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[Integers, In
 
 
 def _differences(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> list[Difference]:
-    k = int(np.quantile(np.minimum(baseline.judged[left], other.judged[right]), _FEW, method="lower"))
-    figures = {
-        "rate": (_rate(baseline, left), _rate(other, right)),
-        "first": (first_candidate(baseline)[left], first_candidate(other)[right]),
-    }
-    if k > 1:
-        figures[f"pass@{k}"] = (_pass(baseline, left, k), _pass(other, right, k))
-    splits = baseline.query_split[left]
+    figures = dict(_figures(baseline, other, left, right))
+    groups = baseline.group_of_query[left]
     parts: list[tuple[str, NDArray[np.bool_]]] = [("all", np.ones(len(left), dtype=np.bool_))]
-    present = np.unique(splits)
+    present = np.unique(groups)
     if len(present) > 1:
-        parts += [(baseline.splits[split], splits == split) for split in present.tolist()]
+        parts += [(baseline.groups[group], groups == group) for group in present.tolist()]
     found = (
-        _difference(figure, split, before[chosen], after[chosen])
-        for split, chosen in parts
+        _difference(figure, group, before[chosen], after[chosen])
+        for group, chosen in parts
         for figure, (before, after) in figures.items()
     )
     return [difference for difference in found if difference is not None]
+
+
+def _figures(
+    baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers
+) -> Iterator[tuple[str, tuple[Numbers, Numbers]]]:
+    """What is compared: a value per common query, before and after."""
+    graded, has_passes = baseline.graded or other.graded, baseline.has_passes and other.has_passes
+    if graded or not has_passes:
+        yield "score", (_means(baseline)[left], _means(other)[right])
+    if has_passes:
+        yield "rate", (_rate(baseline, left), _rate(other, right))
+        yield "first", (first_candidate(baseline)[left], first_candidate(other)[right])
+        k = int(np.quantile(np.minimum(baseline.judged[left], other.judged[right]), _FEW, method="lower"))
+        if k > 1:
+            yield f"pass@{k}", (_pass(baseline, left, k), _pass(other, right, k))
+    before, after = metric_scores(baseline), metric_scores(other)
+    for name in (name for name in before if name in after):
+        yield f"metric {name}", (before[name].of_query()[left], after[name].of_query()[right])
+
+
+def _means(experiment: JudgedAnswers) -> Numbers:
+    return QueryScores.of(experiment, experiment.scores).of_query()
 
 
 def _rate(experiment: JudgedAnswers, queries: Integers) -> Numbers:
     return experiment.verified[queries] / experiment.judged[queries]
 
 
-def _change(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Numbers:
-    return _rate(other, right) - _rate(baseline, left)
+def _change(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers, *, passes: bool) -> Numbers:
+    """By how much each common query is better: in the share that is verified, or in mean score."""
+    if passes:
+        return _rate(other, right) - _rate(baseline, left)
+    return np.nan_to_num(_means(other)[right] - _means(baseline)[left])
 
 
 def _pass(experiment: JudgedAnswers, queries: Integers, k: int) -> Numbers:
@@ -217,9 +274,9 @@ def _difference(figure: str, split: str, before: Numbers, after: Numbers) -> Dif
         return None
     change = after - before
     won, lost = int(np.count_nonzero(change > 0)), int(np.count_nonzero(change < 0))
-    found = paired_difference(
-        float(change.sum()), float(change @ change), samples=len(change), absolute=float(np.abs(change).sum())
-    )
+    # The estimator is for values between 0 and 1: others are compared on the scale on which theirs are.
+    scale = max(1.0, float(max(before.max(), after.max()) - min(0.0, float(before.min()), float(after.min()))))
+    found = _scaled(change / scale, scale)
     return Difference(
         figure=figure,
         split=split,
@@ -235,22 +292,38 @@ def _difference(figure: str, split: str, before: Numbers, after: Numbers) -> Dif
     )
 
 
-def _flips(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Integers:
+def _scaled(change: Numbers, scale: float) -> PairedDifference:
+    total, squares, absolute = float(change.sum()), float(change @ change), float(np.abs(change).sum())
+    value, low, high, p = paired_difference(total, squares, samples=len(change), absolute=absolute)
+    return PairedDifference(value * scale, low * scale, high * scale, p)
+
+
+def _crossed(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Integers:
     """Which common queries crossed the half."""
     before, after = _rate(baseline, left) - 0.5, _rate(other, right) - 0.5
     return np.flatnonzero(before * after < 0)
 
 
-def _shown(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Sequence[Flip]:
+def _shown(
+    baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers, *, passes: bool
+) -> list[Flip]:
     lines = zip(query_lines(baseline, left), query_lines(other, right), strict=True)
     return [
         Flip(
             split=before.split,
             query_id=before.query_id,
-            gained=after.verified / after.judged > before.verified / before.judged,
-            baseline=f"{before.verified}/{before.judged}",
-            other=f"{after.verified}/{after.judged}",
+            gained=_value(after, passes=passes) > _value(before, passes=passes),
+            baseline=_in_words(before, passes=passes),
+            other=_in_words(after, passes=passes),
             excerpt=before.excerpt or after.excerpt,
         )
         for before, after in lines
     ]
+
+
+def _value(line: QueryLine, *, passes: bool) -> float:
+    return line.verified / line.judged if passes or line.mean_score is None else line.mean_score
+
+
+def _in_words(line: QueryLine, *, passes: bool) -> str:
+    return f"{line.verified}/{line.judged}" if passes else f"{_value(line, passes=passes):.3g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import orjson
@@ -16,6 +16,8 @@ from reward_kit.storage.vocabularies import TEXTS, Field, find_columns
 
 __all__ = ["JsonLines", "Loaded", "ParquetTexts", "Texts", "one_line", "spoken"]
 
+_DATASET = "columns"
+"""The column that holds what else the dataset's row had."""
 _ENOUGH = 256 * 2**20
 """Bytes of text that are read at most to work out a figure."""
 
@@ -28,6 +30,12 @@ class Texts(Protocol):
 
     def affordable(self, field: Field) -> list[tuple[int, int]]:
         """Ranges of rows, spread over the source, whose texts can be read without reading gigabytes."""
+
+    def column(self, name: str, rows: NDArray[np.int64]) -> list[Any] | None:
+        """What some rows hold in a column of any name, the dataset's own included; None where there is none."""
+
+    def column_names(self) -> list[str]:
+        """The columns that `column` knows, those of the dataset first; as far as the first row shows them."""
 
 
 class Loaded:
@@ -47,6 +55,18 @@ class Loaded:
     def affordable(self, field: Field) -> list[tuple[int, int]]:
         """All of it: it is in memory."""
         return [(0, self._table.num_rows)] if field in self._columns else []
+
+    def column(self, name: str, rows: NDArray[np.int64]) -> list[Any] | None:
+        """Take it out of the table, or out of its column of the dataset's columns."""
+        held = self._table.column_names
+        if name in held:
+            return self._table[name].take(rows).to_pylist()
+        return _of_dataset(self._table[_DATASET].take(rows).to_pylist(), name) if _DATASET in held else None
+
+    def column_names(self) -> list[str]:
+        """The table's own, and those of its dataset."""
+        first = self._table[_DATASET][:1].to_pylist() if _DATASET in self._table.column_names else []
+        return [*_dataset_names(first), *self._table.column_names]
 
 
 class ParquetTexts:
@@ -91,6 +111,22 @@ class ParquetTexts:
             drawn.append((end - self._footer.row_group(int(group)).num_rows, end))
         return sorted(drawn)
 
+    def column(self, name: str, rows: NDArray[np.int64]) -> list[Any] | None:
+        """Read the whole column: it is asked for all queries."""
+        held = self._footer.schema.to_arrow_schema().names
+        wanted = name if name in held else _DATASET
+        if wanted not in held:
+            return None
+        with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+            values = file.read(columns=[wanted])[wanted].take(rows).to_pylist()
+        return values if wanted == name else _of_dataset(values, name)
+
+    def column_names(self) -> list[str]:
+        """The file's own, and those of its dataset."""
+        held = self._footer.schema.to_arrow_schema().names
+        first = self.column(_DATASET, np.zeros(1, dtype=np.int64)) if _DATASET in held else None
+        return [*_dataset_names(first or []), *held]
+
     def _bytes(self, group: int, column: str) -> int:
         chunks = self._footer.row_group(group)
         parts = (chunks.column(index) for index in range(chunks.num_columns))
@@ -119,6 +155,51 @@ class JsonLines:
     def affordable(self, field: Field) -> list[tuple[int, int]]:
         """All of it: lines are read one by one."""
         return [(0, len(self._offsets))] if field in TEXTS else []
+
+    def column(self, name: str, rows: NDArray[np.int64]) -> list[Any] | None:
+        """Read the lines again."""
+        lines = self._lines(rows)
+        if not any(name in line or name in _own_columns(line) for line in lines):
+            return None
+        return [line[name] if name in line else _own_columns(line).get(name) for line in lines]
+
+    def column_names(self) -> list[str]:
+        """Those of the dataset, as the first line holds them."""
+        (first,) = self._lines(np.zeros(1, dtype=np.int64))
+        return [*_own_columns(first), *(name for name in first if name != _DATASET)]
+
+    def _lines(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        with self._path.open("rb") as file:
+            return [orjson.loads(_line_at(file, int(self._offsets[row]))) for row in rows]
+
+
+def _line_at(file: BinaryIO, offset: int) -> bytes:
+    file.seek(offset)
+    return file.readline()
+
+
+def _own_columns(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The dataset's columns in a line: a mapping, or the text of one."""
+    return _mapping(line.get(_DATASET))
+
+
+def _mapping(held: Any) -> dict[str, Any]:
+    if isinstance(held, str):
+        try:
+            held = orjson.loads(held)
+        except orjson.JSONDecodeError:
+            return {}
+    return held if isinstance(held, dict) else {}
+
+
+def _of_dataset(values: list[Any], name: str) -> list[Any] | None:
+    """One of the dataset's columns; None where no row has it."""
+    rows = [_mapping(value) for value in values]
+    return [row.get(name) for row in rows] if any(name in row for row in rows) else None
+
+
+def _dataset_names(values: list[Any]) -> list[str]:
+    return [name for value in values for name in _mapping(value)]
 
 
 def _of_line(line: Mapping[str, Any], field: Field) -> Any:

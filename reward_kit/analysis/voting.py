@@ -1,13 +1,15 @@
 """The majority vote: candidates that give the same answer form a group, and the largest group speaks for the query.
 
-Answers are grouped by what they mean, not by how they are written. In mathematics two answers are one when
-`rewards.math.answers_match` says so; elsewhere when their texts are equal but for space and reasoning (and, where they
-are JSON, but for the order of keys). Reading and comparing answers costs far more than counting verdicts, so large
-experiments are voted on by a sample of their queries, and the interval says what that leaves open.
+One rule, whatever file the answers stand in. Where the right answer to a query is a number or a formula, the final
+answer that a text states is what counts, and two are one when `rewards.math.answers_match` says so. Otherwise two
+answers are one when their texts are equal but for space and reasoning (and, where they are JSON, but for the order of
+keys). Reading and comparing answers costs far more than counting verdicts, so large experiments are voted on by a
+sample of their queries, and the interval says what that leaves open.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +22,17 @@ from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import mean_of_queries
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.answers.stated import stated_answer
+from reward_kit.mathematics.equivalence import readable
 from reward_kit.rewards.math import answers_match
 from reward_kit.statistics import Estimate, majority_at_k
 
-__all__ = ["Ballot", "Votes", "collect_votes", "majority_rate"]
+__all__ = ["Ballot", "Votes", "collect_votes", "is_mathematical", "majority_rate"]
+
+_MARKS = ("####", "\\boxed", "<answer>")
+"""Where a right answer comes with its derivation, one of these says where it is."""
+_LONGEST_TRUTH = 500
+_MATHEMATICS = re.compile(r"[\d\\^=√π∞]")
+"""What a number or formula has; words that happen to read like products of variables have not."""
 
 ENOUGH_ANSWERS = 8_000
 """Answers that are read for a vote, unless more are asked for."""
@@ -86,15 +95,16 @@ def collect_votes(experiment: JudgedAnswers, *, limit: int | None = ENOUGH_ANSWE
         return Votes(queries, [], whole)
     rows = np.concatenate([np.arange(experiment.starts[query], experiment.starts[query + 1]) for query in queries])
     rows = rows[experiment.verdict[rows] != NOT_JUDGED]
-    texts = experiment.texts.take(["response", "tool_calls", "verifier"], experiment.source_rows[rows])
+    texts = experiment.texts.take(["response", "tool_calls"], experiment.source_rows[rows])
     of_query = experiment.query_of_row[rows]
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(of_query)) + 1, [len(rows)]])
-    verifiers, answers_given = texts.get("verifier", [None] * len(rows)), _given(texts)
+    firsts = experiment.source_rows[rows[bounds[:-1]]]
+    truths = experiment.texts.take(["ground_truth"], firsts).get("ground_truth", [None] * len(firsts))
+    answers_given = _given(texts)
     ballots = []
-    for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        split = experiment.splits[experiment.query_split[of_query[start]]]
+    for start, end, truth in zip(bounds[:-1].tolist(), bounds[1:].tolist(), truths, strict=True):
         answers, verdicts = answers_given[start:end], experiment.verdict[rows[start:end]].tolist()
-        ballots.append(_ballot(answers, verdicts, mathematical=_is_mathematics(verifiers[start], split)))
+        ballots.append(_ballot(answers, verdicts, mathematical=is_mathematical(truth)))
     return Votes(queries, ballots, whole)
 
 
@@ -130,8 +140,15 @@ def _inside(experiment: JudgedAnswers, ranges: Iterable[tuple[int, int]]) -> np.
     return whole
 
 
-def _is_mathematics(verifier: object, split: str) -> bool:
-    return "math" in (verifier if isinstance(verifier, str) and verifier else split).casefold()
+def is_mathematical(truth: object) -> bool:
+    """Whether a right answer is a number or a formula, so that others are compared with each other as such."""
+    if not isinstance(truth, str):
+        return isinstance(truth, int | float) and not isinstance(truth, bool)
+    marked = stated_answer(truth) if any(mark in truth for mark in _MARKS) else None
+    text = (truth if marked is None else marked.text).strip()
+    if not text or len(text) > _LONGEST_TRUTH or '"' in text:
+        return False
+    return _MATHEMATICS.search(text) is not None and readable(text)
 
 
 def _ballot(answers: list[Any], verdicts: list[int], *, mathematical: bool) -> Ballot:

@@ -26,6 +26,8 @@ class _Asked(TypedDict):
     value: float | None
     votes: str
     examples: int
+    by: str | None
+    full: bool
     verbose: bool
 
 
@@ -61,8 +63,12 @@ class _Told(TypedDict):
 )
 @click.option(
     "--threshold", type=FiniteRange(), metavar="S",
-    help="Score from which an answer of a `reward-kit run` is verified.  [default: the run's own]",
+    help="Score from which an answer counts as verified.  [default: what the run or the file says]",
 )  # fmt: skip
+@click.option(
+    "--by", metavar="COLUMN", help="Figures for each value of a column of the dataset, such as `subject`, not by split."
+)
+@click.option("--full", is_flag=True, help="Show all tables, not only those that one needs first.")
 @click.option("--no-color", is_flag=True, help="Plain text. Piped output is always plain.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def inspect(
@@ -76,14 +82,15 @@ def inspect(
 ) -> None:
     """Say what an experiment found, with intervals; compare several on their common queries.
 
-    EXPERIMENT is a Parquet file of `reward-kit best-of-n`, a run directory, or a results.jsonl. With several, each is
-    compared with the first.
+    EXPERIMENT is a Parquet file of `reward-kit best-of-n`, a run directory, a results.jsonl, or a directory of runs, as
+    a sweep makes it. With several, each is compared with the first.
 
     \b
     reward-kit inspect results/baseline.parquet
     reward-kit inspect results/baseline.parquet --plot curve.png
     reward-kit inspect results/baseline.parquet --query 4f0c21
     reward-kit inspect results/baseline.parquet results/new.parquet
+    reward-kit inspect outputs/my_run --by subject
     reward-kit inspect outputs/my_run --format json
     """
     from reward_kit.analysis import Report, analyse, compare, load, plot
@@ -91,8 +98,13 @@ def inspect(
 
     told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
     with reading_own_files(*experiments):
-        loaded = [load(path, pass_threshold=threshold) for path in experiments]
-        for said in filter(None, map(unfinished, experiments)):
+        paths = [found for path in experiments for found in _runs_in(path)]
+        names = _names(paths)
+        loaded = [
+            load(path, name=name, pass_threshold=threshold, by=asked["by"])
+            for path, name in zip(paths, names, strict=True)
+        ]
+        for said in filter(None, map(unfinished, paths)):
             echo(said, err=True)
         if query_id is not None:
             _show_query(loaded, query_id, color=not no_color)
@@ -102,7 +114,7 @@ def inspect(
             found = analyse(loaded[0], **told, examples=asked["examples"])
         else:
             found = compare(*loaded, examples=asked["examples"])
-        _show(found, form, color=not no_color)
+        _show(found, form, full=asked["full"], color=not no_color)
         if picture is not None:
             plot(found if isinstance(found, Report) else [analyse(one, **told, examples=0) for one in loaded], picture)
             echo(f"Drawn: {picture}", err=True)
@@ -116,7 +128,20 @@ def _votes(told: str) -> int | None:
     return int(told)
 
 
-def _show(found: Report | RunComparison, form: Format, *, color: bool) -> None:
+def _runs_in(path: Path) -> list[Path]:
+    """The path itself; of a directory that holds runs and is none, as a sweep leaves it, the runs."""
+    if not path.is_dir() or (path / "results.jsonl").exists():
+        return [path]
+    return sorted(found.parent for found in path.glob("*/results.jsonl")) or [path]
+
+
+def _names(paths: list[Path]) -> list[str | None]:
+    """What runs are called: by their own names, or by their paths where several have the same name."""
+    own = [path.resolve().name for path in paths]
+    return [str(path) if own.count(name) > 1 else None for path, name in zip(paths, own, strict=True)]
+
+
+def _show(found: Report | RunComparison, form: Format, *, full: bool, color: bool) -> None:
     from reward_kit.analysis import Report, as_csv, as_json, as_markdown
 
     if form != "text":
@@ -127,9 +152,9 @@ def _show(found: Report | RunComparison, form: Format, *, color: bool) -> None:
 
     display = InspectDisplay(color=color)
     if isinstance(found, Report):
-        display.show_report(found)
+        display.show_report(found, full=full)
     else:
-        display.show_comparison(found)
+        display.show_comparison(found, full=full)
 
 
 def _show_query(experiments: list[JudgedAnswers], query_id: str, *, color: bool) -> None:

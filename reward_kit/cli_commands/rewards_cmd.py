@@ -87,6 +87,7 @@ def _parts(entry: Entry) -> list[str]:
     labelled = {
         "Metrics": entry.metrics,
         "Needs": "; ".join(need + " (not here)" * (need in missing) for need in entry.needs),
+        "Handed by a run": ", ".join(entry.resources),
         "Cost": entry.cost,
         "Does not detect": entry.does_not_detect,
     }

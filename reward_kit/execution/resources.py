@@ -1,4 +1,12 @@
-"""The resources of a run: what a reward is handed because it names it, a `sandbox` or a `judge`."""
+"""The resources of a run: what a reward is handed because it names it.
+
+    sandbox            opens sandboxes, made the way the run's `sandbox` settings say
+    isolated_python    runs Python programs and tests, isolated the same way
+    judge              asks the model of the run's `judge` settings
+
+An asynchronous reward is handed what was opened here. A synchronous one runs in worker processes, and each of them
+opens its own by the same settings.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +16,10 @@ from typing import Any
 
 from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.errors import ConfigError
-from reward_kit.execution.sandboxes import open_sandboxes
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import open_judge
-from reward_kit.reward_call import RewardCall
+from reward_kit.reward_call import RESOURCES, RewardCall
+from reward_kit.sandbox.from_settings import open_isolated_python, open_sandboxes
 
 __all__ = ["open_resources"]
 
@@ -23,18 +31,24 @@ async def open_resources(
     """What the reward asks for, made ready for so many calls at a time; closed in the end."""
     found: dict[str, Any] = {}
     async with contextlib.AsyncExitStack() as stack:
-        if call.wants("sandbox"):
-            _require_async(call, "sandbox")
+        _refuse_synchronous(call)
+        if call.is_async and call.wants("sandbox"):
             found["sandbox"] = await stack.enter_async_context(open_sandboxes(sandbox, concurrency=concurrency))
+        if call.is_async and call.wants("isolated_python"):
+            opening = open_isolated_python(sandbox, concurrency=concurrency)
+            found["isolated_python"] = await stack.enter_async_context(opening)
         if call.wants("judge"):
-            _require_async(call, "judge")
             found["judge"] = await stack.enter_async_context(open_judge(judge, budget))
         yield found
 
 
-def _require_async(call: RewardCall, what: str) -> None:
-    if not call.is_async:
-        raise ConfigError(
-            f"Reward {call.name!r} asks for a {what} and is not asynchronous. Make it an `async def`, and await what "
-            f"the {what} does."
-        )
+def _refuse_synchronous(call: RewardCall) -> None:
+    """A synchronous reward cannot await what a resource does. One that can also do without knows how to wait for it."""
+    if call.is_async:
+        return
+    for what in RESOURCES:
+        if call.requires(what) or (what == "judge" and call.wants(what)):
+            raise ConfigError(
+                f"Reward {call.name!r} asks for a {what} and is not asynchronous. Make it an `async def`, and await "
+                f"what the {what} does."
+            )

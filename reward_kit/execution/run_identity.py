@@ -55,6 +55,8 @@ def results_settings(
 ) -> dict[str, Any]:
     """What the results depend on, beside the rollouts: the reward, its source, its parameters, sandbox and judge."""
     bounds = {} if sandbox is None else sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
+    if sandbox is not None and sandbox.backend != "auto":
+        bounds["backend"] = sandbox.backend  # another one may have other programs installed
     return {
         **{f"sandbox.{name}": value for name, value in bounds.items()},
         **{f"judge.{name}": value for name, value in ({} if judge is None else _judge(judge)).items()},

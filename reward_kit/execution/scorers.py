@@ -20,12 +20,12 @@ from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitErro
 from reward_kit.execution.loop_watch import Blockage, LoopWatch
 from reward_kit.execution.resources import open_resources
 from reward_kit.execution.run_identity import results_settings
-from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.redaction import mask
 from reward_kit.reward_call import (
+    RESOURCES,
     BatchScorer,
     PointwiseScorer,
     RewardCall,
@@ -35,6 +35,7 @@ from reward_kit.reward_call import (
     own,
     verdict_or_raise,
 )
+from reward_kit.sandbox.from_settings import sandboxes_at_a_time, try_backend
 from reward_kit.utils.deadlines import Deadlines
 from reward_kit.utils.module_loader import loading_within
 from reward_kit.utils.source_digest import source_digest
@@ -74,13 +75,18 @@ class Reward:
         """Of the file that defines the reward: the same name with other source is another reward."""
 
     @property
+    def isolated_with(self) -> list[str]:
+        """Those resources that it asks for and that the `sandbox` settings are about."""
+        return [name for name in ("sandbox", "isolated_python") if self.call.wants(name)]
+
+    @property
     def judges_groups(self) -> bool:
         """Whether it judges all rollouts of a sample at once."""
         return self.call.mode == "batch"
 
     def settings(self, run: PipelineConfig) -> dict[str, Any]:
         """What its verdicts depend on, beside the rollouts: itself, and what it uses of the run's settings."""
-        sandbox = run.sandbox if self.call.wants("sandbox") else None
+        sandbox = run.sandbox if self.isolated_with else None
         judge = run.judge if self.call.wants("judge") else None
         return results_settings(self.call.name, self.source_digest, self._config.params, sandbox, judge)
 
@@ -94,14 +100,22 @@ class Reward:
         """Seconds that importing it may take, here and in each worker."""
         return max(_SHORTEST_LOADING, self._config.timeout or _DEFAULT_TIMEOUT)
 
-    def factory(self) -> Callable[[], Callable[..., Any]]:
-        """What a worker process calls to get at the reward: by import path where there is one, else by value."""
+    def factory(self, sandbox: SandboxConfig) -> Callable[[], Callable[..., Any]]:
+        """What a worker process calls to get at the reward: by import path where there is one, else by value.
+
+        What the reward asks for to run code, each worker opens itself, as `sandbox` says.
+        """
         params = self._config.params
+        given: dict[str, Any] = {}
+        if names := self.isolated_with:
+            from reward_kit.sandbox.own import own_resources
+
+            given["resources"] = partial(own_resources, sandbox, names)
         if self._given is None:
-            make = partial(load_scorer, self._config.function_path, params, within=self.loading_seconds)
+            make = partial(load_scorer, self._config.function_path, params, within=self.loading_seconds, **given)
             return partial(TellingScorer, make)
         kind = BatchScorer if self.judges_groups else PointwiseScorer
-        return partial(TellingScorer, partial(kind, self._given, params))
+        return partial(TellingScorer, partial(kind, self._given, params, **given))
 
 
 @contextlib.contextmanager
@@ -153,12 +167,13 @@ async def open_scorer(
 
     Where `at_hand` rollouts wait to be judged already, as many workers start together.
     """
-    if config.isolate and (needed := [name for name in ("sandbox", "judge") if reward.call.wants(name)]):
+    needed = [name for name in RESOURCES if reward.call.wants(name)]
+    if config.isolate and reward.call.is_async and needed:
         raise ConfigError(
             f"reward.isolate runs {reward.call.name!r} in a process of its own, where there is no {needed[0]} for it. "
             "Leave reward.isolate out, or have the reward do without."
         )
-    usual = sandboxes_at_a_time() if reward.call.wants("sandbox") else _DEFAULT_CONCURRENCY
+    usual = sandboxes_at_a_time() if reward.isolated_with else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
     async with open_resources(reward.call, sandbox, judge, budget, concurrency=concurrency) as resources:
         if reward.call.is_async and not config.isolate:
@@ -168,7 +183,7 @@ async def open_scorer(
             return
     size = config.workers or reward.call.concurrency or os.cpu_count() or 1
     pool = WorkerPool(
-        reward.factory(),
+        reward.factory(sandbox),
         size=size,
         timeout=reward.timeout,
         memory_mb=config.memory_mb,
@@ -177,8 +192,9 @@ async def open_scorer(
         first=at_hand,
         startup=reward.loading_seconds + _SHORTEST_LOADING,
     )
+    backend = await try_backend(sandbox) if reward.isolated_with else None
     async with pool:
-        yield _InWorkers(reward, pool, size * _QUEUED_PER_WORKER)
+        yield _InWorkers(reward, pool, size * _QUEUED_PER_WORKER, backend)
 
 
 class _OnTheLoop:
@@ -260,11 +276,11 @@ class _OnTheLoop:
 class _InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
 
-    sandbox: str | None = None
     judge_use: JudgeUse | None = None
 
-    def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int) -> None:
+    def __init__(self, reward: Reward, pool: WorkerPool, concurrency: int, sandbox: str | None) -> None:
         self.concurrency = concurrency
+        self.sandbox = sandbox
         self._call = reward.call
         self._pool = pool
         self._groups = reward.judges_groups

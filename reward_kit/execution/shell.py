@@ -31,11 +31,11 @@ from reward_kit.errors import ConfigError
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
-from reward_kit.execution.sandboxes import sandboxes_at_a_time
 from reward_kit.execution.shell_commands import CommandsFile, Shard
 from reward_kit.execution.shell_follow import Following, write_commands
 from reward_kit.execution.shell_summary import execution_figures, whole_summary
 from reward_kit.execution.vocabulary import Vocabulary
+from reward_kit.sandbox.from_settings import sandboxes_at_a_time
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Head
 from reward_kit.storage.run_directory import RESULTS, RunDirectory

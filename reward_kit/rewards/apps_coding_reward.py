@@ -10,8 +10,17 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
 from reward_kit.rewards._code.compare import Comparison
 from reward_kit.rewards._code.python import Judge, Options
-from reward_kit.rewards._code.runner import Tested, load_judge, not_judged, shown_results, solution_in, test_answer
+from reward_kit.rewards._code.runner import (
+    Tested,
+    Where,
+    load_judge,
+    not_judged,
+    shown_results,
+    solution_in,
+    test_answer,
+)
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
+from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["evaluate_apps_solution"]
@@ -27,6 +36,7 @@ def evaluate_apps_solution(
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
     python: str | None = None,
+    isolated_python: IsolatedPython | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of the tests in `ground_truth` that the Python code in the answer passes.
@@ -59,7 +69,7 @@ def evaluate_apps_solution(
         return wrong("The code is not valid Python.", {"parsability": check(False, "The code is not valid Python.")})
     how = Comparison(tolerance=tolerance)
     options = Options(execution_timeout, max_memory_mb, False, how, load_judge(special_judge), python)
-    tested = test_answer(reply.text, tests, options)
+    tested = test_answer(reply.text, tests, options, Where(isolated_python=isolated_python))
     if not isinstance(tested, Tested):
         if tested.is_score_valid:
             return tested

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, NamedTuple
 
-from reward_kit.reward_call import mode_of
+from reward_kit.reward_call import RESOURCES, mode_of, wants
 from reward_kit.reward_names import library_rewards, plugin_rewards, reward_path
 from reward_kit.typed_interface import Mode, is_async, name_of, signature_of
 from reward_kit.utils.module_loader import load_function
@@ -36,7 +36,9 @@ class Entry(NamedTuple):
     mode: Mode
     is_async: bool
     signature: str
-    """Its parameters with their defaults, without annotations."""
+    """Its parameters with their defaults, without annotations and without its resources."""
+    resources: tuple[str, ...]
+    """What a run hands to it because it names it."""
     summary: str
     """What the score means, in one sentence."""
     details: str
@@ -91,6 +93,7 @@ def _entry(name: str, path: str, func: Callable[..., Any]) -> Entry:
         mode=mode_of(func),
         is_async=is_async(func),
         signature=_signature(func),
+        resources=tuple(name for name in RESOURCES if wants(func, name)),
         summary=" ".join(summary.split()),
         details="\n\n".join(details),
         metrics=labels.get("Metrics", ""),
@@ -124,6 +127,8 @@ def _signature(func: Callable[..., Any]) -> str:
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
     starred = False
     for parameter in signature.parameters.values():
+        if parameter.name in RESOURCES:
+            continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"

@@ -21,6 +21,7 @@ from reward_kit.rewards._code.runner import (
     NOT_JUDGED,
     Environment,
     Tested,
+    Where,
     execute,
     extracted,
     load_judge,
@@ -29,6 +30,8 @@ from reward_kit.rewards._code.runner import (
     test_answer,
 )
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.sandbox.contract import OpenSandbox
+from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.typed_interface import reward_function
 
 __all__ = [
@@ -116,6 +119,8 @@ def local_code_execution_reward(  # noqa: PLR0913 - each is the inherited signat
     tolerance: float = 0.0,
     *,
     python: str | None = None,
+    sandbox: OpenSandbox | None = None,
+    isolated_python: IsolatedPython | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the program in the answer runs and prints `ground_truth`, else 0.0.
@@ -137,7 +142,7 @@ def local_code_execution_reward(  # noqa: PLR0913 - each is the inherited signat
     """
     how = Comparison(whitespace, tolerance)
     options = Options(timeout=timeout, memory_mb=max_memory_mb, comparison=how, python=python)
-    return _by_output(messages, ground_truth, language, options, "local", similarity_credit)
+    return _by_output(messages, ground_truth, language, options, Where(sandbox, isolated_python), similarity_credit)
 
 
 @reward_function(timeout=600)
@@ -162,7 +167,9 @@ def e2b_code_execution_reward(
     >>> e2b_code_execution_reward(messages=[Message(role="user", content="Print 10.")], ground_truth="10").score
     0.0
     """
-    return _by_output(messages, ground_truth, language, Options(timeout=timeout), "e2b", similarity_credit)
+    return _by_output(
+        messages, ground_truth, language, Options(timeout=timeout), Where(environment="e2b"), similarity_credit
+    )
 
 
 def _by_output(
@@ -170,7 +177,7 @@ def _by_output(
     expected: object,
     language: str,
     options: Options,
-    environment: Environment,
+    where: Where,
     similarity_credit: bool,
 ) -> EvaluateResult:
     reply = last_reply(messages)
@@ -187,7 +194,7 @@ def _by_output(
         return wrong(reason, {"error": check(False, reason)})
     metrics = {"extracted_code": extracted(code)}
     try:
-        done = execute(code, options, language=language, environment=environment, room=len(expected or ""))
+        done = execute(code, options, where, language=language, room=len(expected or ""))
     except NOT_JUDGED as error:
         return not_judged(error, metrics)
     right = done.ok and (expected is None or same_output(expected, done.stdout, options.comparison))
@@ -226,6 +233,8 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
     python: str | None = None,
+    sandbox: OpenSandbox | None = None,
+    isolated_python: IsolatedPython | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of tests that the code in the answer passes.
@@ -254,13 +263,14 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
         return no_reply()
     how = Comparison(whitespace, tolerance)
     options = Options(timeout, max_memory_mb, False, how, load_judge(special_judge), python)
+    where = Where(sandbox, isolated_python, environment)
     try:
         tests = _tests_or_output(ground_truth, function_to_call or entry_point)
     except GroundTruthError as error:
         return not_judged(error)
     if isinstance(tests, str):
-        return _by_output(messages, tests, language, options, environment, False)
-    tested = test_answer(reply.text, tests, options, language=language, environment=environment, prompt=prompt)
+        return _by_output(messages, tests, language, options, where, False)
+    tested = test_answer(reply.text, tests, options, where, language=language, prompt=prompt)
     if not isinstance(tested, Tested):
         return tested
     return EvaluateResult(

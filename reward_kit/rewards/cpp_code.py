@@ -8,8 +8,9 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._code.cases import GroundTruthError, read_tests
 from reward_kit.rewards._code.compare import Comparison
 from reward_kit.rewards._code.python import Judge, Options
-from reward_kit.rewards._code.runner import Tested, load_judge, not_judged, shown_results, test_answer
+from reward_kit.rewards._code.runner import Tested, Where, load_judge, not_judged, shown_results, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["binary_cpp_code_reward", "ioi_cpp_code_reward"]
@@ -27,6 +28,7 @@ def ioi_cpp_code_reward(
     *,
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
+    sandbox: OpenSandbox | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of tests (`{input, expected_output}`) that the C++ program in the answer passes.
@@ -44,14 +46,15 @@ def ioi_cpp_code_reward(
     >>> ioi_cpp_code_reward(messages=[answer], ground_truth=[{"input": "4", "expected_output": "8"}]).score
     1.0
     """
-    tested = _tested(messages, ground_truth, language, _options(timeout, memory_limit, tolerance, special_judge))
+    options = _options(timeout, memory_limit, tolerance, special_judge)
+    tested = _tested(messages, ground_truth, language, options, sandbox)
     if not isinstance(tested, Tested):
         return tested
     return EvaluateResult(score=tested.rate, reason=tested.reason, metrics=_metrics(tested))
 
 
 @reward_function(timeout=600)
-def binary_cpp_code_reward(
+def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's, or a choice of its own
     messages: list[Message],
     ground_truth: Any = None,
     language: str = "cpp",
@@ -61,6 +64,7 @@ def binary_cpp_code_reward(
     *,
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
+    sandbox: OpenSandbox | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if at least `pass_threshold` of the tests pass, else 0.0; otherwise as `ioi_cpp_code_reward`.
@@ -75,7 +79,8 @@ def binary_cpp_code_reward(
     >>> binary_cpp_code_reward(messages=[answer], ground_truth=[{"input": "4", "expected_output": "8"}]).score
     1.0
     """
-    tested = _tested(messages, ground_truth, language, _options(timeout, memory_limit, tolerance, special_judge))
+    options = _options(timeout, memory_limit, tolerance, special_judge)
+    tested = _tested(messages, ground_truth, language, options, sandbox)
     if not isinstance(tested, Tested):
         return tested
     passed = tested.rate >= pass_threshold
@@ -90,7 +95,9 @@ def _options(timeout: float, memory_limit: int, tolerance: float, special_judge:
     return Options(timeout / 1000, megabytes, False, Comparison(tolerance=tolerance), load_judge(special_judge))
 
 
-def _tested(messages: list[Message], ground_truth: Any, language: str, options: Options) -> Tested | EvaluateResult:
+def _tested(
+    messages: list[Message], ground_truth: Any, language: str, options: Options, sandbox: OpenSandbox | None
+) -> Tested | EvaluateResult:
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
@@ -98,7 +105,7 @@ def _tested(messages: list[Message], ground_truth: Any, language: str, options: 
         tests = read_tests(ground_truth)
     except GroundTruthError as error:
         return not_judged(error)
-    return test_answer(reply.text, tests, options, language=language)
+    return test_answer(reply.text, tests, options, Where(sandbox), language=language)
 
 
 def _metrics(tested: Tested) -> dict[str, MetricResult]:

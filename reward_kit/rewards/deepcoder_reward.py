@@ -8,8 +8,18 @@ from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._code.cases import GroundTruthError, read_tests
 from reward_kit.rewards._code.compare import Comparison
 from reward_kit.rewards._code.python import Judge, Options
-from reward_kit.rewards._code.runner import Environment, Tested, load_judge, not_judged, shown_results, test_answer
+from reward_kit.rewards._code.runner import (
+    Environment,
+    Tested,
+    Where,
+    load_judge,
+    not_judged,
+    shown_results,
+    test_answer,
+)
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.sandbox.contract import OpenSandbox
+from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["deepcoder_code_reward"]
@@ -30,6 +40,8 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     tolerance: float = 0.0,
     special_judge: Judge | str | None = None,
     python: str | None = None,
+    sandbox: OpenSandbox | None = None,
+    isolated_python: IsolatedPython | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
@@ -56,7 +68,8 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
         tests = read_tests(ground_truth, target_function or entry_point)
     except GroundTruthError as error:
         return not_judged(error)
-    tested = test_answer(reply.text, tests, options, language=language, environment=environment, prompt=prompt)
+    where = Where(sandbox, isolated_python, environment)
+    tested = test_answer(reply.text, tests, options, where, language=language, prompt=prompt)
     if not isinstance(tested, Tested):
         return tested
     passed = bool(tested.results) and all(result.passed for result in tested.results)

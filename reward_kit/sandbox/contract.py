@@ -8,14 +8,18 @@ scored. Nothing survives the close, and nothing is ever used for a second task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from reward_kit.models import ExecResult
 
-__all__ = ["Limits", "Probe", "Sandbox", "SandboxBackend", "SandboxSpec"]
+if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AbstractAsyncContextManager
+
+__all__ = ["Limits", "OpenSandbox", "Probe", "Sandbox", "SandboxBackend", "SandboxSpec"]
 
 
 @dataclass(frozen=True)
@@ -129,4 +133,25 @@ class SandboxBackend(Protocol):
 
     async def close(self) -> None:
         """Close every sandbox that is still open, and what the backend itself keeps."""
+        ...
+
+
+class OpenSandbox(Protocol):
+    """Opens sandboxes the way the run's settings say. What a reward that names `sandbox` is handed."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the sandboxes live on; None as long as any will do."""
+        ...
+
+    def __call__(
+        self,
+        *,
+        setup: Sequence[str] = (),
+        files: Mapping[str, bytes] | None = None,
+        environment: Mapping[str, str] | None = None,
+        workdir: str | None = None,
+        limits: Limits | None = None,
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        """A fresh sandbox with its set-up done and its files written; `limits` instead of those of the settings."""
         ...

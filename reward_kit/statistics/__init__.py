@@ -1,7 +1,7 @@
 """Estimators and their intervals: plain numbers in, plain numbers out, in constant memory where a run needs it."""
 
 from reward_kit.statistics.best_of_k import best_of_k, rank_weights
-from reward_kit.statistics.clustered import ClusteredMean, clustered_standard_error
+from reward_kit.statistics.clustered import ClusteredMean, ClusterSums, clustered_standard_error
 from reward_kit.statistics.estimate import Estimate, Interval
 from reward_kit.statistics.majority import majority_at_k, win_chances
 from reward_kit.statistics.paired import McNemar, PairedDifference, mcnemar, paired_difference
@@ -10,6 +10,7 @@ from reward_kit.statistics.proportion import clustered_proportion_interval, prop
 from reward_kit.statistics.quantiles import normal_quantile, student_t_quantile, student_t_tail
 
 __all__ = [
+    "ClusterSums",
     "ClusteredMean",
     "Estimate",
     "Interval",

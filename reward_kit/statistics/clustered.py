@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import fsum, inf, sqrt
+from typing import NamedTuple, Self
 
 from reward_kit.statistics.estimate import Estimate, Interval
 from reward_kit.statistics.proportion import clustered_proportion_interval
 from reward_kit.statistics.quantiles import student_t_quantile
 
-__all__ = ["ClusteredMean", "clustered_standard_error"]
+__all__ = ["ClusterSums", "ClusteredMean", "clustered_standard_error"]
 
 _ROUNDING = 1e-12
 """A sum of squares this much smaller than its parts is zero but for rounding."""
@@ -35,6 +36,32 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float:
     mean = fsum(score for cluster in filled for score in cluster) / count
     squares = fsum(fsum(score - mean for score in cluster) ** 2 for cluster in filled)
     return sqrt(len(filled) / (len(filled) - 1) * squares) / count
+
+
+class ClusterSums(NamedTuple):
+    """All that a `ClusteredMean` keeps of its clusters, for those who have them as arrays and can sum them at once.
+
+    Sums over clusters; `total` is the sum of a cluster's scores less `shift` each, `passed` the sum as it is.
+    """
+
+    clusters: int
+    scores: int
+    """Scores in all."""
+    shift: float
+    """Subtracted from each score, so that a large common part does not drown their differences."""
+    totals: float
+    total_squares: float
+    totals_by_size: float
+    """Of total times size."""
+    size_squares: float
+    bounded: bool
+    """Whether all scores lie between 0 and 1. Where they do not, the next three are not used."""
+    passing: float
+    """Of passed, but at most 1 per cluster."""
+    failing: float
+    """Of size less passed, but at most 1 per cluster."""
+    score_squares: float
+    """Over scores, not clusters."""
 
 
 class ClusteredMean:
@@ -61,6 +88,16 @@ class ClusteredMean:
         # Scores are taken relative to the first one, so that a large common part does not drown their differences.
         self._shift = 0.0
         self._sums = self._sum_squares = self._sums_by_size = self._size_squares = 0.0
+
+    @classmethod
+    def of(cls, sums: ClusterSums) -> Self:
+        """The mean of clusters that were summed elsewhere."""
+        made = cls()
+        made.clusters, made.count, made._shift, made._sums = sums.clusters, sums.scores, sums.shift, sums.totals
+        made._sum_squares, made._sums_by_size = sums.total_squares, sums.totals_by_size
+        made._size_squares, made._bounded = sums.size_squares, sums.bounded
+        made._passing, made._failing, made._score_squares = sums.passing, sums.failing, sums.score_squares
+        return made
 
     def add(self, scores: Sequence[float]) -> None:
         """Add a cluster. One without scores says nothing and counts for nothing."""

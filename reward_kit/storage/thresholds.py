@@ -18,6 +18,8 @@ class Thresholds(NamedTuple):
     whole: float = 1.0
     by_split: Mapping[str, float] = {}
     """Splits that have one of their own."""
+    given: bool = False
+    """Whether somebody chose it. A run's config holds every setting, so 1 there is taken for nobody's choice."""
 
     def of(self, split: str | None) -> float:
         """The one for answers to queries of `split`."""
@@ -27,11 +29,12 @@ class Thresholds(NamedTuple):
 def thresholds_of(directory: Path, given: float | None = None) -> Thresholds:
     """The one given, whatever the split; else what the run in `directory` was told, else what it reported."""
     if given is not None:
-        return Thresholds(given)
+        return Thresholds(given, given=True)
     told = _told(directory / "config.yaml") or _reported(directory / "summary.json")
     whole = float(told.get("pass_threshold", Thresholds().whole))
     parts = told.get("by_split") or {}
-    return Thresholds(whole, {split: float(part.get("pass_threshold", whole)) for split, part in parts.items()})
+    by_split = {split: float(part.get("pass_threshold", whole)) for split, part in parts.items()}
+    return Thresholds(whole, by_split, given={whole, *by_split.values()} != {Thresholds().whole})
 
 
 def _told(config: Path) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -33,6 +34,31 @@ def rows_of(queries: Mapping[str, str], *, split: str = "math", **columns: Any) 
         for query_id, verdicts in queries.items()
         for index, verdict in enumerate(verdicts)
     ]
+
+
+def graded_rows(queries: Mapping[str, Sequence[float | None]], **columns: Any) -> list[dict[str, Any]]:
+    """A row per candidate with a score and no verdict; `columns` are the same in each row."""
+    return [
+        {"query_id": query_id, "candidate_idx": index, "score": score, "query": f"What is {query_id}?"} | columns
+        for query_id, scores in queries.items()
+        for index, score in enumerate(scores)
+    ]
+
+
+def write_run(path: Path, queries: Mapping[str, Sequence[float | None]], **columns: Any) -> Path:
+    """A run directory with these scores; `columns` are further columns of each line, or functions of (id, index)."""
+    lines = [
+        {
+            "id": query_id, "response_index": index, "evaluation_score": score, "is_score_valid": score is not None,
+            "user_query": f"What is {query_id}?", "evaluation_metrics": {}, "cost": None, "status": "ok", "split": None,
+        }
+        | {name: value(query_id, index) if callable(value) else value for name, value in columns.items()}
+        for query_id, scores in queries.items()
+        for index, score in enumerate(scores)
+    ]  # fmt: skip
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    return path
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], **metadata: str) -> pa.Table:

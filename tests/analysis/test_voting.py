@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from reward_kit.analysis import load, majority_rate
-from reward_kit.analysis.voting import collect_votes
-from tests.analysis.experiments import rows_of, simulated, table, table_of, write
+from reward_kit.analysis.voting import collect_votes, is_mathematical
+from tests.analysis.experiments import rows_of, simulated, table, table_of, write, write_run
 
 
 def answered(split: str, *answers: tuple[str, bool | None], verifier: str | None = None) -> Any:
@@ -34,8 +34,9 @@ def test_answers_are_grouped_by_what_they_mean() -> None:
 
 
 def test_elsewhere_texts_are_compared_without_space_and_reasoning() -> None:
-    source = answered("chat", ("Yes,  it is.", True), ("<think>Hm.</think>Yes, it\nis.", True), ("No.", False))
-    assert groups(source) == [(2, 1.0), (1, 0.0)]
+    source = answered("chat", ("Yes,  it is.", True), ("<think>Hm.</think>Yes, it\nis.", True), ("It is.", True))
+    source = source.set_column(source.column_names.index("ground_truth"), "ground_truth", [["yes"] * 3])
+    assert groups(source) == [(2, 1.0), (1, 1.0)]
 
 
 def test_tool_calls_are_the_answer_where_there_are_any() -> None:
@@ -48,9 +49,33 @@ def test_an_answer_that_was_not_judged_has_no_vote() -> None:
     assert groups(answered("math", (r"\boxed{5}", None), (r"\boxed{5}", None), (r"\boxed{4}", True))) == [(1, 1.0)]
 
 
-def test_a_split_of_another_name_is_mathematics_when_its_verifier_is() -> None:
-    source = answered("aime", (r"\boxed{2}", False), (r"\boxed{4/2}", False), (r"\boxed{3}", True), verifier="math")
-    assert groups(source) == [(2, 0.0), (1, 1.0)]
+ANSWERS = (r"\boxed{2}", r"So it is \boxed{4/2}", r"\boxed{3}")
+
+
+@pytest.mark.parametrize("split", ["aime", "math", None])
+@pytest.mark.parametrize("verifier", ["math", "mine", None])
+def test_the_vote_does_not_depend_on_the_door(tmp_path: Path, split: str | None, verifier: str | None) -> None:
+    """A table of best-of-n names its verifier, a run directory does not: both used to be voted on by other rules."""
+    rows = rows_of({"a": "001"}, split=split or "", response=lambda _, index, __: ANSWERS[index], verifier=verifier)
+    run = write_run(
+        tmp_path / "run", {"a": [0.0, 0.0, 1.0]}, assistant_response=lambda _, index: ANSWERS[index],
+        ground_truth_for_eval="3", split=split,
+    )  # fmt: skip
+    for source in (table_of([row | {"ground_truth": "3"} for row in rows]), run):
+        assert groups(source) == [(2, 0.0), (1, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("truth", "expected"),
+    [
+        ("42", True), ("1/2", True), (r"\frac{3}{4}", True), ("x = 3", True), ("(0, 1)", True), (12, True),
+        ("She has 3 apples and 4 more.\n#### 7", True), ("Paris", False), ("B", False), (None, False), (True, False),
+        ("def f(x):\n    return 2", False), ('[{"name": "f", "arguments": {"a": 1}}]', False), ("", False),
+        ("test $(cat out) = 42", False), ("assert f(2) == 4", False),
+    ],
+)  # fmt: skip
+def test_answers_are_compared_as_mathematics_where_the_right_one_is(truth: object, expected: bool) -> None:
+    assert is_mathematical(truth) is expected
 
 
 def test_ties_are_drawn_by_lot() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +30,44 @@ def experiments(tmp_path: Path) -> tuple[Path, Path]:
     )
 
 
-def test_one_experiment_is_told_in_full(call: Call, experiments: tuple[Path, Path]) -> None:
+def test_the_conclusion_comes_first_and_is_short(call: Call, experiments: tuple[Path, Path]) -> None:
     said = call("inspect", experiments[0])
+    assert said.code == 0, said.err
+    name, found, *rest = said.out.splitlines()
+    assert name == "baseline.parquet"
+    assert re.fullmatch(
+        r"[\d.]+ % \(95 % interval [\d.]+ to [\d.]+ %\) of the answers are right: 90 queries, 4 answers each.", found
+    )
+    assert any("answers were cut off at the limit of tokens" in line for line in rest)
+    assert "--full shows all tables" in rest[-1]
+    assert "Hardest queries" not in said.out
+    assert "Hardest queries" in call("inspect", experiments[0], "--full").out
+
+
+def test_comparing_two_says_which_is_better_and_how_sure_that_is(call: Call, experiments: tuple[Path, Path]) -> None:
+    better = call("inspect", *experiments).out.partition(", %")[0]
+    assert better.startswith("new.parquet is better than baseline.parquet: verified ")
+    assert "points (95 % interval +" in better and "p < 0.0001" in better.replace("\n", " ")
+    worse = call("inspect", *reversed(experiments)).out
+    assert worse.startswith("baseline.parquet is worse than new.parquet")
+    alike = call("inspect", experiments[0], experiments[0]).out
+    assert "does not differ from" in alike
+
+
+def test_a_directory_of_runs_ends_in_one_table(call: Call, tmp_path: Path) -> None:
+    for number in range(5):
+        line = {"id": "a", "response_index": 0, "evaluation_score": number / 8, "is_score_valid": True}
+        (tmp_path / f"t={number}").mkdir()
+        (tmp_path / f"t={number}" / "results.jsonl").write_text(json.dumps(line | {"user_query": "Q"}) + "\n")
+    said = call("inspect", tmp_path)
+    assert said.code == 0, said.err
+    assert said.out.startswith("Not told apart from t=0: t=4 (+0.500), t=3")
+    assert said.out.count("Each against t=0") == 1
+    assert all(f"\nt={number} " in said.out for number in range(5))
+
+
+def test_one_experiment_is_told_in_full(call: Call, experiments: tuple[Path, Path]) -> None:
+    said = call("inspect", experiments[0], "--full")
     assert said.code == 0, said.err
     for told in (
         "the one to beat", "360 of 90 queries", "Verification rate", "does the first win?", "majority", "any (oracle)",
@@ -45,9 +82,9 @@ def test_one_experiment_is_told_in_full(call: Call, experiments: tuple[Path, Pat
 def test_several_are_compared_with_the_first(call: Call, experiments: tuple[Path, Path]) -> None:
     said = call("inspect", *experiments)
     assert said.code == 0, said.err
-    assert "new.parquet against baseline.parquet, %" in said.out
+    assert "new.parquet against baseline.parquet\n" in said.out
     assert "60 common queries; 30 only in the first, 0 only in the second" in said.out
-    row = next(line for line in said.out.splitlines() if line.startswith("all   verified"))
+    row = next(line for line in said.out.splitlines() if line.startswith("all  verified, %"))
     assert "(+" in row or "(−" in row
     three = call("inspect", *experiments, experiments[0])
     assert "not corrected for comparing several" in three.out
@@ -130,7 +167,11 @@ def test_a_run_directory_is_inspected_too(call: Call, tmp_path: Path) -> None:
     ]
     (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = json.loads(call("inspect", tmp_path, "--format", "json").out)
-    assert told["overall"]["rate"]["value"] == 0.25
+    assert told["overall"]["mean"]["value"] == pytest.approx(1.9 / 4)
+    assert told["overall"]["rate"] is None, "nobody said from which score on an answer is right"
+    said = call("inspect", tmp_path).out
+    assert "The mean score is 0.475" in said and "--threshold S" not in said
+    assert "verified" not in said
     told = json.loads(call("inspect", tmp_path, "--format", "json", "--threshold", "0.3").out)
     assert told["overall"]["rate"]["value"] == 0.75
 
@@ -190,7 +231,7 @@ def _read(descriptor: int) -> bytes:
 
 def test_a_terminal_without_unicode_gets_plain_characters(experiments: tuple[Path, Path]) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "120"}
-    command = [sys.executable, "-m", "reward_kit", "inspect", str(experiments[0])]
+    command = [sys.executable, "-m", "reward_kit", "inspect", str(experiments[0]), "--full"]
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Hardest queries" in done.stdout.decode("ascii")

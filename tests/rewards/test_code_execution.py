@@ -18,7 +18,6 @@ import pytest
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards import apps_coding_reward, code_execution, deepcoder_reward
-from reward_kit.rewards._code import host
 from reward_kit.rewards._code import python as python_code
 from reward_kit.rewards.apps_coding_reward import evaluate_apps_solution
 from reward_kit.rewards.code_execution import (
@@ -30,6 +29,7 @@ from reward_kit.rewards.code_execution import (
     string_similarity,
 )
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
+from reward_kit.sandbox import own
 from tests.rewards.code_parts import answer, require_zygote
 from tests.sandbox.zygote_parts import control_groups
 
@@ -258,12 +258,12 @@ def test_arguments_that_cannot_be_read_judge_nothing() -> None:
 
 
 def test_a_sandbox_that_cannot_start_judges_nothing_and_leaves_the_answer_owed(monkeypatch: pytest.MonkeyPatch) -> None:
-    host.close_host()
+    own.close_hosts()
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(SandboxError, match="/nowhere/python") as failed:
         local_code_execution_reward(messages=answer("print(1)"), ground_truth="1")
     assert failed.value.retryable
-    host.close_host()
+    own.close_hosts()
 
 
 def test_an_unknown_language_judges_nothing() -> None:

@@ -255,7 +255,9 @@ class FakeE2b(types.ModuleType):
 
     async def write(self, path: str, data: bytes) -> None:
         self.asked.append(f"write {path}")
-        (self.directory / path.removeprefix("/home/user/")).write_bytes(data)
+        place = self.directory / path.removeprefix("/home/user/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
 
     async def run(self, cmd: str, *, cwd: str, timeout: float) -> types.SimpleNamespace:
         assert cwd == "/home/user"
@@ -305,8 +307,13 @@ def test_e2b_by_tests(e2b: FakeE2b) -> None:
         messages=answer("print(int(input()) * 2)"), ground_truth=by_input, environment="e2b"
     )
     assert result.score == 1.0, result.reason
-    everything = b"".join(path.read_bytes() for path in e2b.directory.iterdir() if path.is_file())
+    everything = b"".join(path.read_bytes() for path in e2b.directory.rglob("*") if path.is_file())
     assert b"[2, 2]" not in everything
+    program = "def check(candidate):\n    for n in range(3):\n        assert candidate(n) == 2 * n\n"
+    by_program = fractional_code_reward(
+        messages=answer("def f(x): return x + x"), ground_truth=program, environment="e2b", entry_point="f"
+    )
+    assert by_program.score == 1.0, by_program.reason
 
 
 def test_e2b_that_fails_judges_nothing(e2b: FakeE2b) -> None:

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.config_models import SandboxConfig
-from reward_kit.execution.sandboxes import Sandboxes
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.lean import declarations, forbidden_word, lean_code, plain
 from reward_kit.rewards.lean_prover import (
@@ -24,6 +23,7 @@ from reward_kit.rewards.lean_prover import (
     lean_proof_reward,
     lean_prover_reward,
 )
+from reward_kit.sandbox.from_settings import Sandboxes
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.execution.shell_support import require_namespaces
 

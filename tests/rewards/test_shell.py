@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reward_kit.config_models import SandboxConfig
-from reward_kit.execution.sandboxes import Sandboxes
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards.shell import shell_reward
+from reward_kit.sandbox.from_settings import Sandboxes
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.execution.shell_support import require_namespaces
 

@@ -11,9 +11,9 @@ import pytest
 
 from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import SandboxError
-from reward_kit.execution.sandboxes import Sandboxes
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards.sql import _is_ordered, sql_reward
+from reward_kit.sandbox.from_settings import Sandboxes
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.execution.shell_support import require_namespaces
 

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from reward_kit.rewards._code.host import close_host
+from reward_kit.sandbox.own import close_hosts
 from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox import zygote_parts
 
 
 @pytest.fixture(autouse=True)
 def only_what_the_test_starts() -> None:
-    close_host()
+    close_hosts()
     zygote_parts.BEFORE.clear()
     zygote_parts.BEFORE.update(zygote_parts.family())
 

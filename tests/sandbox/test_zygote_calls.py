@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from reward_kit.sandbox.python.pool import CallOutcome, PythonZygote
+from reward_kit.sandbox.isolated_python import CallOutcome
+from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import LIMITS
 
 pytestmark = [

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from reward_kit.sandbox.python.pool import JudgeOutcome, PythonZygote
+from reward_kit.sandbox.isolated_python import JudgeOutcome
+from reward_kit.sandbox.python.pool import PythonZygote
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

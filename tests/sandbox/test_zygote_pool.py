@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.errors import SandboxError
-from reward_kit.rewards._code.host import close_host
+from reward_kit.sandbox.own import close_hosts
 from reward_kit.sandbox.python import process as zygote_process
 from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.zygote_parts import control_groups, descendants, working_zygotes
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes need Li
 @pytest.fixture(autouse=True)
 def alone() -> None:
     """Without the zygotes that tests of rewards before have started in this process."""
-    close_host()
+    close_hosts()
 
 
 async def test_runs_go_side_by_side_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import orjson
 
+from reward_kit.analysis.figures import RunFigures
+from reward_kit.analysis.present.conclusions import comparison_conclusion, report_conclusion
 from reward_kit.analysis.present.report_tables import TextTable, comparison_tables, report_tables
-from reward_kit.analysis.report import Report, SplitFigures
+from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.statistics import Estimate
 
@@ -43,7 +45,7 @@ def as_json(found: Report | RunComparison) -> str:
 def _finite(value: Any) -> Any:
     """JSON has no infinity: where a bound is unknown it is null."""
     if isinstance(value, dict):
-        return {key: _finite(held) for key, held in value.items()}
+        return {str(key): _finite(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(held) for held in value]
     return None if isinstance(value, float) and not isfinite(value) else value
@@ -52,8 +54,8 @@ def _finite(value: Any) -> Any:
 def as_markdown(found: Report | RunComparison) -> str:
     """The tables a terminal shows, for a pull request or a notebook."""
     if isinstance(found, Report):
-        return "\n".join([f"# {found.name}", "", *_markdown(report_tables(found))])
-    return "\n".join(["# Comparison", "", *_markdown(comparison_tables(found))])
+        return "\n".join([f"# {found.name}", "", *report_conclusion(found), "", *_markdown(report_tables(found))])
+    return "\n".join(["# Comparison", "", *comparison_conclusion(found), "", *_markdown(comparison_tables(found))])
 
 
 def _markdown(tables: Sequence[TextTable]) -> Iterator[str]:
@@ -100,7 +102,11 @@ def _figures(report: Report) -> Iterator[tuple[Any, ...]]:
                 yield (report.name, "all", name, choice.k, *_cells(found))
 
 
-def _named(figures: SplitFigures) -> Iterator[tuple[str, Estimate | None]]:
+def _named(figures: RunFigures) -> Iterator[tuple[str, Estimate | None]]:
+    yield "mean score", figures.mean
+    yield from ((f"mean {name}", found) for name, found in figures.metrics.items())
+    if figures.rate is None:
+        return
     yield "verified", figures.rate
     yield "first", figures.first
     yield "any", figures.any

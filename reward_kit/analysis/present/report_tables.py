@@ -5,14 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from reward_kit.analysis.figures import RunFigures
 from reward_kit.analysis.hardest import QueryLine
 from reward_kit.analysis.optimal_n import OptimalN
-from reward_kit.analysis.present.wording import NOTHING, amount, count, difference, percent, probability
-from reward_kit.analysis.report import Report, SplitFigures
+from reward_kit.analysis.present.wording import (
+    NOTHING,
+    amount,
+    count,
+    difference,
+    percent,
+    plain_score,
+    probability,
+    score,
+    score_difference,
+)
+from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import Difference, Pairing, RunComparison, SideBySide
+from reward_kit.analysis.scores import Bin, ScoreSpread
 from reward_kit.analysis.texts import one_line
 
-__all__ = ["CURVE_TITLE", "TextTable", "comparison_tables", "optimal_sentence", "report_tables"]
+__all__ = [
+    "CURVE_TITLE",
+    "TextTable",
+    "comparison_tables",
+    "figure_name",
+    "is_share",
+    "optimal_sentence",
+    "report_tables",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +65,36 @@ _MEASURES = {
 _UNITS = {"cost": ("per cost", 1.0), "completion_tokens": ("per M tokens", 1e6), "candidates": ("per answer", 1.0)}
 """How what is bought for a unit of cost is worded, and how many of the unit that means."""
 _CANDIDATES_SHOWN = 16
+_PARTS_SHOWN = 20
+_COLUMNS_SHOWN = 4
+_FEW_KS = 8
+_BAR = 24
+"""Characters of the longest bar."""
 
 
-def report_tables(report: Report) -> list[TextTable]:
-    """Every table of a report; those that would be empty are left out."""
-    tables = [
-        _metadata(report.metadata),
-        _coverage(report),
-        _rates(report),
-        _picking(report),
-        _candidates(report),
-        _curve(report),
-        _choosing(report),
-        _named_counts("Not judged", report.coverage.failures, report.coverage.records),
-        _named_counts("How answers ended", report.coverage.finish_reasons, report.coverage.records),
-        _spending(report),
-        _queries("Hardest queries", report.hardest, _never(report)),
-        _queries("Most contested queries", report.contested),
-    ]
+def report_tables(report: Report, *, full: bool = True) -> list[TextTable]:
+    """The tables of a report, what was found before what it was found in; empty ones are left out.
+
+    Without `full`, those that a reader needs to judge the result.
+    """
+    passes = report.overall.rate is not None
+    tables = [_scores(report), _picking(report), _curve(report, full=full)]
+    tables += [_named_counts("Not judged", report.coverage.failures, report.coverage.records)]
+    if full:
+        tables += [
+            _choosing(report),
+            _candidates(report),
+            _metrics(report),
+            _spread(report.score_spread),
+            _named_counts("How answers ended", report.coverage.finish_reasons, report.coverage.records),
+            _spending(report),
+            _queries("Hardest queries", report.hardest, _never(report), passes=passes),
+            _queries("Most contested queries", report.contested, passes=passes),
+            _coverage(report),
+            _metadata(report.metadata),
+        ]
+    elif report.overall.metrics or report.score_spread is not None:
+        tables[1:1] = [_metrics(report), _spread(report.score_spread)]
     return [table for table in tables if table.rows]
 
 
@@ -101,33 +133,77 @@ def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else NOTHING
 
 
-def _rates(report: Report) -> TextTable:
-    headers = ("split", "queries", "records", "judged", "verified, %") + ("cost",) * (report.overall.cost is not None)
-    rows = tuple(_rate_row(figures)[: len(headers)] for figures in (*report.splits, report.overall))
-    note = "In parentheses: 95 % intervals over queries, since the candidates of one query are not independent."
-    return TextTable("Verification rate", headers, rows, note)
+def _scores(report: Report) -> TextTable:
+    """How good the answers are, part by part."""
+    overall = report.overall
+    shows = {
+        "mean score": report.score_spread is not None or overall.rate is None,
+        "verified, %": overall.rate is not None,
+        "cut off": bool(overall.truncated),
+        "cost": overall.cost is not None,
+    }
+    headers = (report.grouped_by, "queries", "answers", "judged", *(name for name, shown in shows.items() if shown))
+    rows = tuple(_score_row(figures, shows) for figures in (*report.splits[:_PARTS_SHOWN], overall))
+    left = len(report.splits) - _PARTS_SHOWN
+    note = "In parentheses: 95 % intervals over queries, since the answers to one query are not independent."
+    more = f" {left} more are in --format json." if left > 0 else ""
+    return TextTable("Mean score" if overall.rate is None else "Verification rate", headers, rows, note + more)
 
 
-def _rate_row(figures: SplitFigures) -> tuple[str, ...]:
-    numbers = (figures.queries, figures.records, figures.judged)
-    spent = NOTHING if figures.cost is None else amount(figures.cost)
-    return (figures.split, *map(count, numbers), percent(figures.rate), spent)
+def _score_row(figures: RunFigures, shows: Mapping[str, bool]) -> tuple[str, ...]:
+    cells = {
+        "mean score": score(figures.mean),
+        "verified, %": percent(figures.rate),
+        "cut off": count(figures.truncated),
+        "cost": NOTHING if figures.cost is None else amount(figures.cost),
+    }
+    numbers = map(count, (figures.queries, figures.records, figures.judged))
+    return (figures.split, *numbers, *(cell for name, cell in cells.items() if shows[name]))
+
+
+def _metrics(report: Report) -> TextTable:
+    parts = (*report.splits[:_COLUMNS_SHOWN], report.overall)
+    rows = tuple((name, *(score(part.metrics.get(name)) for part in parts)) for name in report.overall.metrics)
+    return TextTable("Metrics", ("mean of", *(part.split for part in parts)), rows)
+
+
+def _spread(spread: ScoreSpread | None) -> TextTable:
+    """How graded scores are spread, as a table that is a picture, too."""
+    if spread is None:
+        return TextTable("", (), ())
+    most = max(held.count for held in spread.bins)
+    rows = tuple(
+        (_bin_name(held), count(held.count), _share(held.count, spread.count), "█" * round(_BAR * held.count / most))
+        for held in spread.bins
+    )
+    note = (
+        f"Median {amount(spread.median)}, middle half {amount(spread.p25)} to {amount(spread.p75)}, "
+        f"standard deviation {amount(spread.deviation)}."
+    )
+    return TextTable("How scores are spread", ("score", "answers", "share", ""), rows, note, prose=(3,))
+
+
+def _bin_name(held: Bin) -> str:
+    return amount(held.low) if held.low == held.high else f"{amount(held.low)} to {amount(held.high)}"
 
 
 def _picking(report: Report) -> TextTable:
     """Which way of picking one candidate is how good, between the first and what an oracle would pick."""
+    parts = (*report.splits[:_PARTS_SHOWN], report.overall)
     ways = {
-        "first": [figures.first for figures in (*report.splits, report.overall)],
-        "majority": [figures.majority for figures in (*report.splits, report.overall)],
-        "best by score": [figures.best_by_score for figures in (*report.splits, report.overall)],
-        "any (oracle)": [figures.any for figures in (*report.splits, report.overall)],
+        "first": [figures.first for figures in parts],
+        "majority": [figures.majority for figures in parts],
+        "best by score": [figures.best_by_score for figures in parts],
+        "any (oracle)": [figures.any for figures in parts],
     }
     known = {way: rates for way, rates in ways.items() if any(rate is not None for rate in rates)}
-    splits = [figures.split for figures in (*report.splits, report.overall)]
     rows = tuple(
-        (split, *(percent(rates[line]) for rates in known.values())) for line, split in enumerate(splits) if known
+        (part.split, *(percent(rates[line]) for rates in known.values())) for line, part in enumerate(parts) if known
     )
-    return TextTable("Queries right when one candidate is picked, %", ("split", *known), rows, " ".join(report.notes))
+    if report.coverage.candidates[1] == 1:  # there is nothing to pick from
+        rows = ()
+    headers = (report.grouped_by, *known)
+    return TextTable("Queries right when one candidate is picked, %", headers, rows, " ".join(report.notes))
 
 
 def _candidates(report: Report) -> TextTable:
@@ -138,8 +214,8 @@ def _candidates(report: Report) -> TextTable:
     return TextTable("By candidate index: does the first win?", ("candidate", "judged", "verified, %"), rows, note)
 
 
-def _curve(report: Report) -> TextTable:
-    if report.optimal is None:
+def _curve(report: Report, *, full: bool) -> TextTable:
+    if report.optimal is None or len(report.curve) == 1:
         return TextTable(CURVE_TITLE, (), ())
     unit, scale = _UNITS[report.optimal.unit]
     rows = tuple(
@@ -152,12 +228,19 @@ def _curve(report: Report) -> TextTable:
             amount(step.added_per_unit.value * scale),
         )
         for point, step in zip(report.curve, report.optimal.steps, strict=True)
+        if full or _is_worth_a_line(point.k, report)
     )
     headers = ("k", "pass@k, %", "gain, points", "all k right, %", f"right {unit}", "added")
     last = report.curve[-1]
     rest = f" k = {last.k} rests on the {count(last.pass_at_k.count)} queries with as many judged candidates."
     partly = last.pass_at_k.count < report.coverage.queries_judged
     return TextTable(CURVE_TITLE, headers, rows, optimal_sentence(report.optimal) + (rest if partly else ""))
+
+
+def _is_worth_a_line(k: int, report: Report) -> bool:
+    """Every k while there are few; else the powers of two, the last, and the optimal one."""
+    last, best = report.curve[-1].k, report.optimal.n if report.optimal is not None else 0
+    return last <= _FEW_KS or not k & (k - 1) or k in (last, best)
 
 
 def _choosing(report: Report) -> TextTable:
@@ -212,68 +295,111 @@ def _never(report: Report) -> str:
     return f"{count(report.never_verified)} of {judged} judged queries have no verified candidate."
 
 
-def _queries(title: str, lines: Sequence[QueryLine], note: str = "") -> TextTable:
-    rows = tuple((line.query_id, line.split, f"{line.verified}/{line.judged}", line.excerpt) for line in lines)
-    return TextTable(title, ("query", "split", "right", "asks"), rows, note, prose=(0, 1, 3))
+def _queries(title: str, lines: Sequence[QueryLine], note: str = "", *, passes: bool) -> TextTable:
+    rows = tuple((line.query_id, line.split, _right(line, passes=passes), line.excerpt) for line in lines)
+    return TextTable(title, ("query", "split", "right" if passes else "score", "asks"), rows, note, prose=(0, 1, 3))
+
+
+def _right(line: QueryLine, *, passes: bool) -> str:
+    return f"{line.verified}/{line.judged}" if passes or line.mean_score is None else amount(line.mean_score)
 
 
 # ── several runs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_FIGURES = {"rate": "verified"}
+_PAIRED = ("part", "figure", "before", "after", "difference", "won", "lost", "p")
+_ONE_TEST = "95 % intervals and p over queries, paired, from one test: p is below 0.05 where the interval leaves out 0"
+_UNCORRECTED = ", not corrected for comparing several."
 
 
-def comparison_tables(comparison: RunComparison) -> list[TextTable]:
-    """Every table of a comparison."""
+def comparison_tables(comparison: RunComparison, *, full: bool = True) -> list[TextTable]:
+    """The tables of a comparison; without `full`, several pairs share one, with a line each."""
+    several = len(comparison.pairings) > 1
     tables = [_side_by_side(comparison.experiments)]
+    if several and not full:
+        return [*tables, _each_against(comparison)]
     for pairing in comparison.pairings:
-        tables += _pairing(pairing, several=len(comparison.pairings) > 1)
+        tables += _pairing(pairing, several=several)
     return tables
 
 
 def _side_by_side(lines: Sequence[SideBySide]) -> TextTable:
-    headers = ("experiment", "model", "N", "queries", "verified, %", "first, %", "any, %")
-    rows = tuple(
-        (
-            line.name,
-            ", ".join(line.models) or NOTHING,
-            str(line.candidates),
-            count(line.queries),
-            *map(percent, (line.rate, line.first, line.any)),
-        )
-        for line in lines
-    )
-    note = "Each over its own queries, so these rates are not to be subtracted: below they are paired."
+    graded = any(line.graded for line in lines)
+    passes = any(line.rate is not None for line in lines)
+    shows = {
+        "mean score": graded or not passes,
+        "verified, %": passes,
+        "first, %": passes,
+        "any, %": passes and any(line.candidates > 1 for line in lines),
+        "failed": any(line.failed for line in lines),
+        "cut off": any(line.truncated for line in lines),
+        "cost": any(line.cost for line in lines),
+    }
+    headers = ("run", "model", "N", "queries", *(name for name, shown in shows.items() if shown))
+    rows = tuple(_run_row(line, shows) for line in lines)
+    note = "Each over its own queries, so these figures are not to be subtracted: below they are paired."
     return TextTable("Side by side", headers, rows, note, prose=(0, 1))
 
 
+def _run_row(line: SideBySide, shows: Mapping[str, bool]) -> tuple[str, ...]:
+    cells = {
+        "mean score": score(line.mean),
+        "verified, %": percent(line.rate),
+        "first, %": percent(line.first),
+        "any, %": percent(line.any),
+        "failed": count(line.failed),
+        "cut off": count(line.truncated),
+        "cost": NOTHING if line.cost is None else amount(line.cost),
+    }
+    models = ", ".join(line.models) or NOTHING
+    shown = (cell for name, cell in cells.items() if shows[name])
+    return (line.name, models, str(line.candidates), count(line.queries), *shown)
+
+
+def _each_against(comparison: RunComparison) -> TextTable:
+    found = [(pairing, pairing.difference(pairing.main_figure)) for pairing in comparison.pairings]
+    rows = tuple(
+        (pairing.other, *_difference_row(one)[1:]) if one else (pairing.other, "nothing in common", *("",) * 6)
+        for pairing, one in found
+    )
+    note = f"On the queries that each has in common with {comparison.pairings[0].baseline}. {_ONE_TEST}{_UNCORRECTED}"
+    title = f"Each against {comparison.pairings[0].baseline}"
+    return TextTable(title, ("run", *_PAIRED[1:]), rows, note, prose=(0, 1))
+
+
 def _pairing(pairing: Pairing, *, several: bool) -> list[TextTable]:
-    title = f"{pairing.other} against {pairing.baseline}, %"
+    title = f"{pairing.other} against {pairing.baseline}"
     if not pairing.common:
         told = "No overlap: they have no judged query in common (same split and id), so nothing can be compared."
         return [TextTable(title, (), ((told,),), prose=(0,))]
-    headers = ("split", "figure", "before", "after", "difference", "won", "lost", "p")
     note = (
         f"{count(pairing.common)} common queries; {count(pairing.only_baseline)} only in the first, "
-        f"{count(pairing.only_other)} only in the second. "
-        "95 % intervals and p over queries, paired, from one test: p is below 0.05 where the interval leaves out 0"
-        + (", not corrected for comparing several." if several else ".")
+        f"{count(pairing.only_other)} only in the second. {_ONE_TEST}{_UNCORRECTED if several else '.'}"
     )
-    differences = TextTable(title, headers, tuple(map(_difference_row, pairing.differences)), note, prose=(0, 1))
+    differences = TextTable(title, _PAIRED, tuple(map(_difference_row, pairing.differences)), note, prose=(0, 1))
     return [differences, *_flips(pairing)]
 
 
 def _difference_row(found: Difference) -> tuple[str, ...]:
-    return (
-        found.split,
-        _FIGURES.get(found.figure, found.figure),
-        f"{100 * found.baseline:.1f}",
-        f"{100 * found.other:.1f}",
-        difference(found.difference, found.low, found.high),
-        count(found.won),
-        count(found.lost),
-        probability(found.p),
-    )
+    if is_share(found.figure):
+        before, after = (f"{100 * value:.1f}" for value in (found.baseline, found.other))
+        told = difference(found.difference, found.low, found.high)
+    else:
+        before, after = plain_score(found.baseline), plain_score(found.other)
+        told = score_difference(found.difference, found.low, found.high)
+    counts = (count(found.won), count(found.lost))
+    return (found.split, figure_name(found.figure), before, after, told, *counts, probability(found.p))
+
+
+def is_share(figure: str) -> bool:
+    """Whether a figure is a share of answers or queries, told in per cent."""
+    return figure in ("rate", "first") or figure.startswith("pass@")
+
+
+def figure_name(figure: str) -> str:
+    """What people call a figure."""
+    known = {"rate": "verified, %", "first": "first, %", "score": "mean score"}
+    return known.get(figure) or (f"{figure}, %" if is_share(figure) else figure.removeprefix("metric "))
 
 
 def _flips(pairing: Pairing) -> list[TextTable]:
@@ -292,4 +418,7 @@ def _flips(pairing: Pairing) -> list[TextTable]:
     note = (
         f"{count(pairing.gained)} queries went from mostly wrong to mostly right, {count(pairing.lost)} the other way."
     )
+    if not pairing.has_passes:
+        headers = ("", "query", "split", "mean score", "asks")
+        return [TextTable("Queries that changed most", headers, rows, prose=(0, 1, 2, 4))]
     return [TextTable("Queries that flipped", ("", "query", "split", "right", "asks"), rows, note, prose=(0, 1, 2, 4))]

@@ -6,13 +6,28 @@ from math import isfinite
 
 from reward_kit.statistics import Estimate
 
-__all__ = ["NOTHING", "amount", "count", "difference", "percent", "probability"]
+__all__ = [
+    "NOTHING",
+    "amount",
+    "count",
+    "difference",
+    "difference_parts",
+    "percent",
+    "percent_range",
+    "plain_score",
+    "probability",
+    "score",
+    "score_difference",
+    "signed_score",
+]
 
 NOTHING = "–"
 """Stands where there is no figure."""
 
 _MANY, _SOME, _FEW = 1_000, 100, 1e-4
 """From where on a number is told without decimals, in whole parts, or in powers of ten."""
+_TEN = 10
+"""Scores below it have three decimals."""
 _SMALLEST_P, _SMALL_P = 1e-4, 0.01
 _WIDE = 0.04
 """An interval this wide is told in whole points: more digits would promise what it takes back."""
@@ -24,20 +39,53 @@ def percent(estimate: Estimate | None) -> str:
     """A rate in per cent with its interval, such as `57.1 (52–61)`."""
     if estimate is None:
         return NOTHING
-    return f"{100 * estimate.value:.1f} ({_range(estimate.low, estimate.high)})"
+    return f"{100 * estimate.value:.1f} ({percent_range(estimate)})"
+
+
+def percent_range(estimate: Estimate, between: str = "–") -> str:
+    """The interval of a rate in per cent, such as `52–61`."""
+    digits = 0 if estimate.high - estimate.low >= _WIDE else 1
+    return f"{100 * estimate.low:.{digits}f}{between}{100 * estimate.high:.{digits}f}"
+
+
+def score(estimate: Estimate | None) -> str:
+    """A mean score with its interval, such as `0.524 (0.466–0.581)`."""
+    if estimate is None:
+        return NOTHING
+    if not isfinite(estimate.low):
+        return f"{plain_score(estimate.value)} (one query has no interval)"
+    between = "…" if estimate.low < 0 else "–"
+    return f"{plain_score(estimate.value)} ({plain_score(estimate.low)}{between}{plain_score(estimate.high)})"
+
+
+def score_difference(value: float, low: float, high: float) -> str:
+    """A difference of mean scores with its interval, such as `+0.126 (+0.070…+0.182)`."""
+    return f"{signed_score(value)} ({signed_score(low)}…{signed_score(high)})"
+
+
+def plain_score(value: float) -> str:
+    """A score, to three decimals where it is small."""
+    text = f"{value:.3f}" if abs(value) < _TEN else amount(value)
+    return text.replace("-", "−")
+
+
+def signed_score(value: float) -> str:
+    """A difference of scores with its sign."""
+    return plain_score(value) if value < 0 or not value else f"+{plain_score(value)}"
 
 
 def difference(value: float, low: float, high: float) -> str:
     """A difference in points with its interval, such as `+2.5 (−1…+6)`."""
+    change, (first, last) = difference_parts(value, low, high)
+    return f"{change} ({first}…{last})"
+
+
+def difference_parts(value: float, low: float, high: float) -> tuple[str, tuple[str, str]]:
+    """A difference in points, and the ends of its interval."""
     digits = 0 if high - low >= _WIDE else 1
     while digits < _MOST_DIGITS and any(end and not round(100 * end, digits) for end in (low, high)):
         digits += 1  # an end that is not 0 is not told as 0: the p value beside it says on which side it lies
-    return f"{_signed(value, 1)} ({_signed(low, digits)}…{_signed(high, digits)})"
-
-
-def _range(low: float, high: float) -> str:
-    digits = 0 if high - low >= _WIDE else 1
-    return f"{100 * low:.{digits}f}–{100 * high:.{digits}f}"
+    return _signed(value, 1), (_signed(low, digits), _signed(high, digits))
 
 
 def _signed(share: float, digits: int) -> str:

@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from reward_kit.analysis.present.conclusions import comparison_conclusion, report_conclusion
 from reward_kit.analysis.present.curve_drawing import draw_curve
 from reward_kit.analysis.present.one_query import CandidateView, QueryView
 from reward_kit.analysis.present.report_tables import CURVE_TITLE, TextTable, comparison_tables, report_tables
@@ -28,7 +29,7 @@ _EXCERPT = 20
 _COLUMN = 36
 """A candidate's answer needs so many characters to be readable beside another."""
 _PLAIN = str.maketrans(
-    {"–": "-", "−": "-", "…": "...", "│": "|", "┤": "+", "└": "+", "─": "-", "●": "*", "→": "->", "·": "-"}
+    {"–": "-", "−": "-", "…": "...", "│": "|", "┤": "+", "└": "+", "─": "-", "●": "*", "→": "->", "·": "-", "█": "#"}
 )
 """What a terminal that cannot show a character gets instead."""
 
@@ -45,18 +46,33 @@ class InspectDisplay:
             self._console.width = _PIPED_WIDTH
         self._plain = not self._console.encoding.casefold().startswith("utf")
 
-    def show_report(self, report: Report) -> None:
-        """Print everything about one experiment."""
-        self._line(report.name, "bold")
-        for table in report_tables(report):
+    def show_report(self, report: Report, *, full: bool) -> None:
+        """Print what one experiment found, then the tables; all of them with `full`."""
+        self._conclusion(report.name, report_conclusion(report))
+        for table in report_tables(report, full=full):
             self._table(table)
-            if table.title == CURVE_TITLE:
+            if full and table.title == CURVE_TITLE:
                 self._curve(report)
+        self._hint(full=full)
 
-    def show_comparison(self, comparison: RunComparison) -> None:
-        """Print experiments side by side and in pairs."""
-        for table in comparison_tables(comparison):
+    def show_comparison(self, comparison: RunComparison, *, full: bool) -> None:
+        """Print which is better, then experiments side by side and in pairs."""
+        self._conclusion("", comparison_conclusion(comparison))
+        for table in comparison_tables(comparison, full=full):
             self._table(table)
+        if len(comparison.pairings) > 1:
+            self._hint(full=full)
+
+    def _conclusion(self, name: str, sentences: Sequence[str]) -> None:
+        if name:
+            self._line(name, "dim")
+        for number, sentence in enumerate(sentences):
+            self._line(sentence, "bold" if not number else "")
+
+    def _hint(self, *, full: bool) -> None:
+        if not full:
+            self._console.print()
+            self._line("--full shows all tables, --format json all figures.", "dim")
 
     def show_query(self, name: str, query: QueryView) -> None:
         """Print one query with its candidates side by side."""

@@ -1,4 +1,4 @@
-"""Code under its tests in any sandbox that runs commands: JavaScript, C and C++, and Python where no zygote is used.
+"""Code under its tests in any sandbox that runs commands: JavaScript, C and C++.
 
     write the program ─▶ (compile) ─▶ one command a test: its input in, its output or its returned value out
 
@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 import secrets
 import shlex
-import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from importlib.resources import files
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
@@ -29,36 +26,15 @@ from reward_kit.rewards._code.compare import same_value
 from reward_kit.rewards._code.python import MOST_LOST, NOT_RUN, Options
 from reward_kit.rewards._code.results import CaseResult, of_run, shown
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.python.plain import decode, encode
+from reward_kit.sandbox.python.by_commands import Place, longest_by_the_clock, run_within
 
-__all__ = ["LANGUAGES", "Language", "Place", "compiler_limits", "judge_in", "language_of", "run_in", "with_room_for"]
+__all__ = ["LANGUAGES", "Language", "compiler_limits", "judge_in", "language_of", "program_limits", "run_in"]
 
 _COMPILE_SECONDS, _COMPILE_MB = 60.0, 1536
 _PROGRAM_MB = 64
 """The largest program that a compiler may write. A source of 60 bytes can ask for gigabytes, which would have to be
 carried to where the program runs."""
 _BUILT = "main"
-_BUSY = 4
-"""How much longer than its processor time a test may take by the clock."""
-_SIGNALLED = 128
-
-
-class Place(Protocol):
-    """What is needed of a sandbox."""
-
-    async def write(self, path: str, content: bytes) -> None:
-        """Write a file, relative to where commands run."""
-        ...
-
-    async def read(self, path: str) -> bytes:
-        """Read such a file; an `OSError` where there is none."""
-        ...
-
-    async def run_standalone(
-        self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
-    ) -> ExecResult:
-        """Run a command."""
-        ...
 
 
 class Language(NamedTuple):
@@ -81,17 +57,6 @@ class Language(NamedTuple):
     """What stands before a source that includes nothing."""
 
 
-_PYTHON_DRIVER = """
-import json, sys
-from plain import decode, encode
-mark, function = sys.argv[1:3]
-arguments = decode(sys.stdin.read())
-out, sys.stdout = sys.stdout, sys.stderr
-import solution
-answer = encode(eval(function, vars(solution))(*arguments), loose=True)
-out.write("\\n" + mark + "=" + answer)
-out.flush()
-"""
 _JAVASCRIPT_DRIVER = """
 const fs = require('fs'), vm = require('vm');
 const [mark, name] = process.argv.slice(2);
@@ -136,7 +101,6 @@ _CPP = " || ".join(f"g++ -O2 -std=gnu++{year} -pipe -o main main.cpp" for year i
 """By the newer standard, and what only the older one takes by that."""
 
 LANGUAGES = {
-    "python": Language("solution.py", "python3 -I solution.py", "python3", driver="driver.py"),
     "javascript": Language(
         "main.js",
         "node --require ./prelude.js main.js",
@@ -148,15 +112,15 @@ LANGUAGES = {
     "cpp": Language("main.cpp", "./main", "g++", compile=_CPP, memory_mb=64, usual=_USUAL_CPP),
     "c": Language("main.c", "./main", "gcc", compile="gcc -O2 -std=gnu17 -pipe -o main main.c -lm", usual=_USUAL_C),
 }
-"""What can be run in a sandbox, by name."""
+"""What is run by commands, by name."""
 
 
 def language_of(name: str) -> str:
     """The name under which a language is known here."""
     known = {"js": "javascript", "node": "javascript", "py": "python", "python3": "python", "c++": "cpp"}
     found = known.get(name.lower(), name.lower())
-    if found not in LANGUAGES:
-        raise GroundTruthError(f"Code in {name!r} cannot be run. Choose one of {', '.join(LANGUAGES)}.")
+    if found not in ("python", *LANGUAGES):
+        raise GroundTruthError(f"Code in {name!r} cannot be run. Choose one of {', '.join(('python', *LANGUAGES))}.")
     return found
 
 
@@ -184,7 +148,7 @@ async def _each(
         found.append(await judge(case))
         if options.stop_early and not found[-1].passed:
             break
-        if sum(result.status == "timed_out" for result in found) * _most_seconds(options) >= MOST_LOST:
+        if sum(result.status == "timed_out" for result in found) * longest_by_the_clock(options.timeout) >= MOST_LOST:
             return found + [NOT_RUN] * (len(cases) - len(found))
     return found
 
@@ -195,7 +159,7 @@ async def run_in(place: Place, workshop: Place, language: str, code: str, stdin:
     failure = await program.prepare(code, workshop)
     if failure is not None:
         return ExecResult(exit_code=1, stderr=failure.detail, output=failure.detail)
-    return await program.run(program.language.run, stdin.encode())
+    return await program.run(stdin.encode())
 
 
 class _Program:
@@ -219,7 +183,7 @@ class _Program:
             await workshop.write(name, content.encode())
         if not self.language.compile:
             return None
-        done = await workshop.run_standalone(self.language.compile, timeout=_BUSY * _COMPILE_SECONDS)
+        done = await workshop.run_standalone(self.language.compile, timeout=longest_by_the_clock(_COMPILE_SECONDS))
         if done.timed_out and (done.cpu_seconds or 0.0) < _COMPILE_SECONDS:
             raise SandboxError("The compiler got too little of a busy processor to say anything. Try again.")
         if not done.ok:
@@ -236,40 +200,29 @@ class _Program:
     async def case(self, case: tuple[str, str]) -> CaseResult:
         """One test by input and output."""
         given, expected = case
-        result = await self.run(self.language.run, given.encode(errors="surrogatepass"))
+        result = await self.run(given.encode(errors="surrogatepass"))
         return of_run(result, result.ok and self._options.right(given, expected, result.stdout))
 
     async def call(self, function: str, arguments: tuple[Any, ...], expected: Any) -> CaseResult:
         """One test by arguments and value."""
         mark = secrets.token_hex(16)
         driver = self.language.driver
-        source = _PYTHON_DRIVER if driver.endswith(".py") else _JAVASCRIPT_DRIVER
-        await self._place.write(driver, source.encode())
-        if driver.endswith(".py"):
-            await self._place.write("plain.py", (files("reward_kit.sandbox.python") / "plain.py").read_bytes())
-        command = f"{'python3' if driver.endswith('.py') else 'node'} {driver} {mark} {shlex.quote(function)}"
-        python = driver.endswith(".py")
-        given = encode(list(arguments)) if python else _as_json(list(arguments))
-        result = await self.run(command, given.encode())
+        await self._place.write(driver, _JAVASCRIPT_DRIVER.encode())
+        command = f"exec node {driver} {mark} {shlex.quote(function)}"
+        result = await run_within(self._place, command, self._options.timeout, _as_json(list(arguments)).encode())
         answered, _, text = result.stdout.rpartition(f"{mark}=")
         if not result.ok or not answered:
             return of_run(result, False)
         try:
-            value = decode(text) if python else json.loads(text, object_hook=functools.partial(_big, mark))
+            value = json.loads(text, object_hook=functools.partial(_big, mark))
         except (ValueError, RecursionError):
             return CaseResult("died", "what it answered cannot be read")
         right = same_value(expected, value, self._options.comparison.tolerance)
         return CaseResult("passed" if right else "wrong", f"returned {shown(value)}")
 
-    async def run(self, command: str, stdin: bytes) -> ExecResult:
-        """Run a command within its processor time."""
-        cpu = max(1, math.ceil(self._options.timeout))
-        limited = f"ulimit -St {cpu}; ulimit -Ht {cpu + 1}; exec {command}"
-        result = await self._place.run_standalone(limited, timeout=_most_seconds(self._options), stdin=stdin)
-        codes = (signal.SIGXCPU, _SIGNALLED + signal.SIGXCPU)
-        if result.signal in codes or result.exit_code in codes[1:]:
-            return result.model_copy(update={"timed_out": True, "exit_code": None})
-        return result
+    async def run(self, stdin: bytes) -> ExecResult:
+        """Run the program within its processor time."""
+        return await run_within(self._place, f"exec {self.language.run}", self._options.timeout, stdin)
 
 
 def _as_json(arguments: list[Any]) -> str:
@@ -285,24 +238,19 @@ def _big(mark: str, answered: dict[str, Any]) -> Any:
     return int(digits) if len(answered) == 1 and isinstance(digits, str) else answered
 
 
-def _most_seconds(options: Options) -> float:
-    """How long a test may take by the clock."""
-    return _BUSY * options.timeout + 5
-
-
 def compiler_limits(language: str) -> Limits | None:
     """What a compiler may use; None for a language that has none."""
     if not LANGUAGES[language].compile:
         return None
     return Limits(
         memory_mb=_COMPILE_MB,
-        timeout=_BUSY * _COMPILE_SECONDS,
+        timeout=longest_by_the_clock(_COMPILE_SECONDS),
         cpu_seconds=_COMPILE_SECONDS,
         file_size_mb=_PROGRAM_MB,
         disk_mb=4 * _PROGRAM_MB,
     )
 
 
-def with_room_for(language: str, options: Options) -> Options:
-    """Options whose memory also holds what the language itself needs."""
-    return replace(options, memory_mb=options.memory_mb + LANGUAGES[language].memory_mb)
+def program_limits(language: str, options: Options) -> Limits:
+    """What a program may use, and what the language itself needs."""
+    return replace(options.limits, memory_mb=options.memory_mb + LANGUAGES[language].memory_mb)

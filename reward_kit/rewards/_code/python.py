@@ -1,4 +1,4 @@
-"""Python code under its tests, in zygotes: what the right answers are stays here.
+"""Python code under its tests, in isolation: what the right answers are stays here.
 
 values     one process for all calls of a function; a call that fails after others is made again in a fresh one
 programs   one process a test, with its standard input; the output is compared here
@@ -19,8 +19,8 @@ from reward_kit.rewards._code.compare import DEFAULT, Comparison, same_output, s
 from reward_kit.rewards._code.programs import Check, UndecidedError, built_in_tested, modules_in, take_apart
 from reward_kit.rewards._code.results import CaseResult, of_call, of_run, shown
 from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.isolated_python import CallOutcome, IsolatedPython, JudgeOutcome
 from reward_kit.sandbox.python.messages import lost
-from reward_kit.sandbox.python.pool import CallOutcome, JudgeOutcome, PythonZygote
 
 __all__ = ["MOST_LOST", "NOT_RUN", "Judge", "Options", "judge_python", "run_python"]
 
@@ -67,39 +67,39 @@ class Options:
         return same_output(expected, printed, self.comparison)
 
 
-async def judge_python(zygotes: PythonZygote, code: str, tests: Tests, options: Options) -> list[CaseResult]:
+async def judge_python(python: IsolatedPython, code: str, tests: Tests, options: Options) -> list[CaseResult]:
     """One result a test, in order; fewer where the first failure was the last. A broken sandbox is a `SandboxError`."""
     match tests:
         case StdinTests():
-            return await _stdin(zygotes, code, tests, options)
+            return await _stdin(python, code, tests, options)
         case CallTests():
-            return await _calls(zygotes, code, tests, options)
+            return await _calls(python, code, tests, options)
         case ProgramTests():
-            return await _programs(zygotes, code, tests, options)
+            return await _programs(python, code, tests, options)
 
 
-async def run_python(zygotes: PythonZygote, code: str, stdin: str, options: Options, *, room: int = 0) -> ExecResult:
+async def run_python(python: IsolatedPython, code: str, stdin: str, options: Options, *, room: int = 0) -> ExecResult:
     """Run a program. `room`: bytes of output that must be kept."""
     limits = replace(options.limits, output_bytes=max(options.limits.output_bytes, 2 * room))
-    return await zygotes.run(code, stdin=stdin.encode(errors="surrogatepass"), timeout=options.timeout, limits=limits)
+    return await python.run(code, stdin=stdin.encode(errors="surrogatepass"), timeout=options.timeout, limits=limits)
 
 
 # ── standard input and output ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: Options) -> list[CaseResult]:
+async def _stdin(python: IsolatedPython, code: str, tests: StdinTests, options: Options) -> list[CaseResult]:
     """All in one process, and in one of its own whatever fails there for a reason that may not be the program's."""
     found: list[CaseResult] = []
     lost_time = 0.0
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
-        outcomes = await _run_each(zygotes, code, waiting, options)
+        outcomes = await _run_each(python, code, waiting, options)
         for outcome, (given, expected) in zip(outcomes, waiting, strict=True):
             if outcome.kind == "skipped":
                 break
             result = _of_output(outcome, outcome.ok and options.right(given, expected, outcome.value))
             if not result.passed and (not outcome.fresh or outcome.kind == "died"):
-                done = await run_python(zygotes, code, given, options, room=len(expected))
+                done = await run_python(python, code, given, options, room=len(expected))
                 result = of_run(done, done.ok and options.right(given, expected, done.stdout))
             found.append(result)
             if options.stop_early and not result.passed:
@@ -112,10 +112,10 @@ async def _stdin(zygotes: PythonZygote, code: str, tests: StdinTests, options: O
 
 
 async def _run_each(
-    zygotes: PythonZygote, code: str, cases: Sequence[tuple[str, str]], options: Options
+    python: IsolatedPython, code: str, cases: Sequence[tuple[str, str]], options: Options
 ) -> list[CallOutcome]:
     room = max(options.limits.output_bytes, *(2 * len(expected) for _, expected in cases))
-    return await zygotes.run_each(
+    return await python.run_each(
         code,
         [given.encode(errors="surrogatepass") for given, _ in cases],
         stop_early=options.stop_early,
@@ -135,19 +135,19 @@ def _of_output(outcome: CallOutcome, right: bool) -> CaseResult:
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Options) -> list[CaseResult]:
+async def _calls(python: IsolatedPython, code: str, tests: CallTests, options: Options) -> list[CaseResult]:
     code, function = _reachable(code, tests.function)
     found: list[CaseResult] = []
     lost_time = 0.0
     while len(found) < len(tests.cases):
         waiting = tests.cases[len(found) :]
-        outcomes = await _call(zygotes, code, function, [arguments for arguments, _ in waiting], options)
+        outcomes = await _call(python, code, function, [arguments for arguments, _ in waiting], options)
         for outcome, (arguments, expected) in zip(outcomes, waiting, strict=True):
             if outcome.kind == "skipped":
                 break
             result = of_call(outcome, outcome.ok and same_value(expected, outcome.value, options.comparison.tolerance))
             if not result.passed and not outcome.fresh:
-                result = await _alone(zygotes, code, function, (arguments, expected), options)
+                result = await _alone(python, code, function, (arguments, expected), options)
             found.append(result)
             if options.stop_early and not result.passed:
                 return found
@@ -159,18 +159,18 @@ async def _calls(zygotes: PythonZygote, code: str, tests: CallTests, options: Op
 
 
 async def _alone(
-    zygotes: PythonZygote, code: str, function: str, case: tuple[tuple[Any, ...], Any], options: Options
+    python: IsolatedPython, code: str, function: str, case: tuple[tuple[Any, ...], Any], options: Options
 ) -> CaseResult:
     """A call in a fresh process: what earlier calls left behind is not the code's fault."""
-    (outcome,) = await _call(zygotes, code, function, [case[0]], options)
+    (outcome,) = await _call(python, code, function, [case[0]], options)
     return of_call(outcome, outcome.ok and same_value(case[1], outcome.value, options.comparison.tolerance))
 
 
 async def _call(
-    zygotes: PythonZygote, code: str, function: str, arguments: Sequence[Sequence[Any]], options: Options
+    python: IsolatedPython, code: str, function: str, arguments: Sequence[Sequence[Any]], options: Options
 ) -> list[CallOutcome]:
     try:
-        return await zygotes.call(
+        return await python.call(
             code,
             function,
             arguments,
@@ -206,7 +206,7 @@ def _reachable(code: str, function: str) -> tuple[str, str]:
 # ── test programs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, options: Options) -> list[CaseResult]:
+async def _programs(python: IsolatedPython, code: str, tests: ProgramTests, options: Options) -> list[CaseResult]:
     if not tests.entry_point:
         tests = replace(tests, entry_point=built_in_tested(tests.tests))
     if tests.entry_point:
@@ -214,10 +214,10 @@ async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, optio
         tests = replace(tests, entry_point=entry_point)
     taken = take_apart(tests.tests, tests.entry_point)
     if taken is not None:
-        results = await _checks(zygotes, code, *taken, options)
+        results = await _checks(python, code, *taken, options)
         if results is not None:
             return results
-    outcome = await zygotes.judge(
+    outcome = await python.judge(
         code,
         tests.tests,
         entry_point=tests.entry_point,
@@ -231,11 +231,11 @@ async def _programs(zygotes: PythonZygote, code: str, tests: ProgramTests, optio
 
 
 async def _checks(
-    zygotes: PythonZygote, code: str, function: str, checks: list[Check], options: Options
+    python: IsolatedPython, code: str, function: str, checks: list[Check], options: Options
 ) -> list[CaseResult] | None:
     """The asserts of test programs; None where what came back is not for here to decide."""
     arguments = [call for check in checks for call in check.calls]
-    outcomes = await zygotes.call(
+    outcomes = await python.call(
         code,
         function,
         arguments,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.python.pool import CallOutcome
+from reward_kit.sandbox.isolated_python import CallOutcome
 
 __all__ = ["CaseResult", "Status", "of_call", "of_run", "shown"]
 

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from reward_kit.answers.code import completed, find_code, parses
 from reward_kit.errors import AuthError, ConfigError, MissingExtraError, SandboxError, SandboxUnavailableError
 from reward_kit.models import EvaluateResult, ExecResult, MetricResult
 from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._code.e2b import open_e2b
-from reward_kit.rewards._code.host import Host, run
 from reward_kit.rewards._code.languages import (
-    Place,
     compiler_limits,
     judge_in,
     language_of,
+    program_limits,
     run_in,
-    with_room_for,
 )
 from reward_kit.rewards._code.programs import names_tested
 from reward_kit.rewards._code.python import Judge, Options, judge_python, run_python
 from reward_kit.rewards._code.results import CaseResult
 from reward_kit.rewards._support.verdicts import check, no_verdict, wrong
-from reward_kit.sandbox.contract import SandboxSpec
+from reward_kit.sandbox.contract import OpenSandbox
+from reward_kit.sandbox.isolated_python import IsolatedPython
+from reward_kit.sandbox.own import own_host, wait_on
+from reward_kit.sandbox.python.by_commands import OpenPlace, Place, PythonByCommands
 from reward_kit.utils.module_loader import load_function
 
 __all__ = [
     "NOT_JUDGED",
     "Environment",
     "Tested",
+    "Where",
     "execute",
     "extracted",
     "judge_code",
@@ -47,82 +47,116 @@ __all__ = [
     "test_answer",
 ]
 
+T = TypeVar("T")
 Environment = Literal["local", "e2b"]
 NOT_JUDGED = (SandboxError, SandboxUnavailableError, GroundTruthError, MissingExtraError, AuthError, ConfigError)
 """What keeps code from being judged, and is nobody's wrong answer."""
 _SHOWN_TESTS = 50
 
 
+class Where(NamedTuple):
+    """What code is run with: what the reward was handed, or this process's own; or a rented sandbox."""
+
+    sandbox: OpenSandbox | None = None
+    isolated_python: IsolatedPython | None = None
+    environment: Environment = "local"
+
+
+HERE = Where()
+"""With this process's own."""
+
+
 def judge_code(
-    code: str, tests: Tests, options: Options, *, language: str = "python", environment: Environment = "local"
+    code: str, tests: Tests, options: Options, where: Where, *, language: str = "python"
 ) -> list[CaseResult]:
     """One result a test. Anything of `NOT_JUDGED` where there can be none."""
     spoken = language_of(language)
 
-    async def work(host: Host) -> list[CaseResult]:
-        if spoken == "python" and environment == "local":
-            python = _interpreter(options.python)
-            results = await judge_python(host.zygotes(python), code, tests, options)
-            return [_with_interpreter(result, python) for result in results]
-        async with _places(host, spoken, options, environment) as (place, workshop):
+    async def by_python(python: IsolatedPython) -> list[CaseResult]:
+        chosen = _using(python, options.python)
+        results = await judge_python(chosen, code, tests, options)
+        return [_with_interpreter(result, chosen) for result in results]
+
+    async def by_commands(open_place: OpenPlace) -> list[CaseResult]:
+        async with _places(open_place, spoken, options) as (place, workshop):
             return await judge_in(place, workshop, spoken, code, tests, options)
 
-    return run(work)
+    return _with_python(where, by_python) if spoken == "python" else _with_sandbox(where, by_commands)
 
 
-def execute(
-    code: str, options: Options, *, language: str = "python", environment: Environment = "local", room: int = 0
-) -> ExecResult:
+def execute(code: str, options: Options, where: Where = HERE, *, language: str = "python", room: int = 0) -> ExecResult:
     """Run a program without input."""
     spoken = language_of(language)
 
-    async def work(host: Host) -> ExecResult:
-        if spoken == "python" and environment == "local":
-            return await run_python(host.zygotes(_interpreter(options.python)), code, "", options, room=room)
-        async with _places(host, spoken, options, environment) as (place, workshop):
+    async def by_python(python: IsolatedPython) -> ExecResult:
+        return await run_python(_using(python, options.python), code, "", options, room=room)
+
+    async def by_commands(open_place: OpenPlace) -> ExecResult:
+        async with _places(open_place, spoken, options) as (place, workshop):
             return await run_in(place, workshop, spoken, code, "", options)
 
-    return run(work)
+    return _with_python(where, by_python) if spoken == "python" else _with_sandbox(where, by_commands)
 
 
-def _interpreter(named: object) -> str | None:
-    """Where the interpreter is that a reward was told to use. The name may come from a column of a data set."""
+def _with_python(where: Where, work: Callable[[IsolatedPython], Coroutine[Any, Any, T]]) -> T:
+    """Have something done with isolated Python, where it lives."""
+    given = where.isolated_python
+    if where.environment != "local":
+        given = PythonByCommands(_rented(where.environment))
+    if given is not None:
+        return wait_on(given.loop or own_host().loop, work(given))
+    host = own_host()
+
+    async def whole() -> T:
+        return await work(await host.isolated_python())
+
+    return host.wait(whole())
+
+
+def _with_sandbox(where: Where, work: Callable[[OpenPlace], Coroutine[Any, Any, T]]) -> T:
+    """Have something done with what opens sandboxes, where they live."""
+    if where.environment != "local":
+        return own_host().wait(work(_rented(where.environment)))
+    sandbox = where.sandbox or own_host().sandbox
+    return wait_on(sandbox.loop or own_host().loop, work(lambda limits: sandbox(limits=limits)))
+
+
+def _rented(environment: str) -> OpenPlace:
+    """Opens what is not the run's own."""
+    if environment != "e2b":
+        raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
+    return lambda limits: open_e2b()
+
+
+def _using(python: IsolatedPython, named: object) -> IsolatedPython:
+    """The interpreter that a reward was told to use. The name may come from a column of a data set."""
     if named is None:
-        return None
-    found = shutil.which(named) if isinstance(named, str) and "\0" not in named else None
-    if found is None or not os.path.basename(found).startswith(("python", "pypy")):
+        return python
+    base = os.path.basename(named) if isinstance(named, str) and "\0" not in named else ""
+    if not isinstance(named, str) or not base.startswith(("python", "pypy")):
         raise ConfigError(
             f"'python' is {named!r:.100}. Give the path of a Python interpreter, or its name on the PATH."
         )
-    return os.path.abspath(found)
+    return python.using(named)
 
 
-def _with_interpreter(result: CaseResult, python: str | None) -> CaseResult:
+def _with_interpreter(result: CaseResult, python: IsolatedPython) -> CaseResult:
     """A result that says who judged, where a module was missing."""
     if "ModuleNotFoundError" not in result.detail:
         return result
-    note = f"(judged by {python or sys.executable}; the parameter 'python' names another interpreter)"
+    note = f"(judged by {python.interpreter}; the parameter 'python' names another interpreter)"
     return replace(result, detail=f"{result.detail} {note}")
 
 
 @asynccontextmanager
-async def _places(
-    host: Host, language: str, options: Options, environment: Environment
-) -> AsyncIterator[tuple[Place, Place]]:
-    """Where the program runs, and where it is compiled."""
-    if environment == "e2b":
-        async with open_e2b() as rented:
-            yield rented, rented
-        return
-    if environment != "local":
-        raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
-    backend = await host.backend("auto")
+async def _places(open_place: OpenPlace, language: str, options: Options) -> AsyncIterator[tuple[Place, Place]]:
+    """Where the program runs, and where it is compiled, by limits of its own."""
     compiling = compiler_limits(language)
-    async with await backend.open(SandboxSpec(limits=with_room_for(language, options).limits)) as place:
+    async with open_place(program_limits(language, options)) as place:
         if compiling is None:
             yield place, place
             return
-        async with await backend.open(SandboxSpec(limits=compiling)) as workshop:
+        async with open_place(compiling) as workshop:
             yield place, workshop
 
 
@@ -184,9 +218,9 @@ def test_answer(
     answer: str,
     tests: Tests,
     options: Options,
+    where: Where,
     *,
     language: str = "python",
-    environment: Environment = "local",
     prompt: str | None = None,
 ) -> Tested | EvaluateResult:
     """What the tests say of the code in an answer; a result where there is no code, or no verdict."""
@@ -196,7 +230,7 @@ def test_answer(
         return wrong(reason, {"error": check(False, reason)})
     shown = {"extracted_code": extracted(code)}
     try:
-        results = judge_code(code, tests, options, language=language, environment=environment)
+        results = judge_code(code, tests, options, where, language=language)
     except NOT_JUDGED as error:
         return not_judged(error, shown)
     rate = pass_rate(results, _number_of(tests) if options.stop_early else len(results))

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reward_kit.errors import ConfigError, ItemError
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.reward_call import FACTS, Payload, RewardCall
+from reward_kit.reward_call import FACTS, RESOURCES, Payload, RewardCall
 from reward_kit.typed_interface import name_of
 
 __all__ = ["Outcome", "Part", "read_parts"]
 
-_ASKED_FOR = frozenset(FACTS) | {"sandbox", "judge", "resources"}
+_ASKED_FOR = frozenset(FACTS) | {"resources"}
 """What is handed only to a reward that names it."""
 
 
@@ -52,7 +52,7 @@ class Part(NamedTuple):
     def run(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> Outcome:
         """What the part says; of an asynchronous part, once it has come to its end."""
         try:
-            return Outcome(self, self.call.judge(self._payload(messages, ground_truth, given)))
+            return Outcome(self, self.call.judge(self._payload(messages, ground_truth, given), _resources(given)))
         except ItemError as error:
             return Outcome(self, None, error)
 
@@ -61,13 +61,20 @@ class Part(NamedTuple):
         if not self.call.is_async:
             return await asyncio.to_thread(self.run, messages, ground_truth, given)
         try:
-            return Outcome(self, await self.call.judge_async(self._payload(messages, ground_truth, given)))
+            payload = self._payload(messages, ground_truth, given)
+            return Outcome(self, await self.call.judge_async(payload, _resources(given)))
         except ItemError as error:
             return Outcome(self, None, error)
 
     def _payload(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> Payload:
-        fitting = {name: value for name, value in given.items() if name not in _ASKED_FOR or self.call.wants(name)}
+        columns = {name: value for name, value in given.items() if name not in RESOURCES}
+        fitting = {name: value for name, value in columns.items() if name not in _ASKED_FOR or self.call.wants(name)}
         return Payload(messages=messages, ground_truth=ground_truth, columns=fitting)
+
+
+def _resources(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What of all that the whole was given is a resource."""
+    return {name: value for name, value in given.items() if name in RESOURCES and value is not None}
 
 
 class Outcome(NamedTuple):

@@ -21,11 +21,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import site
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -33,57 +34,17 @@ from typing import Any, Final, Literal, Self
 from reward_kit.errors import ConfigError, SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Probe
+from reward_kit.sandbox.isolated_python import CallOutcome, JudgeOutcome, running_loop
 from reward_kit.sandbox.python.messages import MAIN, SOLUTION, Message, longest
 from reward_kit.sandbox.python.plain import decode, encode
 from reward_kit.sandbox.python.process import ADVICE, Zygote
 from reward_kit.sandbox.python.root import HIDDEN
 
-__all__ = ["CallOutcome", "JudgeOutcome", "PythonZygote"]
+__all__ = ["PythonZygote"]
 
 _GRACE_SECONDS: Final = 30.0
 _LIMITS: Final = Limits()
 _NO_FILES: Final[Mapping[str, bytes]] = {}
-
-
-@dataclass(frozen=True)
-class CallOutcome:
-    """What became of one call."""
-
-    kind: Literal["returned", "raised", "timed_out", "died", "skipped"]
-    """`died`: the process ended before the function did. `skipped`: an earlier call was the last to be made."""
-    value: Any = None
-    """What was returned, in built-in types only: numbers, text, bytes, None, and lists, tuples, sets, dicts of them."""
-    error: str = ""
-    """The exception, or how the process ended. Written by the code under test: to be shown, not trusted."""
-    oom_killed: bool = False
-    """It died because it exceeded its memory."""
-    wall_seconds: float = 0.0
-    fresh: bool = True
-    """It was the first call in its process, so that no earlier one can have brought this about."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the function returned."""
-        return self.kind == "returned"
-
-
-@dataclass(frozen=True)
-class JudgeOutcome:
-    """What test programs said of code."""
-
-    kind: Literal["judged", "timed_out", "died", "unjudgeable"]
-    """`unjudgeable`: the tests themselves cannot be run, whatever the code is. `died`: their process was ended."""
-    verdicts: tuple[tuple[str, str | None], ...] = ()
-    """Each test's name, and what was wrong; None where nothing was."""
-    error: str = ""
-    oom_killed: bool = False
-    exposed: bool = False
-    """The code could have ended the tests' process: both are the same user, where zygotes have no privileges."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether every test passed."""
-        return self.kind == "judged" and all(error is None for _, error in self.verdicts)
 
 
 class PythonZygote:
@@ -111,7 +72,14 @@ class PythonZygote:
         for _ in range(self._size):
             self._idle.put_nowait(None)
         self._alive: set[Zygote] = set()
+        self._others: dict[str, PythonZygote] = {}
         self._closed = False
+        self.loop = running_loop()
+        """The event loop that they live on; None before they are first used."""
+
+    async def start_one(self) -> None:
+        """Start a zygote now: a `SandboxError` says why none can be."""
+        await self._warm()
 
     async def start(self) -> None:
         """Start every zygote now, instead of when it is first needed."""
@@ -124,13 +92,31 @@ class PythonZygote:
     async def close(self) -> None:
         """End every zygote and everything in it. What still runs fails with a `SandboxError`. May be called twice."""
         self._closed = True
-        await asyncio.gather(*[self._retire(zygote) for zygote in list(self._alive)])
+        ended = [self._retire(zygote) for zygote in list(self._alive)]
+        await asyncio.gather(*ended, *[other.close() for other in self._others.values()])
 
     def abandon(self) -> None:
         """In a forked copy of the process that started them: close our copies of the connections, and nothing else."""
         self._closed = True
         for zygote in self._alive:
             zygote.abandon()
+        for other in self._others.values():
+            other.abandon()
+
+    @property
+    def interpreter(self) -> str:
+        """The path of the interpreter."""
+        return self._python
+
+    def using(self, python: str) -> PythonZygote:
+        """As many zygotes of another interpreter, by path or name; they are closed with these."""
+        found = shutil.which(python)
+        if found is None:
+            raise ConfigError(f"There is no interpreter {python!r}. Give its path, or its name on the PATH.")
+        path = os.path.abspath(found)
+        if path not in self._others:
+            self._others[path] = PythonZygote(size=self._size, limits=self._limits, preload=self._preload, python=path)
+        return self._others[path]
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -286,6 +272,7 @@ class PythonZygote:
     @asynccontextmanager
     async def _zygote(self) -> AsyncIterator[Zygote]:
         """One zygote for our use alone. It goes back only when all went well with it."""
+        self.loop = self.loop or asyncio.get_running_loop()
         zygote = await self._idle.get()
         try:
             if zygote is not None and not zygote.alive:

@@ -47,9 +47,9 @@ from reward_kit.sandbox.python.inside.test_files import (
 from reward_kit.sandbox.python.inside.test_plan import RAN, STAR, TYPE, Plan, Ran, bound_names, class_sources, read_plan
 from reward_kit.sandbox.python.messages import WORK
 
-__all__ = ["judge_program"]
+__all__ = ["CODE", "judge_program", "judged"]
 
-_CODE = 4
+CODE = 4
 """The descriptor on which the code under test is asked."""
 _FILE = "test_solution.py"
 _SHOWN = 500
@@ -62,21 +62,25 @@ def judge_program(tests: bytes, setup: bytes, settings: Mapping[str, Any]) -> in
     """Run every test of a JSON list against the code, and tell what each said."""
     frames = Frames(CHANNEL)
     nonce = frames.nonce()
-    try:
-        answer = b"L" + json.dumps(_verdicts(json.loads(tests), setup.decode(), settings)).encode()
-    except UnjudgeableError as error:
-        answer = b"U" + str(error).encode(errors="replace")
-    except BaseException as error:  # noqa: BLE001 - whatever a test program makes of this process, it gets an answer
-        answer = b"U" + described(error)
-    frames.send(nonce, answer)
+    frames.send(nonce, judged(json.loads(tests), setup.decode(), settings))
     return 0
+
+
+def judged(tests: list[str], setup: str, settings: Mapping[str, Any]) -> bytes:
+    """What each test says of the code that answers on the descriptor `CODE`: "L" and JSON; "U" and why it cannot."""
+    try:
+        return b"L" + json.dumps(_verdicts(tests, setup, settings)).encode()
+    except UnjudgeableError as error:
+        return b"U" + str(error).encode(errors="replace")
+    except BaseException as error:  # noqa: BLE001 - whatever a test program makes of this process, it gets an answer
+        return b"U" + described(error)
 
 
 def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list[Verdict]:
     trees = [_parsed(test) for test in tests]
     prelude = _parsed(setup)
     familiar = _mentioned([prelude, *trees]) - {entry_name(settings["entry_point"])}
-    link = Link(_CODE, familiar, class_sources([prelude, *trees]))
+    link = Link(CODE, familiar, class_sources([prelude, *trees]))
     try:
         link.ask("load")
         names = known_names(link.ask("names"))

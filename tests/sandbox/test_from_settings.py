@@ -10,8 +10,8 @@ import pytest
 
 from reward_kit.errors import ConfigError, SandboxError, SandboxUnavailableError
 from reward_kit.evaluation import evaluate
-from reward_kit.execution import sandboxes
 from reward_kit.models import ExecResult, Message
+from reward_kit.sandbox import from_settings as sandboxes
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.typed_interface import reward_function
 from tests.execution.shell_support import require_namespaces

@@ -1,0 +1,180 @@
+"""The figures of a run, or of a part of it: the one place that computes them.
+
+`inspect` prints them, and whoever shows a run elsewhere imports them from here, so that all show the same digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
+from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.rates import any_rate, mean_of_queries, pass_counts, rate_of_rows
+from reward_kit.analysis.scores import QueryScores, metric_scores
+from reward_kit.analysis.selection import ScorePicks, best_by_score, first_candidate, scores_are_verdicts
+from reward_kit.analysis.voting import Votes
+from reward_kit.statistics import Estimate, ladder
+
+__all__ = ["FigureMaker", "RunFigures", "VotePoint", "run_figures"]
+
+CUT_OFF = "length"
+"""Why an answer ended that reached the limit of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """The figures of a run, or of a part of it. What nobody can know is None."""
+
+    split: str
+    """`all`, or which part it is: a split, or a value of the column that was asked for."""
+    queries: int
+    records: int
+    judged: int
+    mean: Estimate | None
+    """The mean score of judged answers, its interval over queries."""
+    rate: Estimate | None
+    """Verified candidates of those judged. This and the next four: None where nobody said from which score on."""
+    first: Estimate | None
+    """Queries whose first candidate is verified."""
+    any: Estimate | None
+    """Queries with at least one verified candidate: what an oracle would reach."""
+    best_by_score: Estimate | None
+    """Queries whose best-scored candidate is verified."""
+    majority: Estimate | None
+    """Queries whose majority answer is verified; of a sample of them, where `Report.votes_sampled`."""
+    pass_at_k: Mapping[int, Estimate] = field(repr=False)
+    """At least one of k candidates is verified, for the k of `statistics.ladder` that some query has."""
+    metrics: Mapping[str, Estimate]
+    """The mean of each thing that was measured beside the score."""
+    failed: int
+    """Answers that could not be had or not be judged."""
+    truncated: int
+    """Answers that were cut off at the limit of tokens."""
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class VotePoint:
+    """What choosing one of k candidates gives, without knowing which is verified."""
+
+    k: int
+    best_by_score: Estimate | None
+    majority: Estimate | None
+
+
+def run_figures(source: Source) -> RunFigures:
+    """The figures of a whole run; `analyse` gives the majority vote, the parts and everything else, too."""
+    return FigureMaker(load(source), None).figures("all")
+
+
+def _pass_at_k(judged: Integers, verified: Integers) -> dict[int, Estimate]:
+    passes = pass_counts(judged, verified)
+    found = {k: passes.estimate(k) for k in ladder(passes.k_max)}
+    return {k: estimate for k, estimate in found.items() if estimate is not None}
+
+
+class FigureMaker:
+    """Makes the figures of a run and of its parts, from sums per query that are made once."""
+
+    def __init__(self, experiment: JudgedAnswers, votes: Votes | None) -> None:
+        """Sum up each query. Without `votes` there is no majority."""
+        self.experiment = experiment
+        self.votes = votes if experiment.has_passes else None
+        self.scores = QueryScores.of(experiment, experiment.scores)
+        self.first = first_candidate(experiment)
+        most = int(experiment.judged.max(initial=0))
+        self._ks = [k for k in (2**power for power in range(most.bit_length())) if k < most] + [most] * (most > 0)
+        self._metrics = metric_scores(experiment)
+        self._cut_off = self._are_cut_off()
+        self._spent = {name: self._sums(name) for name in ("prompt_tokens", "completion_tokens", "cost")}
+
+    @cached_property
+    def by_verdict(self) -> bool:
+        """Whether the scores say no more than the verdicts."""
+        return scores_are_verdicts(self.experiment)
+
+    @cached_property
+    def _picks(self) -> ScorePicks | None:
+        return best_by_score(self.experiment, self._ks) if self.experiment.has_passes else None
+
+    def figures(self, part: str, queries: Integers | slice = slice(None)) -> RunFigures:
+        """The figures of these queries."""
+        judged, verified = self.experiment.judged[queries], self.experiment.verified[queries]
+        known = self.experiment.has_passes
+        records, answers = int(self.experiment.sizes[queries].sum()), int(judged.sum())
+        metrics = {name: scores.mean(queries) for name, scores in self._metrics.items()}
+        return RunFigures(
+            split=part,
+            queries=len(judged),
+            records=records,
+            judged=answers,
+            mean=self.scores.mean(queries),
+            rate=rate_of_rows(judged, verified) if known else None,
+            first=mean_of_queries(self.first[queries]) if known else None,
+            any=any_rate(judged, verified) if known else None,
+            best_by_score=self._best(judged, verified, queries),
+            majority=self._majority(queries),
+            pass_at_k=_pass_at_k(judged, verified) if known else {},
+            metrics={name: found for name, found in metrics.items() if found is not None},
+            failed=records - answers,
+            truncated=int(self._cut_off[queries].sum()),
+            prompt_tokens=self._whole("prompt_tokens", queries),
+            completion_tokens=self._whole("completion_tokens", queries),
+            cost=self._total("cost", queries),
+        )
+
+    def choosing(self) -> tuple[VotePoint, ...]:
+        """What picking one of k candidates gives, for growing k."""
+        if not self.experiment.has_passes:
+            return ()
+        return tuple(
+            VotePoint(k, self._best_of(k), None if self.votes is None else self.votes.rate(k)) for k in self._ks
+        )
+
+    def _best(self, judged: Integers, verified: Integers, queries: Integers | slice) -> Estimate | None:
+        if self._picks is None:
+            return None
+        # The best-scored is then a verified one, if there is any: one figure has one interval.
+        return any_rate(judged, verified) if self.by_verdict else mean_of_queries(self._picks.of_all[queries])
+
+    def _best_of(self, k: int) -> Estimate | None:
+        if self._picks is None:
+            return None
+        if self.by_verdict:
+            return pass_counts(self.experiment.judged, self.experiment.verified).estimate(k)
+        return mean_of_queries(self._picks.at[k], self._picks.sizes, k)
+
+    def _majority(self, queries: Integers | slice) -> Estimate | None:
+        if self.votes is None:
+            return None
+        return self.votes.rate(queries=None if isinstance(queries, slice) else queries)
+
+    def _are_cut_off(self) -> Integers:
+        """How many answers to each query were cut off."""
+        if "finish_reason" not in self.experiment.figures.column_names:
+            return np.zeros(self.experiment.queries, dtype=np.int64)
+        found: Any = pc.equal(self.experiment.figures["finish_reason"], pa.scalar(CUT_OFF))
+        cut = pc.fill_null(found, False).to_numpy().astype(np.bool_)
+        return np.add.reduceat(cut, self.experiment.starts[:-1], dtype=np.int64)
+
+    def _sums(self, name: str) -> Numbers | None:
+        """What the candidates of each query took together."""
+        values = self.experiment.numbers(name)
+        return None if values is None else np.add.reduceat(np.nan_to_num(values), self.experiment.starts[:-1])
+
+    def _total(self, name: str, queries: Integers | slice) -> float | None:
+        sums = self._spent[name]
+        return None if sums is None else float(sums[queries].sum())
+
+    def _whole(self, name: str, queries: Integers | slice) -> int | None:
+        total = self._total(name, queries)
+        return None if total is None else round(total)

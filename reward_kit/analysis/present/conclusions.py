@@ -1,0 +1,158 @@
+"""What was found, in words: a sentence with its uncertainty, and what a reader should know before believing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from reward_kit.analysis.coverage import Coverage
+from reward_kit.analysis.present.report_tables import figure_name, is_share, optimal_sentence
+from reward_kit.analysis.present.wording import (
+    amount,
+    count,
+    difference_parts,
+    percent_range,
+    plain_score,
+    probability,
+    score,
+    signed_score,
+)
+from reward_kit.analysis.report import Report
+from reward_kit.analysis.run_comparison import Difference, Pairing, RunComparison
+from reward_kit.statistics import Estimate
+
+__all__ = ["comparison_conclusion", "report_conclusion"]
+
+_SURE = 0.05
+"""A p below it: the interval leaves out zero, and one of the two is called better."""
+_FEW_PAIRS = 3
+_TINY = 1e-4
+_MANY = 0.01
+"""The share of answers that were cut off, or have no verdict, from which on a reader is warned."""
+
+
+def report_conclusion(report: Report) -> list[str]:
+    """What one run found; the first sentence is the finding, the others say what it depends on."""
+    return [_finding(report), *_more(report), *_warnings(report.coverage)]
+
+
+def _finding(report: Report) -> str:
+    overall, covered = report.overall, report.coverage
+    if overall.mean is None:
+        return f"Nothing was judged: all {count(covered.records)} answers failed. See what follows for why."
+    rested = f"{_plural(overall.mean.count, 'query', 'queries')}, {_answers(covered)}."
+    if report.score_spread is None and overall.rate is not None:
+        return f"{_share_of(overall.rate)} of the answers are right: {rested}"
+    passing = "" if overall.rate is None else f" {_share_of(overall.rate)} of the answers pass."
+    return f"The mean score is {_scored(overall.mean)}: {rested}{passing}"
+
+
+def _share_of(rate: Estimate) -> str:
+    return f"{100 * rate.value:.1f} % (95 % interval {percent_range(rate, ' to ')} %)"
+
+
+def _scored(mean: Estimate) -> str:
+    if not isfinite(mean.low):
+        return score(mean)
+    return f"{plain_score(mean.value)} (95 % interval {plain_score(mean.low)} to {plain_score(mean.high)})"
+
+
+def _answers(covered: Coverage) -> str:
+    fewest, most = covered.candidates
+    return f"{_plural(most, 'answer', 'answers')} each" if fewest == most else f"{fewest} to {most} answers each"
+
+
+def _plural(number: int, one: str, several: str) -> str:
+    return f"{count(number)} {one if number == 1 else several}"
+
+
+def _more(report: Report) -> Iterator[str]:
+    if len(report.curve) > 1:
+        last = report.curve[-1]
+        yield f"At least one of {last.k} answers is right for {_share_of(last.pass_at_k)} of the queries."
+        yield optimal_sentence(report.optimal)
+
+
+def _warnings(covered: Coverage) -> Iterator[str]:
+    unjudged = covered.records - covered.judged
+    if unjudged >= _MANY * covered.records and covered.judged:
+        kinds = ", ".join(f"{kind} {count(times)}" for kind, times in list(covered.failures.items())[:3])
+        yield f"{_of(unjudged, covered.records)} answers have no verdict ({kinds}); they count nowhere."
+    cut = covered.finish_reasons.get("length", 0)
+    if cut >= _MANY * covered.records and cut:
+        yield f"{_of(cut, covered.records)} answers were cut off at the limit of tokens: raise max_tokens to know them."
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{count(part)} of {count(whole)} ({100 * part / whole:.1f} %)"
+
+
+# ── two runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparison_conclusion(comparison: RunComparison) -> list[str]:
+    """Which of two is better, by how much, and how sure that is; of many, which are better than the first."""
+    if len(comparison.pairings) <= _FEW_PAIRS:
+        return [_paired(pairing) for pairing in comparison.pairings]
+    return [_many(comparison)]
+
+
+def _many(comparison: RunComparison) -> str:
+    baseline = comparison.pairings[0].baseline
+    kinds: dict[str, list[tuple[float, str]]] = {}
+    for pairing in comparison.pairings:
+        found = pairing.difference(pairing.main_figure)
+        if found is None:
+            kinds.setdefault("without a query in common", []).append((0.0, pairing.other))
+            continue
+        better = f"{'better' if found.difference > 0 else 'worse'} than {baseline}"
+        kind = better if found.p < _SURE else f"not told apart from {baseline}"
+        kinds.setdefault(kind, []).append((-found.difference, f"{pairing.other} ({_change(found)})"))
+    told = [f"{kind}: {', '.join(name for _, name in sorted(those))}" for kind, those in sorted(kinds.items())]
+    sentence = "; ".join(told)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _change(found: Difference) -> str:
+    if is_share(found.figure):
+        return f"{difference_parts(found.difference, found.low, found.high)[0]} points"
+    return signed_score(found.difference)
+
+
+def _paired(pairing: Pairing) -> str:
+    found = pairing.difference(pairing.main_figure)
+    if found is None:
+        return (
+            f"{pairing.other} and {pairing.baseline} cannot be compared: they have no judged query in common (same "
+            "split and id)."
+        )
+    change = _by_how_much(found)
+    rested = f"on {_plural(found.queries, 'common query', 'common queries')}"
+    if found.p >= _SURE:
+        same = (
+            f"{pairing.other} does not differ from {pairing.baseline}"
+            if not (found.won or found.lost)
+            else (f"It cannot be told whether {pairing.other} or {pairing.baseline} is better")
+        )
+        return f"{same}: {change}, {rested}. {_resolution(found)}"
+    better = "better" if found.difference > 0 else "worse"
+    return f"{pairing.other} is {better} than {pairing.baseline}: {change}, {rested}."
+
+
+def _by_how_much(found: Difference) -> str:
+    if is_share(found.figure):
+        before, after = (f"{100 * value:.1f} %" for value in (found.baseline, found.other))
+        change, ends = difference_parts(found.difference, found.low, found.high)
+        change += " points"
+    else:
+        before, after = plain_score(found.baseline), plain_score(found.other)
+        change, ends = signed_score(found.difference), (signed_score(found.low), signed_score(found.high))
+    what = figure_name(found.figure).removesuffix(", %")
+    chance = "p < 0.0001" if found.p < _TINY else f"p = {probability(found.p)}"
+    return f"{what} {after} against {before}, {change} (95 % interval {' to '.join(ends)}), {chance}"
+
+
+def _resolution(found: Difference) -> str:
+    reach = (found.high - found.low) / 2
+    told = f"{100 * reach:.1f} points" if is_share(found.figure) else amount(reach)
+    return f"To see a difference of less than about {told}, more queries are needed."
