@@ -10,7 +10,7 @@ import click
 
 from reward_kit.cli_commands.flag_names import spoken_in_flags
 from reward_kit.cli_commands.garbage import rare_collections
-from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath
+from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_value_pairs
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     exit_code,
@@ -52,6 +52,16 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 @click.option("--splits", help="The splits, separated by commas.")
 @click.option("--streaming/--no-streaming", default=None, help="Stream a Hugging Face dataset, or download it first.")
 @click.option("--max-queries", type=click.IntRange(1, MOST), help="Queries of each split, at most.")
+@click.option(
+    "--format", help="The shape of the rows (`reward-kit datasets formats`); left out, their columns tell it."
+)
+@click.option(
+    "--column-mapping", multiple=True, metavar="NEW=OLD",
+    help="A column's new name and its old one, e.g. user_query=question. May be given again.",
+)  # fmt: skip
+@click.option("--preprocess", multiple=True, help="The path of a function from row to row. May be given again.")
+@click.option("--prompt-template", help="A Jinja template over the columns that makes the user turn.")
+@click.option("--id-column", help="The column that names a row.")
 @click.option("--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out, or stop at one.")
 @click.option(
     "--verifier", "verifiers", multiple=True, metavar="SPLIT=WHO",
@@ -146,7 +156,15 @@ def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
         values["verifiers"] = _still_asked_for(values["verifiers"], values.get("splits"), given["splits"])
     if "verifiers" in given:
         chosen = values.get("verifiers")
-        given["verifiers"] = (chosen if isinstance(chosen, dict) else {}) | _pairs(given["verifiers"])
+        given["verifiers"] = (chosen if isinstance(chosen, dict) else {}) | key_value_pairs(
+            given["verifiers"], "--verifier", "SPLIT=WHO, such as math=math"
+        )
+    if "preprocess" in given:
+        given["preprocess"] = list(given["preprocess"])
+    if "column_mapping" in given:
+        given["column_mapping"] = key_value_pairs(
+            given["column_mapping"], "--column-mapping", "NEW=OLD, such as user_query=question"
+        )
     if "extra_body" in given:
         given["extra_body"] = _json_object(given["extra_body"])
     name = "The experiment" if file is None else f"The experiment {str(file)!r}"
@@ -159,13 +177,6 @@ def _still_asked_for(verifiers: dict[str, Any], before: Any, now: str) -> dict[s
     listed = before.split(",") if isinstance(before, str) else before if isinstance(before, list) else []
     left_out = {str(split).strip() for split in listed} - {split.strip() for split in now.split(",")}
     return {split: who for split, who in verifiers.items() if split not in left_out}
-
-
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    if wrong := [split for split, equals, who in pairs if not (split and equals and who)]:
-        raise click.UsageError(f"--verifier is {wrong[0]!r}; expected SPLIT=WHO, such as math=math.")
-    return {split.strip(): who.strip() for split, _, who in pairs}
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from reward_kit.config_models import (
     ApiParamsConfig,
     CacheConfig,
     DatasetConfig,
+    DatasetFormat,
     GenerationConfig,
     MockConfig,
     OutputConfig,
@@ -63,6 +64,16 @@ class ExperimentConfig(StrictPart):
     """Stream a Hugging Face dataset instead of downloading it first."""
     max_queries: int | None = Field(default=None, ge=1)
     """Queries of each split, at most."""
+    format: DatasetFormat = "auto"
+    """The shape of the rows. `auto` tells it by the columns."""
+    column_mapping: dict[str, str] = Field(default_factory=dict)
+    """New column name: old column name, as in the dataset settings of a run."""
+    preprocess: list[str] = Field(default_factory=list)
+    """Import paths of functions that take a row and return a row, a list of rows, or None to drop it."""
+    prompt_template: str | None = None
+    """A Jinja template over the row's columns that makes the user turn."""
+    id_column: str = "id"
+    """The column that names a row."""
     on_bad_row: Literal["skip", "error"] = "skip"
     """Leave out rows without a prompt or a ground truth, and count them; or stop at the first."""
     verifiers: dict[str, str | RewardConfig] = Field(default_factory=dict)
@@ -182,6 +193,11 @@ class ExperimentConfig(StrictPart):
             path_or_name=self.dataset,
             config_name=self.config_name,
             streaming=self.streaming,
+            format=self.format,
+            column_mapping=self.column_mapping,
+            preprocess=self.preprocess,
+            prompt_template=self.prompt_template,
+            id_column=self.id_column,
             on_bad_row=self.on_bad_row,
         )
 

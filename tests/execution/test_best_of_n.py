@@ -70,6 +70,14 @@ def test_each_split_is_verified_in_its_own_way(tmp_path: Path) -> None:
     assert result.run.summary["splits"]["code"]["failed"] == 3
 
 
+def test_columns_are_mapped_and_prompts_made_as_in_a_run(tmp_path: Path) -> None:
+    values = experiment(tmp_path) | {"splits": "math", "verifiers": {}, "prompt_template": "Please: {{ frage }}"}
+    values["dataset"] = str(write_lines(tmp_path / "math.jsonl", [{"frage": "What is 2 + 2?", "antwort": "4"}]))
+    values["column_mapping"] = {"user_query": "frage", "ground_truth": "antwort"}
+    run(values)
+    assert {(row["query"], row["ground_truth"]) for row in rows(values)} == {("Please: What is 2 + 2?", "4")}
+
+
 def test_synchronous_verifiers_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:
     values = experiment(tmp_path)
     run(values)

@@ -1,12 +1,13 @@
 """What a person sees of a run: the plan, the progress, and the table in the end.
 
-Progress and tables go to standard error, so that standard output stays clean for `--json`.
+Progress goes to standard error, tables to standard output; with `--json` both go to standard error, and standard
+output holds the JSON alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = ["Display"]
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
 _LIVE_SECONDS = 0.2
+_ROUNDING = 1e-9
 
 
 class Display:
@@ -36,6 +38,8 @@ class Display:
         self._quiet = quiet
         self._as_json = as_json
         self._console = make_console(stderr=True, quiet=quiet, highlight=False)
+        self._product = self._console if as_json else make_console(quiet=quiet, highlight=False)
+        """Where tables are printed: what the command was called for."""
 
     def announce(self, label: str, config: PipelineConfig) -> None:
         """Say which run begins."""
@@ -56,21 +60,27 @@ class Display:
             _print([{"job": label, **plan.as_dict()} for label, plan in plans])
             return
         for label, plan in plans:
-            self._console.print(_plan_table(label or "Plan: nothing was sent", plan))
+            self._product.print(_plan_table(label or "Plan: nothing was sent", plan))
 
     def show_results(self, results: Sequence[tuple[str, RunResult]]) -> None:
         """Print the figures and where the files are."""
         if self._as_json:
             _print([{"job": label, "status": result.status, **result.summary} for label, result in results])
+        several = len(results) > 1
         for label, result in results:
-            self._console.print(_result_table(label, result))
-            for line in failure_lines(result.summary):
-                self._console.print(f"  {line}", soft_wrap=True, markup=False)
-            if result.status == "finished" and not (result.counters.generated or result.counters.scored):
-                self._console.print("  Nothing was owed: this run was finished before.")
-            for remark in remarks(result.summary):
-                self._console.print(f"  {remark}", soft_wrap=True, markup=False)
-            self._console.print(_files(result), soft_wrap=True, markup=False)
+            if not several:
+                self._product.print(_result_table(label, result))
+            told = [*failure_lines(result.summary), *_finished_before(result), *remarks(result.summary)]
+            if several and told:
+                self._product.print(label, style="bold", markup=False)
+            for line in told:
+                self._product.print(f"  {line}", soft_wrap=True, markup=False)
+            if not several:
+                self._product.print(_files(result), soft_wrap=True, markup=False)
+        if several:
+            self._product.print(_sweep_table(results))
+            compared = f"reward-kit inspect {results[0][1].output_dir.parent}"
+            self._product.print(f"  Compare them, paired: {compared}", soft_wrap=True, markup=False)
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""
@@ -204,12 +214,60 @@ def _result_table(label: str, result: RunResult) -> Table:
     if summary.get("mean_score") is not None:
         table.add_row("mean score", _with_interval(summary["mean_score"]))
     for k, estimate in _worth_showing(summary.get("pass_at_k", {})):
-        table.add_row(f"pass@{k}", _with_interval(estimate))
+        table.add_row(f"pass@{k}", _with_interval(estimate) + _threshold(summary))
+    if summary.get("truncated"):
+        share = 100 * summary["truncated"] / max(1, summary["records"])
+        table.add_row("cut off", f"{summary['truncated']:,} ({share:.0f} %)  [dim]at the limit of tokens[/]")
     for row in _effort(summary):
         table.add_row(*row)
     if result.reason:
         table.add_row("ended early", escape(result.reason))
     return table
+
+
+def _threshold(summary: dict[str, Any]) -> str:
+    """From which score on an answer passes, where that is not what every score says."""
+    graded = (
+        summary["mean_score"] is not None and abs(summary["mean_score"]["value"] - summary["pass_rate"]) > _ROUNDING
+    )
+    return f"  [dim]score ≥ {summary['pass_threshold']:g}[/]" if graded else ""
+
+
+def _finished_before(result: RunResult) -> list[str]:
+    done = result.counters.generated or result.counters.scored
+    return [] if done or result.status != "finished" else ["Nothing was owed: this run was finished before."]
+
+
+def _sweep_table(results: Sequence[tuple[str, RunResult]]) -> Table:
+    """A line per run of a sweep."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for name in ("run", "judged", "failed", "cut off", "mean score", "pass@k", "cost"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    for label, result in results:
+        table.add_row(escape(label), *_sweep_row(result))
+    return table
+
+
+def _sweep_row(result: RunResult) -> list[str]:
+    summary = result.summary
+    k, estimate = [("", None), *_worth_showing(summary.get("pass_at_k", {}))][-1]
+    cost = summary.get("cost")
+    return [
+        f"{summary['judged']:,} of {summary['records']:,}" if "judged" in summary else result.status,
+        f"{summary.get('failed', result.counters.failed):,}",
+        f"{summary.get('truncated', 0):,}",
+        _short(summary.get("mean_score")),
+        f"{k}: {_short(estimate)}" if estimate is not None else "–",
+        "–" if cost is None else f"{cost:.4f}",
+    ]
+
+
+def _short(estimate: Mapping[str, Any] | None) -> str:
+    if estimate is None:
+        return "–"
+    low, high = estimate["low"], estimate["high"]
+    known = low is not None and isfinite(low)
+    return f"{estimate['value']:.3f}" + (f" ({low:.3f}–{high:.3f})" if known else "")
 
 
 def _effort(summary: dict[str, Any]) -> list[tuple[str, str]]:
