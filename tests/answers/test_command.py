@@ -7,9 +7,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reward_kit.answers.command import reads_like_a_command, reads_like_prose
 
-from reward_kit.answers.command import extract_command
+from reward_kit.answers.command import extract_command, reads_like_a_command, reads_like_prose
 
 JSON = {
     '{"command": "ls -la"}': "ls -la",
