@@ -9,7 +9,7 @@ unknown fields and stays mutable, as users of the public package expect.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -34,6 +34,7 @@ __all__ = [
     "StepOutput",
     "TaskDefinitionModel",
     "Usage",
+    "Verdict",
 ]
 
 SCHEMA_VERSION = 2
@@ -292,6 +293,10 @@ class ExecResult(_Value):
         return self.exit_code == 0
 
 
+Verdict = EvaluateResult | Failure
+"""What scoring says of a rollout: a result, or the failure that stands in its place."""
+
+
 class Record(_Value):
     """A judged rollout: a result, or the failure that kept it from being judged."""
 
@@ -304,6 +309,18 @@ class Record(_Value):
         if (self.result is None) == (self.failure is None):
             raise ValueError("a record holds a result or a failure, and exactly one of them")
         return self
+
+    @classmethod
+    def of(cls, rollout: Rollout, verdict: Verdict) -> Self:
+        """The rollout with what was said of it."""
+        if isinstance(verdict, Failure):
+            return cls(rollout=rollout, failure=verdict)
+        return cls(rollout=rollout, result=verdict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The one of the two that it holds."""
+        return cast(Verdict, self.failure if self.result is None else self.result)
 
 
 # ── agent tasks (inherited names) ────────────────────────────────────────────────────────────────────────────────────

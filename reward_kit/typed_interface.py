@@ -38,7 +38,7 @@ __all__ = [
 
 Mode: TypeAlias = Literal["pointwise", "batch"]
 """Judge one rollout a call, or all rollouts of a sample at once."""
-Verdict: TypeAlias = EvaluateResult | Mapping[str, Any] | SupportsFloat
+Returned: TypeAlias = EvaluateResult | Mapping[str, Any] | SupportsFloat
 """What a pointwise reward may return: a result, a dict that validates as one, or a bare number or bool."""
 Verdicts: TypeAlias = Sequence[EvaluateResult | Mapping[str, Any]]
 """What a batch reward may return: one result a rollout."""
@@ -68,9 +68,9 @@ class _Options(TypedDict, total=False):
 
 class _Pointwise(Protocol):
     @overload
-    def __call__(self, func: Callable[P, Coroutine[Any, Any, Verdict]], /) -> _Async[P, EvaluateResult]: ...
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, Returned]], /) -> _Async[P, EvaluateResult]: ...
     @overload
-    def __call__(self, func: Callable[P, Verdict], /) -> Callable[P, EvaluateResult]: ...
+    def __call__(self, func: Callable[P, Returned], /) -> Callable[P, EvaluateResult]: ...
 
 
 class _Batch(Protocol):
@@ -82,14 +82,14 @@ class _Batch(Protocol):
 
 @overload
 def reward_function(
-    _func: Callable[P, Coroutine[Any, Any, Verdict]],
+    _func: Callable[P, Coroutine[Any, Any, Returned]],
     *,
     mode: Literal["pointwise"] = "pointwise",
     **options: Unpack[_Options],
 ) -> _Async[P, EvaluateResult]: ...
 @overload
 def reward_function(
-    _func: Callable[P, Verdict], *, mode: Literal["pointwise"] = "pointwise", **options: Unpack[_Options]
+    _func: Callable[P, Returned], *, mode: Literal["pointwise"] = "pointwise", **options: Unpack[_Options]
 ) -> Callable[P, EvaluateResult]: ...
 @overload
 def reward_function(
