@@ -86,6 +86,10 @@ test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine tha
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
 	.venv-frameworks/bin/pytest tests/frameworks $(ARGS)
 
+.PHONY: test-versions
+test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
+	WORKERS=$(WORKERS) scripts/test-versions.sh $(ARGS)
+
 .PHONY: fix
 fix: $(STAMP)  ## Format, and mend what ruff can mend
 	$(BIN)/ruff format .
@@ -109,5 +113,5 @@ dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environme
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output
-	rm -rf .venv .venv-train .venv-frameworks dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-train .venv-frameworks .venv-versions dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,7 @@ from reward_kit.execution.resources import open_resources
 from reward_kit.execution.run_identity import results_settings
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
-from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.redaction import mask
 from reward_kit.reward_call import (
     RESOURCES,
@@ -42,10 +42,7 @@ from reward_kit.utils.source_digest import source_digest
 from reward_kit.utils.tasks import hidden_tasks, is_ended, shrug_off
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
-__all__ = ["Reward", "Scorer", "Verdict", "open_scorer"]
-
-Verdict = EvaluateResult | Failure
-"""What scoring says of a rollout."""
+__all__ = ["Reward", "Scorer", "open_scorer"]
 
 _log = logging.getLogger(__name__)
 

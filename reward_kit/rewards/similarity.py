@@ -9,7 +9,7 @@ from typing import Any
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
-from reward_kit.rewards._support.judging.asking import Asker, as_asker
+from reward_kit.rewards._judging.asking import Asker, as_asker
 from reward_kit.rewards._support.references import reference_texts
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function

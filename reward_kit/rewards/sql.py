@@ -24,8 +24,7 @@ from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.parameters import number
-from reward_kit.rewards._support.quoting import quoted
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
 

@@ -6,19 +6,19 @@ import asyncio
 
 import pytest
 
-from reward_kit.execution.handover import Handover, Item
+from reward_kit.execution.owed import Work
+from reward_kit.execution.queues import Handover, Item, WorkQueue
 from reward_kit.models import Sample
-from reward_kit.storage.sample_text import SampleText
 
 
 def item(number: int) -> Item:
-    return Item([], SampleText(Sample(id=str(number), messages=[]), ""))
+    return Item([], str(number))
 
 
 async def take_all(handover: Handover) -> list[str]:
     taken = []
     while (got := await handover.take()) is not None:
-        taken.append(got.text.sample.id)
+        taken.append(got.content)
         await asyncio.sleep(0)
     return taken
 
@@ -57,7 +57,7 @@ async def test_an_item_is_not_lost_with_a_taker_that_was_woken_and_cancelled() -
         await first
     got = await asyncio.wait_for(second, 1)
     assert got is not None
-    assert got.text.sample.id == "1"
+    assert got.content == "1"
 
 
 async def test_the_end_reaches_everybody() -> None:
@@ -98,10 +98,23 @@ async def test_items_keep_flowing_after_takers_were_cancelled_on_their_way() -> 
         await asyncio.wait([doomed])
         left = await handover.take()
         assert left is not None
-        assert left.text.sample.id == str(number)
+        assert left.content == str(number)
     waiting = asyncio.create_task(handover.take())
     await asyncio.sleep(0)
     handover.give(item(20))
     last = await asyncio.wait_for(waiting, 5)
     assert last is not None
-    assert last.text.sample.id == "20"
+    assert last.content == "20"
+
+
+async def test_draws_that_need_requests_of_their_own_are_handed_out_apart() -> None:
+    """So that each is on disk as soon as it comes, and a kill costs no finished sibling."""
+    works = [Work(Sample(id=name, messages=[]), "", draws=[0, 1, 2]) for name in "ab"]
+    most = iter([3, 2])
+    queue = WorkQueue(iter(works), at_once=lambda: next(most))
+    taken = []
+    while (work := await queue.take()) is not None:
+        taken.append((work.sample.id, work.draws))
+        if len(taken) == 3:
+            break
+    assert taken == [("a", [0, 1, 2]), ("b", [0, 1]), ("b", [2])]
