@@ -94,9 +94,12 @@ def inspect(
     reward-kit inspect outputs/my_run --format json
     """
     from reward_kit.analysis import Report, analyse, compare, load, plot
+    from reward_kit.analysis.present.pictures import check_picture
     from reward_kit.storage.run_directory import unfinished
 
     told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
+    if picture is not None:
+        check_picture(picture)
     with reading_own_files(*experiments):
         paths = [found for path in experiments for found in _runs_in(path)]
         names = _names(paths)
