@@ -214,7 +214,7 @@ class PythonByCommands:
         async with self._open(replace(chosen, memory_mb=chosen.memory_mb + _OWN_MB)) as place:
             if not (await place.run_standalone(f"command -v {shlex.quote(self._python)}", timeout=_TOOL_SECONDS)).ok:
                 raise SandboxError(
-                    f"The sandbox has no {self._python!r}. Use an image that has it: set sandbox.image, for instance "
+                    f"The sandbox has no {self._python!r}. Use an image that has it: set `sandbox.image`, for instance "
                     "to 'python:3.12-slim'.",
                     retryable=False,
                 )
@@ -231,7 +231,7 @@ class PythonByCommands:
         done = await run_within(place, command, seconds, stdin)
         if done.exit_code == 1 and done.stderr.strip() == "Python 3.11 or newer is needed":
             raise SandboxError(
-                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Use another image: set sandbox.image.",
+                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Choose another `sandbox.image`.",
                 retryable=False,
             )
         return done

@@ -258,7 +258,7 @@ class SosConnection:
         except aiohttp.ClientConnectorError as error:
             raise SandboxError(
                 f"cannot reach {place}: {error.strerror or error}; start one with `reward-kit sandbox serve`, or name "
-                "the right address with --sos-port"
+                "the right address with `sandbox.sos_url`"
             ) from error
         except (aiohttp.ClientError, ConnectionError, OSError) as error:
             text = str(error) or type(error).__name__
@@ -315,7 +315,7 @@ def _failure(place: str, what: str, status: int, text: str) -> SandboxError | Au
     if status == 400 and text.startswith(SETUP_FAILED):  # noqa: PLR2004
         return SandboxError(f"{text.rstrip()}; correct the setup commands of this task", retryable=False)
     if status == 400 and text.startswith(FAILED_TO_PULL):  # noqa: PLR2004
-        return SandboxError(f"{place}: {text}; name an image it has with --sandbox-image", retryable=False)
+        return SandboxError(f"{place}: {text}; name an image it has with `sandbox.image`", retryable=False)
     if status == 400 and what.endswith("/start"):  # noqa: PLR2004 - a server of ours says what its backend said
         return SandboxError(text, retryable=False)
     final = status in (400, 413, 415, 422)

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from reward_kit.answers.bounded_json import read_json
 from reward_kit.answers.tool_calls.calls import CallError, ToolCall, call_from_object
-from reward_kit.answers.tool_calls.dialects import calls_in_text, read_calls
-from reward_kit.answers.tool_calls.offered import Tools
+from reward_kit.answers.tool_calls.formats import calls_in_text, read_calls
 from reward_kit.answers.tool_calls.python_calls import read_python_calls
+from reward_kit.answers.tool_calls.tools import Tools
 from reward_kit.models import Message
 
 __all__ = ["OMITTED", "Acceptable", "ExpectedCall", "read_expected"]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.answers.tool_calls.calls import CallError
-from reward_kit.answers.tool_calls.dialects import calls_in_text, read_calls
-from reward_kit.answers.tool_calls.offered import read_tools
+from reward_kit.answers.tool_calls.formats import calls_in_text, read_calls
+from reward_kit.answers.tool_calls.tools import read_tools
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
 
 WEATHER = {"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reward_kit.answers.tool_calls.calls import ToolCall
-from reward_kit.answers.tool_calls.offered import Tools
-from reward_kit.rewards._support.tool_calls.expected import OMITTED, Acceptable, ExpectedCall
-from reward_kit.rewards._support.tool_calls.matching import maximum_matching
-from reward_kit.rewards._support.tool_calls.values import Coercion, as_multiset, value_key
+from reward_kit.answers.tool_calls.tools import Tools
+from reward_kit.rewards._tool_calls.expected_calls import OMITTED, Acceptable, ExpectedCall
+from reward_kit.rewards._tool_calls.matching import maximum_matching
+from reward_kit.rewards._tool_calls.values import Coercion, as_multiset, value_key
 
-__all__ = ["Agreement", "Comparison", "f1"]
+__all__ = ["Agreement", "CallComparer", "f1"]
 
 _SHOWN = 80
 """Characters of a wrong value that a reason quotes."""
@@ -42,7 +42,7 @@ def f1(matched: int, expected: int, made: int) -> float:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CallComparer:
     """How calls are compared."""
 
     tools: Tools

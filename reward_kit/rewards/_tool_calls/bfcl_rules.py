@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_kit.answers.tool_calls.calls import CallError, ToolCall
-from reward_kit.answers.tool_calls.offered import Tool, Tools
-from reward_kit.rewards._support.tool_calls.expected import OMITTED, ExpectedCall
+from reward_kit.answers.tool_calls.tools import Tool, Tools
+from reward_kit.rewards._tool_calls.expected_calls import OMITTED, ExpectedCall
 
 __all__ = ["bfcl_matches"]
 

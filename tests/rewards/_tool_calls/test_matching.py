@@ -7,7 +7,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.rewards._support.tool_calls.matching import maximum_matching
+from reward_kit.rewards._tool_calls.matching import maximum_matching
 
 GRAPHS = st.lists(st.lists(st.integers(0, 5), max_size=6, unique=True), max_size=6)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reward_kit.answers.tool_calls.calls import CallError, ToolCall
-from reward_kit.answers.tool_calls.offered import read_tools
-from reward_kit.rewards._support.tool_calls.bfcl_rules import bfcl_matches
-from reward_kit.rewards._support.tool_calls.expected import read_expected
+from reward_kit.answers.tool_calls.tools import read_tools
+from reward_kit.rewards._tool_calls.bfcl_rules import bfcl_matches
+from reward_kit.rewards._tool_calls.expected_calls import read_expected
 
 TOOL = {
     "name": "shop.order",

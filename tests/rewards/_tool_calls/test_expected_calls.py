@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reward_kit.answers.tool_calls.calls import CallError
-from reward_kit.answers.tool_calls.offered import read_tools
+from reward_kit.answers.tool_calls.tools import read_tools
 from reward_kit.models import Message
-from reward_kit.rewards._support.tool_calls.expected import read_expected
+from reward_kit.rewards._tool_calls.expected_calls import read_expected
 
 PLAIN = {"name": "f", "arguments": {"x": 1}}
 OPENAI = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}

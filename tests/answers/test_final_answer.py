@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reward_kit.answers.stated import marked_answers, stated_answer, unboxed
+from reward_kit.answers.final_answer import marked_answers, stated_answer, unboxed
 
 
 @pytest.mark.parametrize(

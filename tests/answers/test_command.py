@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.answers.command import extract_command
-from reward_kit.answers.shell_words import reads_like_a_command, reads_like_prose
+from reward_kit.answers.command import extract_command, reads_like_a_command, reads_like_prose
 
 JSON = {
     '{"command": "ls -la"}': "ls -la",

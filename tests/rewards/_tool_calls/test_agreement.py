@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.answers.tool_calls.calls import ToolCall
-from reward_kit.answers.tool_calls.offered import read_tools
-from reward_kit.rewards._support.tool_calls.agreement import Agreement, Comparison, f1
-from reward_kit.rewards._support.tool_calls.expected import read_expected
-from reward_kit.rewards._support.tool_calls.values import Coercion, as_multiset, value_key
+from reward_kit.answers.tool_calls.tools import read_tools
+from reward_kit.rewards._tool_calls.agreement import Agreement, CallComparer, f1
+from reward_kit.rewards._tool_calls.expected_calls import read_expected
+from reward_kit.rewards._tool_calls.values import Coercion, as_multiset, value_key
 
 
 def same(wanted: Any, given: Any, coercion: Coercion = "strict") -> bool:
@@ -22,7 +22,7 @@ def same(wanted: Any, given: Any, coercion: Coercion = "strict") -> bool:
 def agreement(expected: Any, made: list[tuple[str, dict[str, Any]]], tools: Any = None, **rules: Any) -> Agreement:
     offered = read_tools(tools) if tools else {}
     calls = [ToolCall(name, arguments) for name, arguments in made]
-    return Comparison(offered, **rules).of(read_expected(expected, offered), calls)
+    return CallComparer(offered, **rules).of(read_expected(expected, offered), calls)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from typing import Any
 
 from reward_kit.answers.bounded_json import Found, read_json, read_json_at
 from reward_kit.answers.reasoning import without_reasoning
-from reward_kit.answers.tool_calls.calls import CallError, Reading, ToolCall, call_from_object
-from reward_kit.answers.tool_calls.offered import Tools
+from reward_kit.answers.tool_calls.calls import CallError, FoundCalls, ToolCall, call_from_object
 from reward_kit.answers.tool_calls.python_calls import looks_like_calls, read_python_calls
+from reward_kit.answers.tool_calls.tools import Tools
 from reward_kit.models import Message
 
 __all__ = ["calls_in_text", "read_calls"]
@@ -43,13 +43,13 @@ _SPACE = re.compile(r"\s*+")
 _CALL_KEYS = ("arguments", "parameters", "args", "input")
 
 
-def read_calls(message: Message, tools: Tools | None = None) -> Reading:
+def read_calls(message: Message, tools: Tools | None = None) -> FoundCalls:
     """The calls a message makes. `tools` give a type to what a dialect writes as bare text, and names to places."""
     try:
         calls = tuple(_from_message(message, tools or {}))
-        return Reading(tuple(_by_name(call, tools or {}) for call in calls))
+        return FoundCalls(tuple(_by_name(call, tools or {}) for call in calls))
     except CallError as error:
-        return Reading(problem=str(error)[:_SHOWN])
+        return FoundCalls(problem=str(error)[:_SHOWN])
 
 
 def calls_in_text(text: str, tools: Tools | None = None) -> tuple[ToolCall, ...]:

@@ -1,23 +1,38 @@
-"""Asking a judge, as often as it takes: several votes, both orders of a pair, another try for an unreadable reply."""
+"""Asking a judge, as often as it takes: several votes, both orders of a pair, another try for an unreadable reply.
+
+A reply is read strictly: its last line is the verdict and no other line is one, or there is none.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import statistics
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.config_models import JudgeConfig
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.judge import Judge, open_judge
 from reward_kit.models import Failure, Message
 from reward_kit.resources import Model
-from reward_kit.rewards._support.judging.prompts import comparing, grading
-from reward_kit.rewards._support.judging.replies import read_choice, read_grade
+from reward_kit.rewards._judging.prompts import comparing, grading
 
-__all__ = ["Asker", "Comparison", "Grade", "as_asker", "compare_answers", "grade_answer"]
+__all__ = [
+    "Asker",
+    "Choice",
+    "Comparison",
+    "Grade",
+    "as_asker",
+    "compare_answers",
+    "grade_answer",
+    "read_choice",
+    "read_grade",
+]
+
 
 T = TypeVar("T")
 
@@ -68,7 +83,7 @@ async def as_asker(judge: Any) -> AsyncIterator[Asker]:
         yield judge
     else:
         raise ConfigError(
-            f"{judge!r} is no judge. Set judge.model_name in the config, or give a model's name, a client or a Judge."
+            f"{judge!r} is no judge. Set `judge.model_name` in the config, or give a model's name, a client or a Judge."
         )
 
 
@@ -141,3 +156,47 @@ def _no_verdict(failures: Sequence[Failure], asked: int) -> RewardError:
         f"The judge gave no readable verdict in {asked} replies. Read one with judge.ask, and use a model that follows "
         "the form it is asked for."
     )
+
+
+# ── what a reply says ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+Choice = Literal["A", "B", "TIE"]
+"""Which of two answers is better."""
+
+_VERDICT = re.compile(r"^[ \t]*VERDICT:[ \t]*(?P<verdict>[^\n]*)$", re.MULTILINE)
+_LONGEST = 100_000
+"""Characters of a reply; no judge's reasons are that long."""
+
+
+def read_grade(reply: str, scale: tuple[int, int]) -> int | None:
+    """The grade, a whole number on the scale; None where the reply gives none, or several.
+
+    >>> read_grade("Right.\\nVERDICT: 7", (0, 10)), read_grade("VERDICT: 7/10", (0, 10)), read_grade("7", (0, 10))
+    (7, None, None)
+    """
+    verdict = _verdict(reply)
+    if verdict is None or not re.fullmatch(r"-?[0-9]{1,6}", verdict):
+        return None
+    low, high = scale
+    return int(verdict) if low <= int(verdict) <= high else None
+
+
+def read_choice(reply: str) -> Choice | None:
+    """The choice between A and B; None where the reply makes none, or several.
+
+    >>> read_choice("Both are fine.\\nVERDICT: TIE"), read_choice("VERDICT: A\\nVERDICT: B")
+    ('TIE', None)
+    """
+    match _verdict(reply):
+        case "A" | "B" | "TIE" as choice:
+            return choice
+    return None
+
+
+def _verdict(reply: str) -> str | None:
+    said = without_reasoning(reply[-_LONGEST:]).rstrip()
+    found = list(_VERDICT.finditer(said))
+    if len(found) != 1 or found[0].end() != len(said):
+        return None
+    return found[0]["verdict"].strip()

@@ -26,9 +26,9 @@ from reward_kit.answers.statements import (
     is_aside,
     is_denied,
     is_setting,
-    said_in,
-    said_in_masked,
     sentences,
+    statement_in,
+    statement_in_masked,
     values_in,
     without_references,
 )
@@ -369,7 +369,7 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
         before = text[max(line, phrase.start() - _NEAR) : phrase.start()]
         if _SUPPOSES.search(_SENTENCES.split(before)[-1]):
             continue
-        found = _told_after(text, phrase)
+        found = _stated_after(text, phrase)
         if found is None:
             continue
         if phrase["final"] or phrase["noun"].lower().startswith("answer") or phrase.group().rstrip(" *_").endswith(":"):
@@ -378,7 +378,7 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
     return None
 
 
-def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR0911 - one line per way of saying it
+def _stated_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR0911 - one line per way of saying it
     formulas = _formulas_from(text, phrase.end())
     if formulas:
         whole = text[phrase.start() : formulas[-1].end()]
@@ -392,9 +392,9 @@ def _told_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR
     elif _NOT_A_VALUE.match(span):
         return None
     elif _FILLER.match(span):
-        stated = said_in(phrase.group() + span)
+        stated = statement_in(phrase.group() + span)
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
-    if _ROUNDED.search(span) and (stated := said_in(span)) is not None:
+    if _ROUNDED.search(span) and (stated := statement_in(span)) is not None:
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
     if _RETRACTS.search(span) is not None:
         return None
@@ -453,7 +453,7 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
     if direct:
         return None
     for at, sentence in asides:  # nothing else is said: a remark may say it
-        stated = said_in(sentence)
+        stated = statement_in(sentence)
         if stated is not None:
             return Answer(stated.text, "last line", sentence, at)
     return None
@@ -487,7 +487,7 @@ def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, st
 def _in_sentence(line: str, start: int, sentence: str, formulas: list[re.Match[str]], *, direct: bool) -> str | None:
     """What a sentence of a line says, with the formulas beside it."""
     masked = without_references(sentence)
-    stated = said_in_masked(masked)
+    stated = statement_in_masked(masked)
     if stated is None:
         verdict = _VERDICT.match(sentence) if not direct else None  # No, 91 is not prime.
         return verdict[1] if verdict is not None else None
