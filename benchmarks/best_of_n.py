@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.report import Report, Row
-from reward_kit.models import EvaluateResult, Message, Rollout, Sample, Usage
+from reward_kit.models import EvaluateResult, Message, Record, Rollout, Sample, Usage
 from reward_kit.storage.best_of_n_tables import COLUMNS, Verification, experiment_entry, write_parquet
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.sample_text import SampleText
 
 CANDIDATES = 8
 HOW = {"math": Verification("math")}
@@ -98,8 +97,8 @@ def _write_journal(path: Path, records: int) -> None:
         for number in range(records // CANDIDATES):
             rollouts = list(_rollouts(number, text))
             verdicts = [EvaluateResult(score=float(r.response_index % 2), reason="it equals it") for r in rollouts]
-            asked = SampleText(rollouts[0].sample, "ab")
-            journal.append([experiment_entry(r, asked, verdict) for r, verdict in zip(rollouts, verdicts, strict=True)])
+            judged = map(Record.of, rollouts, verdicts)
+            journal.append([experiment_entry(record, "ab") for record in judged])
 
 
 def _rollouts(number: int, text: Callable[[int], str]) -> Iterator[Rollout]:

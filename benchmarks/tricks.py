@@ -26,8 +26,9 @@ from reward_kit.datasets import interpret
 from reward_kit.generation import play, wire
 from reward_kit.generation.http import transport
 from reward_kit.models import Completion, Message, Rollout, Sample
-from reward_kit.utils import end_of_turn, event_loop
+from reward_kit.utils import event_loop
 from reward_kit.utils import trusted as trusted_values
+from reward_kit.utils.batcher import Batcher
 
 __all__ = ["TRICKS", "main"]
 
@@ -81,7 +82,7 @@ def _a_timer_each() -> contextlib.AbstractContextManager[Any]:
 
 
 def _a_write_each() -> contextlib.AbstractContextManager[Any]:
-    return patch.object(end_of_turn.EndOfTurn, "ask", lambda self: self._action())
+    return patch.object(Batcher, "_flush_at_the_end_of_this_turn", Batcher.flush)
 
 
 def _collections_as_ever() -> contextlib.AbstractContextManager[Any]:
@@ -105,7 +106,7 @@ TRICKS = {
         Trick("raw_exchange", _sessions),
         Trick("trusted", _checked_values),
         Trick("deadlines", _a_timer_each),
-        Trick("end_of_turn", _a_write_each),
+        Trick("batcher", _a_write_each),
         Trick("rare_collections", _collections_as_ever),
         Trick("uvloop", _loop_of_the_library),
     )

@@ -9,7 +9,7 @@ unknown fields and stays mutable, as users of the public package expect.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -34,6 +34,7 @@ __all__ = [
     "StepOutput",
     "TaskDefinitionModel",
     "Usage",
+    "Verdict",
 ]
 
 SCHEMA_VERSION = 2
@@ -70,8 +71,42 @@ class _RoleIsRequired:
         )
 
 
-class Message(BaseModel):
-    """One turn of a conversation, OpenAI-shaped."""
+class _ReadLikeADict(BaseModel):
+    """A model whose fields can also be read as a dict's entries: `[]`, `in`, `.get`, `.keys()`, iteration …"""
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in type(self).model_fields:
+            raise KeyError(key)
+        return self.__dict__[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in type(self).model_fields
+
+    def __iter__(self) -> Iterator[str]:  # type: ignore[override]  # iterates over names, as a dict does
+        return iter(type(self).model_fields)
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in type(self).model_fields}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The field called `key`, or `default`."""
+        return self.__dict__[key] if key in type(self).model_fields else default
+
+    def keys(self) -> KeysView[str]:
+        """The field names."""
+        return self._fields().keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The field values; nested results stay objects."""
+        return self._fields().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Pairs of field name and value."""
+        return self._fields().items()
+
+
+class Message(_ReadLikeADict):
+    """One turn of a conversation, OpenAI-shaped. Its fields can be read as a dict's: `message["content"]`."""
 
     role: Annotated[str, _RoleIsRequired] = Field(default=None, validate_default=True)
     content: str | list[dict[str, Any]] | None = ""
@@ -105,40 +140,6 @@ class Message(BaseModel):
 
 
 # ── what a reward returns ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _ReadLikeADict(BaseModel):
-    """A model whose fields can also be read as a dict's entries: `[]`, `in`, `.get`, `.keys()`, iteration …"""
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in type(self).model_fields:
-            raise KeyError(key)
-        return self.__dict__[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in type(self).model_fields
-
-    def __iter__(self) -> Iterator[str]:  # type: ignore[override]  # iterates over names, as a dict does
-        return iter(type(self).model_fields)
-
-    def _fields(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in type(self).model_fields}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The field called `key`, or `default`."""
-        return self.__dict__[key] if key in type(self).model_fields else default
-
-    def keys(self) -> KeysView[str]:
-        """The field names."""
-        return self._fields().keys()
-
-    def values(self) -> ValuesView[Any]:
-        """The field values; nested results stay objects."""
-        return self._fields().values()
-
-    def items(self) -> ItemsView[str, Any]:
-        """Pairs of field name and value."""
-        return self._fields().items()
 
 
 class MetricResult(_ReadLikeADict):
@@ -292,6 +293,10 @@ class ExecResult(_Value):
         return self.exit_code == 0
 
 
+Verdict = EvaluateResult | Failure
+"""What scoring says of a rollout: a result, or the failure that stands in its place."""
+
+
 class Record(_Value):
     """A judged rollout: a result, or the failure that kept it from being judged."""
 
@@ -304,6 +309,18 @@ class Record(_Value):
         if (self.result is None) == (self.failure is None):
             raise ValueError("a record holds a result or a failure, and exactly one of them")
         return self
+
+    @classmethod
+    def of(cls, rollout: Rollout, verdict: Verdict) -> Self:
+        """The rollout with what was said of it."""
+        if isinstance(verdict, Failure):
+            return cls(rollout=rollout, failure=verdict)
+        return cls(rollout=rollout, result=verdict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The one of the two that it holds."""
+        return cast(Verdict, self.failure if self.result is None else self.result)
 
 
 # ── agent tasks (inherited names) ────────────────────────────────────────────────────────────────────────────────────

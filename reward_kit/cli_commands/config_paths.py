@@ -81,6 +81,8 @@ def resolve_experiment_paths(values: Mapping[str, Any], config_directory: Path) 
     places = [config_directory, config_directory.parent]
     found = _with(_with(values, "dataset", places, _file), "prices", places, _file)
     found = _with(found, "mock", places, _object_path)
+    if isinstance(found.get("preprocess"), list):
+        found["preprocess"] = [_object_path(path, places) for path in found["preprocess"]]
     if isinstance(found.get("verifiers"), Mapping):
         found["verifiers"] = {split: _verifier(who, places) for split, who in found["verifiers"].items()}
     return found

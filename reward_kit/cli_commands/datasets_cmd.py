@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.options import MOST
+from reward_kit.cli_commands.options import MOST, key_value_pairs
 from reward_kit.cli_commands.output import echo, echo_json
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     PATH is a file, a Hugging Face name, or the YAML config of a run, which OVERRIDES may change as in `reward-kit run`.
     """
+    mapping = key_value_pairs(column_mapping, "--column-mapping", "NEW=OLD, such as user_query=question")
     given = {
-        "format": row_format, "column_mapping": _pairs(column_mapping), "prompt_template": prompt_template,
+        "format": row_format, "column_mapping": mapping, "prompt_template": prompt_template,
         "split": split, "config_name": config_name,
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value}
@@ -77,16 +78,6 @@ def formats() -> None:
     width = max(len(shape.name) for shape in shapes)
     for shape in shapes:
         echo(f"{shape.name:<{width}}  {shape.says}")
-
-
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for pair in given:
-        new, equals, old = pair.partition("=")
-        if not (new and equals and old):
-            raise click.BadParameter(f"{pair!r} is not NEW=OLD, such as user_query=question.")
-        pairs[new.strip()] = old.strip()
-    return pairs
 
 
 def _of_file(path: str, settings: dict[str, Any]) -> DatasetConfig:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-__all__ = ["MOST", "PORT", "FiniteRange", "NamedPath", "check_arguments", "reading_own_files"]
+__all__ = ["MOST", "PORT", "FiniteRange", "NamedPath", "check_arguments", "key_value_pairs", "reading_own_files"]
 
 MOST = 2**31 - 1
 """The largest count that an option takes."""
@@ -67,3 +67,11 @@ def reading_own_files(*paths: Path) -> Iterator[None]:
             f"{names} holds what reward-kit did not write ({type(error).__name__}: {str(error)[:200]}). Name a run "
             "directory, its results.jsonl or the Parquet of best-of-n, or restore the file."
         ) from error
+
+
+def key_value_pairs(given: tuple[str, ...], flag: str, expected: str) -> dict[str, str]:
+    """What a flag that may be given again says, each time as KEY=VALUE."""
+    pairs = [(text, text.partition("=")) for text in given]
+    if wrong := [text for text, (key, equals, value) in pairs if not (key and equals and value)]:
+        raise click.UsageError(f"{flag} is {wrong[0]!r}; expected {expected}.")
+    return {key.strip(): value.strip() for _, (key, _, value) in pairs}

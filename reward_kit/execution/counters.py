@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from reward_kit.generation.judge import JudgeUse
-from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.models import EvaluateResult, Rollout, Verdict
 
 __all__ = ["RunCounters"]
 
@@ -76,7 +76,7 @@ class RunCounters:
             self.completion_tokens += rollout.usage.completion_tokens
         self.cost += rollout.cost or 0.0
 
-    def count_verdict(self, verdict: EvaluateResult | Failure) -> None:
+    def count_verdict(self, verdict: Verdict) -> None:
         """Take account of what the score stage said of a rollout."""
         if isinstance(verdict, EvaluateResult):
             self.judged += 1

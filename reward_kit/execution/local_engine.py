@@ -14,17 +14,28 @@ from typing import Any, NamedTuple, Protocol
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.handover import Handover
 from reward_kit.execution.owed import Work
+from reward_kit.execution.queues import Handover, WorkQueue
 from reward_kit.execution.result import RunStatus
 from reward_kit.execution.scorers import Scorer
 from reward_kit.execution.split_rewards import Rewards, open_rewards
-from reward_kit.execution.stages import Feed, Rollouts, Stop, Verdicts, generate, score, work_with_hands
+from reward_kit.execution.stages import (
+    Judged,
+    Made,
+    Output,
+    Stop,
+    generate,
+    records_output,
+    rollouts_output,
+    score,
+    work_with_hands,
+)
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.line_writer import LineWriter
 
 __all__ = ["End", "LocalEngine", "Reporter"]
 
@@ -88,7 +99,7 @@ class LocalEngine:
         together = reward is not None and reward.judges_groups
         at_once = None if together else models.draws_at_once
         ahead = self._config.generation.api_params.max_concurrent_requests if models.play is not None else 0
-        feed = Feed(works, blocking=blocking, backlog=backlog, at_once=at_once, ahead=ahead)
+        queue = WorkQueue(works, blocking=blocking, backlog=backlog, at_once=at_once, ahead=ahead)
         play = models.play
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
@@ -97,27 +108,29 @@ class LocalEngine:
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
-                await self._generate(feed, play, Rollouts(rollouts, None, self._counters, groups=False), stop)
+                made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False)
+                await self._generate(queue, play, made, None, stop)
             else:
-                await self._both(feed, play, rollouts, results, reward, stop)
+                await self._both(queue, play, rollouts, results, reward, stop)
         if stop.error is not None:
             raise stop.error
         if stop.reason is not None:
             return End("interrupted", stop.reason)
-        return End("stopped", feed.closed) if feed.closed else End("finished", None)
+        return End("stopped", queue.closed) if queue.closed else End("finished", None)
 
     async def _both(
-        self, feed: Feed, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop
+        self, queue: WorkQueue, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop
     ) -> None:
         handover = Handover(_ON_THE_WAY if play is not None else _READ_AHEAD)
-        made = Rollouts(rollouts, handover, self._counters, groups=reward.judges_groups)
+        writer = LineWriter()
+        made = rollouts_output(rollouts, writer, self._counters, handover, groups=reward.judges_groups)
         at_hand = self._counters.unjudged if play is None else 1
         async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
-            verdicts = Verdicts(results, self._counters, self._vocabulary)
-            scoring = asyncio.create_task(self._score(handover, scorer, verdicts, feed, stop))
-            generating = asyncio.create_task(self._generate(feed, play, made, stop))
+            judged = records_output(results, self._vocabulary.result_line or writer.result_line, self._counters)
+            scoring = asyncio.create_task(self._score(handover, scorer, judged, queue, stop))
+            generating = asyncio.create_task(self._generate(queue, play, made, handover, stop))
             try:
                 # Scoring ends first only when something is wrong; then nobody may wait for it to take more.
                 await asyncio.wait({generating, scoring}, return_when=asyncio.FIRST_COMPLETED)
@@ -132,21 +145,23 @@ class LocalEngine:
                 await asyncio.gather(generating, scoring, return_exceptions=True)
                 self._counters.judge = scorer.judge_use
 
-    async def _generate(self, feed: Feed, play: Play | None, rollouts: Rollouts, stop: Stop) -> None:
+    async def _generate(
+        self, queue: WorkQueue, play: Play | None, made: Output[Made], outbox: Handover | None, stop: Stop
+    ) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1
-        hands = [generate(feed, play, rollouts, self._counters, stop) for _ in range(width)]
+        hands = [generate(queue, play, made, outbox, self._counters, stop) for _ in range(width)]
         try:
             await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
         finally:
-            _settle(rollouts.settle, stop)
+            _flush(made, stop)
 
     @staticmethod
-    async def _score(handover: Handover, scorer: Scorer, verdicts: Verdicts, feed: Feed, stop: Stop) -> None:
-        hands = [score(handover, scorer, verdicts, feed) for _ in range(scorer.concurrency)]
+    async def _score(handover: Handover, scorer: Scorer, judged: Output[Judged], queue: WorkQueue, stop: Stop) -> None:
+        hands = [score(handover, scorer, judged, queue) for _ in range(scorer.concurrency)]
         try:
             await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
         finally:
-            _settle(verdicts.settle, stop)
+            _flush(judged, stop)
 
     async def _keep_on_disk(self, journals: list[Journal], stop: Stop) -> None:
         while not stop.requested.is_set():
@@ -160,10 +175,10 @@ class LocalEngine:
                 stop.request("error", error)
 
 
-def _settle(settle: Callable[[], None], stop: Stop) -> None:
+def _flush(output: Output[Any], stop: Stop) -> None:
     """Put down what the last turn made, whatever ended the stage."""
     try:
-        settle()
+        output.flush()
     except RewardKitError as error:
         stop.request("error", error)
 

@@ -1,16 +1,32 @@
 """What is already on disk, and what is still owed: worked out before a stage runs, one sample at a time.
 
+    Workload    where work comes from: samples, answers that came with the data, rollouts on disk or in hand
+    Ledger      what the two journals hold
+    Work        one sample with what it still needs
+
 Resume, the two phases, growing n and re-scoring are all this one question, asked of the two journals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
-from reward_kit.datasets import content_digest
-from reward_kit.errors import StorageError
+from reward_kit.config_models import DatasetConfig, PipelineConfig
+from reward_kit.datasets import (
+    RolloutStream,
+    SampleStream,
+    content_digest,
+    load_rollouts,
+    load_samples,
+    rollouts_from_rows,
+    samples_from_rows,
+)
+from reward_kit.errors import ConfigError, StorageError
+from reward_kit.execution.result import Phase
 from reward_kit.models import Rollout, Sample
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
@@ -18,7 +34,10 @@ from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Ledger", "Work", "owe_failures_again"]
+__all__ = [
+    "AnswersInTheData", "Ledger", "RolloutsInHand", "RolloutsOnDisk", "SamplesToAnswer", "Work", "Workload",
+    "open_workload", "owe_failures_again",
+]  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -60,78 +79,33 @@ class Ledger:
         """Where the sample of a line stands now; rows may have moved since the line was written."""
         return self._positions.get(digest64(head.id), head.position)
 
-    def from_samples(self, samples: Iterable[Sample], n: int) -> Iterator[Work]:
-        """What is owed to each sample that is to be answered n times."""
-        self.asked = 0
-        for sample in samples:
-            self.asked += n
-            content = content_digest(sample)
-            self._refuse_changed(sample, content)
-            self._note_position(sample)
-            if not self.rollouts.lines:
-                yield Work(sample, content, list(range(n)))
-                continue
-            draws = [draw for draw in range(n) if self._is_owed(self.rollouts.status(sample.id, draw))]
-            present = [draw for draw in range(n) if draw not in draws]
-            unjudged = [draw for draw in present if self._is_owed(self.results.status(sample.id, draw))]
-            whole = self.whole_groups and bool(unjudged or draws)
-            rollouts = self._read(sample.id, present if whole else unjudged) if self.scoring else []
-            yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
-
-    def from_answers(self, answers: Iterable[Rollout]) -> Iterator[Work]:
-        """What is owed to answers that came with the data; rows of a sample that follow each other are a group."""
-        self.asked = 0
-        for _, group in groupby(answers, key=lambda rollout: rollout.sample.id):
-            rollouts = list(group)
-            self.asked += len(rollouts)
-            sample = rollouts[0].sample
-            content = content_digest(sample)
-            self._refuse_changed(sample, content)
-            self._note_position(sample)
-            self._refuse_other_answers(rollouts)
-            new = [r for r in rollouts if self.rollouts.status(sample.id, r.response_index) is None]
-            yield Work(sample, content, rollouts=self._unjudged(rollouts), new=new)
-
-    def from_rollouts(self) -> Iterator[Work]:
-        """What is owed to rollouts already generated, without their dataset."""
-        answers = map(rollout_from_line, self.journal.in_order())
-        for _, group in groupby(answers, key=lambda rollout: rollout.sample.id):
-            rollouts = list(group)
-            sample = rollouts[0].sample
-            yield Work(sample, content_digest(sample), rollouts=self._unjudged(rollouts))
-
-    def from_given(self, given: Iterable[Rollout]) -> Iterator[Work]:
-        """What is owed to rollouts that the caller holds and keeps; neighbours of one sample are a group."""
-        for _, group in groupby(given, key=lambda rollout: rollout.sample.id):
-            rollouts = list(group)
-            sample = rollouts[0].sample
-            content = content_digest(sample)
-            self._refuse_changed(sample, content, self.results)
-            yield Work(sample, content, rollouts=self._unjudged(rollouts))
-
     @property
     def has_backlog(self) -> bool:
         """Whether there may be rollouts on disk that nobody has judged."""
         return self.scoring and len(self.rollouts) > len(self.results)
 
-    def _read(self, sample_id: str, draws: list[int]) -> list[Rollout]:
+    def read(self, sample_id: str, draws: list[int]) -> list[Rollout]:
+        """These rollouts of a sample, from the journal."""
         offsets = [self.rollouts.offset(sample_id, draw) for draw in draws]
         return [rollout_from_line(self.journal.line_at(offset)) for offset in offsets if offset is not None]
 
-    def _unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:
+    def unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:
+        """Those of a sample's rollouts that must be judged; all of them where they are judged together."""
         if not self.scoring:
             return []
-        owed = [r for r in rollouts if self._is_owed(self.results.status(r.sample.id, r.response_index))]
+        owed = [r for r in rollouts if self.is_owed(self.results.status(r.sample.id, r.response_index))]
         return rollouts if owed and self.whole_groups else owed
 
-    def _is_owed(self, status: Status | None) -> bool:
+    def is_owed(self, status: Status | None) -> bool:
+        """Whether what is on disk with this status, or is not there, must be made (again)."""
         return status in (None, "retry") or (status == "failed" and self.retry_failed)
 
-    def _note_position(self, sample: Sample) -> None:
+    def note_position(self, sample: Sample) -> None:
+        """Remember where a sample stands now."""
         if len(self.rollouts):  # in a fresh run every line says where its sample stands
             self._positions.put(digest64(sample.id), sample.position)
 
-    def _refuse_other_answers(self, rollouts: Iterable[Rollout]) -> None:
+    def refuse_other_answers(self, rollouts: Iterable[Rollout]) -> None:
         """Answers come from the data here: one that differs from the one that was judged is another answer."""
         for rollout in rollouts:
             offset = self.rollouts.offset(rollout.sample.id, rollout.response_index)
@@ -139,15 +113,187 @@ class Ledger:
             if known is not None and known != rollout.turns:
                 raise StorageError(
                     f"Answer {rollout.response_index} of sample {rollout.sample.id!r} is not what it was when "
-                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another output.output_dir."
+                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another `output.output_dir`."
                 )
 
-    def _refuse_changed(self, sample: Sample, content: str, known: JournalIndex | None = None) -> None:
+    def refuse_changed(self, sample: Sample, content: str, known: JournalIndex | None = None) -> None:
+        """Stop at a sample that is not what the rollouts (or what else is `known`) were made from."""
         if (self.rollouts if known is None else known).has_other_content(sample.id, content):
             raise StorageError(
                 f"Sample {sample.id!r} is not what it was when this run was begun: "
-                "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
+                "its prompt, ground truth or columns changed. "
+                "Restore the dataset, or choose another `output.output_dir`."
             )
+
+
+# ── where work comes from ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Workload(ABC):
+    """All that a run may have to do."""
+
+    needs_model: bool = False
+    """Whether answers still have to be generated."""
+    blocking: bool = False
+    """Whether reading may wait for the network."""
+    fingerprint: str | None = None
+    """Identifies the content, where that is cheap to know."""
+
+    @abstractmethod
+    def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample."""
+
+    @abstractmethod
+    def expected(self, ledger: Ledger) -> int | None:
+        """How many rollouts there will be in the end, where that is cheap to know."""
+
+    @property
+    def skipped(self) -> int:
+        """How many rows could not be read and were skipped, as asked."""
+        return 0
+
+
+class SamplesToAnswer(Workload):
+    """Samples, each to be answered n times."""
+
+    needs_model = True
+
+    def __init__(self, samples: SampleStream, n: int, *, blocking: bool = False) -> None:
+        """Have each of `samples` answered `n` times."""
+        self._samples, self._n, self.blocking = samples, n, blocking
+        self.fingerprint = samples.fingerprint()
+
+    def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample."""
+        n, ledger.asked = self._n, 0
+        for sample in self._samples:
+            ledger.asked += n
+            content = content_digest(sample)
+            ledger.refuse_changed(sample, content)
+            ledger.note_position(sample)
+            if not ledger.rollouts.lines:
+                yield Work(sample, content, list(range(n)))
+                continue
+            draws = [draw for draw in range(n) if ledger.is_owed(ledger.rollouts.status(sample.id, draw))]
+            present = [draw for draw in range(n) if draw not in draws]
+            unjudged = [draw for draw in present if ledger.is_owed(ledger.results.status(sample.id, draw))]
+            whole = ledger.whole_groups and bool(unjudged or draws)
+            rollouts = ledger.read(sample.id, present if whole else unjudged) if ledger.scoring else []
+            yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
+
+    def expected(self, ledger: Ledger) -> int | None:
+        """n for each sample."""
+        rows = self._samples.size_hint()
+        return None if rows is None else rows * self._n
+
+    @property
+    def skipped(self) -> int:
+        """How many rows could not be read."""
+        return self._samples.skipped
+
+
+class AnswersInTheData(Workload):
+    """Answers that came with the data; rows of a sample that follow each other are a group."""
+
+    def __init__(self, answers: RolloutStream, *, blocking: bool = False) -> None:
+        """Have `answers` judged."""
+        self._answers, self.blocking = answers, blocking
+        self.fingerprint = answers.fingerprint()
+
+    def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample."""
+        ledger.asked = 0
+        for rollouts in _by_sample(self._answers):
+            ledger.asked += len(rollouts)
+            sample = rollouts[0].sample
+            content = content_digest(sample)
+            ledger.refuse_changed(sample, content)
+            ledger.note_position(sample)
+            ledger.refuse_other_answers(rollouts)
+            new = [r for r in rollouts if ledger.rollouts.status(sample.id, r.response_index) is None]
+            yield Work(sample, content, rollouts=ledger.unjudged(rollouts), new=new)
+
+    def expected(self, ledger: Ledger) -> int | None:
+        """One for each row."""
+        return self._answers.size_hint()
+
+    @property
+    def skipped(self) -> int:
+        """How many rows could not be read."""
+        return self._answers.skipped
+
+
+class RolloutsOnDisk(Workload):
+    """Rollouts already generated, without their dataset."""
+
+    def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample."""
+        for rollouts in _by_sample(map(rollout_from_line, ledger.journal.in_order())):
+            sample = rollouts[0].sample
+            yield Work(sample, content_digest(sample), rollouts=ledger.unjudged(rollouts))
+
+    def expected(self, ledger: Ledger) -> int | None:
+        """Those there are."""
+        return len(ledger.rollouts)
+
+
+class RolloutsInHand(Workload):
+    """Rollouts that the caller holds and keeps; neighbours of one sample are a group."""
+
+    def __init__(self, rollouts: Collection[Rollout]) -> None:
+        """Have `rollouts` judged."""
+        self._rollouts = rollouts
+
+    def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample."""
+        for rollouts in _by_sample(self._rollouts):
+            sample = rollouts[0].sample
+            content = content_digest(sample)
+            ledger.refuse_changed(sample, content, ledger.results)
+            yield Work(sample, content, rollouts=ledger.unjudged(rollouts))
+
+    def expected(self, ledger: Ledger) -> int | None:
+        """Those there are."""
+        return len(self._rollouts)
+
+
+def open_workload(
+    config: PipelineConfig,
+    phase: Phase,
+    samples: Iterable[Sample | Mapping[str, Any]] | None,
+    rollouts: Collection[Rollout] | None = None,
+) -> Workload:
+    """The work a run's config and phase call for. Nothing is read yet."""
+    if phase == "execution":
+        return RolloutsOnDisk() if rollouts is None else RolloutsInHand(rollouts)
+    prompt, limit, n = config.system_prompt, config.sample_limit, config.generation.n
+    blocking = _is_remote(config.dataset)
+    if isinstance(samples, SampleStream):
+        return SamplesToAnswer(samples, n, blocking=blocking)
+    if samples is not None:
+        if config.generation.enabled:
+            asked = samples_from_rows(samples, system_prompt=prompt, limit=limit)
+            return SamplesToAnswer(asked, n, blocking=blocking)
+        return AnswersInTheData(rollouts_from_rows(samples, system_prompt=prompt, limit=limit), blocking=blocking)
+    if config.dataset is None:
+        raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
+    if config.generation.enabled:
+        return SamplesToAnswer(load_samples(config.dataset, system_prompt=prompt, limit=limit), n, blocking=blocking)
+    return AnswersInTheData(load_rollouts(config.dataset, system_prompt=prompt, limit=limit), blocking=blocking)
+
+
+def _by_sample(rollouts: Iterable[Rollout]) -> Iterator[list[Rollout]]:
+    for _, group in groupby(rollouts, key=lambda rollout: rollout.sample.id):
+        yield list(group)
+
+
+def _is_remote(dataset: DatasetConfig | None) -> bool:
+    if dataset is None:
+        return False
+    return dataset.source_type == "huggingface" or _is_remote(dataset.base_dataset)
+
+
+# ── owing again ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def owe_failures_again(journal: Journal) -> None:

@@ -14,11 +14,10 @@ from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.local_engine import LocalEngine, Reporter
-from reward_kit.execution.owed import Ledger, owe_failures_again
+from reward_kit.execution.owed import Ledger, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_identity import reading_of, rollouts_settings
-from reward_kit.execution.sources import Source, open_source
 from reward_kit.execution.split_rewards import Rewards, load_rewards
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
@@ -36,11 +35,11 @@ __all__ = ["EvaluationPipeline"]
 _log = logging.getLogger(__name__)
 
 _JUDGE_THE_REST = (
-    "Restore it, or generate what is missing: run again without --phase execution and --rescore. "
+    "Restore it, or generate what is missing: run again without `phase=execution` and `rescore`. "
     "To judge only what is left, say so with `reward-kit doctor {!r} --mend`."
 )
-_OTHER_DIRECTORY = "Choose another directory with output.output_dir=…"
-_OR_RESCORE = "Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore."
+_OTHER_DIRECTORY = "Choose another place with `output.output_dir=…`"
+_OR_RESCORE = "Choose another place with `output.output_dir=…`, or judge the old rollouts again with `rescore`."
 
 
 class _Claim(NamedTuple):
@@ -95,16 +94,16 @@ class EvaluationPipeline:
         check_copies(self.config)
         self._require_rollouts()
         reward = self._reward()
-        source = open_source(self.config, self.phase, self._samples, self._rollouts)
+        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
         with RunDirectory(Path(self.config.output.output_dir)) as directory:
             self._claim(directory, reward)
-            facts = self._facts(source)
+            facts = self._facts(workload)
             if (known := self._finished_before(directory, facts)) is not None:
                 return known
             directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
             entry = directory.begin_phase(self.phase, facts)
             try:
-                result = await self._enter(directory, source, reward)
+                result = await self._enter(directory, workload, reward)
             except BaseException as error:
                 with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
                     directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
@@ -116,21 +115,21 @@ class EvaluationPipeline:
         """What running would do and cost, without doing any of it."""
         self._require_rollouts()
         reward = self._reward()
-        source = open_source(self.config, self.phase, self._samples, self._rollouts)
+        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
         directory = RunDirectory.seen_from_outside(Path(self.config.output.output_dir))
         rollouts, results = self._claims(reward)
         anew = self._rescore and results is not None and directory.holds_other_results(results.digest)
         for claim in (rollouts, None if anew else results):
             if claim is not None:
                 directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice)
-        return make_plan(self.config, source, reward, self._client, retry_failed=self._retry_failed, anew=anew)
+        return make_plan(self.config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
-    async def _enter(self, directory: RunDirectory, source: Source, reward: Rewards | None) -> RunResult:
+    async def _enter(self, directory: RunDirectory, workload: Workload, reward: Rewards | None) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
-            rollouts = open_things.enter_context(self._open_rollouts(directory, source))
+            rollouts = open_things.enter_context(self._open_rollouts(directory, workload))
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
-                for journal in (rollouts if source.needs_model else None, results):
+                for journal in (rollouts if workload.needs_model else None, results):
                     if journal is not None:
                         owe_failures_again(journal)
             ledger = self._ledger(rollouts, results, reward)
@@ -138,25 +137,25 @@ class EvaluationPipeline:
                 ledger = self._ledger(rollouts, results, reward)
             self._see_what_is_missing(directory, rollouts, results)
             open_things.callback(_note_held, directory, rollouts, results)
-            counters = RunCounters(self.phase, source.expected(ledger), len(ledger.rollouts), len(ledger.results))
+            counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
             models = ModelStack()
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
-            if source.needs_model:
+            if workload.needs_model:
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
             parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
             held = _Held(directory, rollouts, results)
             engine = LocalEngine(*parts, budget=budget, keep=(judging.keep, held.keep))
-            works = source.works(ledger)
+            works = workload.works(ledger)
             try:
                 end = await engine.run(
-                    works, models, rollouts, results, reward, blocking=source.blocking, backlog=ledger.has_backlog
+                    works, models, rollouts, results, reward, blocking=workload.blocking, backlog=ledger.has_backlog
                 )
             finally:
                 judging.keep()
             await serving.aclose()  # the client and the cache's index are of no more use
-            counters.skipped_rows = source.skipped()
+            counters.skipped_rows = workload.skipped
             counters.asked = ledger.asked if end.status == "finished" else None
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
@@ -197,14 +196,14 @@ class EvaluationPipeline:
         if self.phase == "execution" and not path.exists():
             raise ConfigError(
                 f"There are no rollouts to score: {str(path)!r} does not exist. "
-                "Generate them first with --phase inference, or name a file with rollouts_file=…"
+                "Generate them first with `phase=inference`, or name a file with `rollouts_file=…`."
             )
 
-    def _open_rollouts(self, directory: RunDirectory, source: Source) -> Journal:
+    def _open_rollouts(self, directory: RunDirectory, workload: Workload) -> Journal:
         path = self._rollouts_path()
         if path is not None:
             return Journal(path, read_only=True)
-        from_the_data = self.phase != "execution" and not source.needs_model
+        from_the_data = self.phase != "execution" and not workload.needs_model
         return directory.rollouts(owed_again=from_the_data)
 
     def _see_what_is_missing(self, directory: RunDirectory, rollouts: Journal, results: Journal | None) -> None:
@@ -247,12 +246,12 @@ class EvaluationPipeline:
                 directory.set_results_aside(claim.digest)
             directory.claim(claim.which, claim.digest, claim.settings, advice=claim.advice)
 
-    def _facts(self, source: Source) -> dict[str, Any]:
+    def _facts(self, workload: Workload) -> dict[str, Any]:
         """What decides, beside the digests, whether a finished run has anything left to do."""
         return {
             "n": self.config.generation.n,
             "limit": self.config.sample_limit,
-            "source": source.fingerprint,
+            "source": workload.fingerprint,
             "reading": reading_of(self.config.dataset),
             "pass_threshold": _thresholds(self.config.reward),
         }

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import PipelineConfig
-from reward_kit.execution.owed import Ledger, Work
-from reward_kit.execution.sources import Source
+from reward_kit.execution.owed import Ledger, Work, Workload
 from reward_kit.execution.split_rewards import Rewards
 from reward_kit.generation.cache.responses import CachedClient, ResponseCache
 from reward_kit.generation.client import ModelClient
@@ -56,7 +55,7 @@ class Plan:
 
 def make_plan(
     config: PipelineConfig,
-    source: Source,
+    workload: Workload,
     reward: Rewards | None,
     client: ModelClient | None,
     *,
@@ -76,8 +75,8 @@ def make_plan(
             retry_failed=retry_failed,
             scoring=reward is not None,
         )
-        cache = _cache(files, config, client) if source.needs_model else None
-        return _walk(config, source.works(ledger), cache, ledger)
+        cache = _cache(files, config, client) if workload.needs_model else None
+        return _walk(config, workload.works(ledger), cache, ledger)
 
 
 def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | None, ledger: Ledger) -> Plan:

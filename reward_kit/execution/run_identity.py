@@ -72,7 +72,8 @@ def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
         "base_dataset": None if dataset.base_dataset is None else _dataset(dataset.base_dataset),
     }
     named = ("split", "config_name", "column_mapping", "preprocess", "system_prompt", "prompt_template")
-    return settings | {name: value for name, value in dataset.model_dump().items() if name in named}
+    shape = {} if dataset.format == "auto" else {"format": dataset.format}
+    return settings | shape | {name: value for name, value in dataset.model_dump().items() if name in named}
 
 
 def reading_of(dataset: DatasetConfig | None) -> str | None:

@@ -22,7 +22,7 @@ from reward_kit.execution.resources import open_resources
 from reward_kit.execution.run_identity import results_settings
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
-from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.redaction import mask
 from reward_kit.reward_call import (
     RESOURCES,
@@ -42,10 +42,7 @@ from reward_kit.utils.source_digest import source_digest
 from reward_kit.utils.tasks import hidden_tasks, is_ended, shrug_off
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
-__all__ = ["Reward", "Scorer", "Verdict", "open_scorer"]
-
-Verdict = EvaluateResult | Failure
-"""What scoring says of a rollout."""
+__all__ = ["Reward", "Scorer", "open_scorer"]
 
 _log = logging.getLogger(__name__)
 
@@ -170,8 +167,8 @@ async def open_scorer(
     needed = [name for name in RESOURCES if reward.call.wants(name)]
     if config.isolate and reward.call.is_async and needed:
         raise ConfigError(
-            f"reward.isolate runs {reward.call.name!r} in a process of its own, where there is no {needed[0]} for it. "
-            "Leave reward.isolate out, or have the reward do without."
+            f"`reward.isolate` runs {reward.call.name!r} in a process of its own, where it has no {needed[0]}. "
+            "Leave `reward.isolate` out, or have the reward do without."
         )
     usual = sandboxes_at_a_time() if reward.isolated_with else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
@@ -336,4 +333,4 @@ def _verdict(result: EvaluateResult, name: str) -> Verdict:
 
 
 def _too_slow(name: str, seconds: float) -> str:
-    return f"{name!r} did not return within {seconds:g} s. Raise reward.timeout if it needs longer."
+    return f"{name!r} did not return within {seconds:g} s. Raise `reward.timeout` if it needs longer."

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import PipelineConfig, RewardConfig
-from reward_kit.execution.scorers import Reward, Scorer, Verdict, open_scorer
+from reward_kit.execution.scorers import Reward, Scorer, open_scorer
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
-from reward_kit.models import EvaluateResult, Message, Rollout
+from reward_kit.models import EvaluateResult, Message, Rollout, Verdict
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["Rewards", "SplitReward", "load_rewards", "open_rewards", "unverified"]

@@ -91,6 +91,7 @@ def _summary(judged: _Judged) -> dict[str, Any]:
         "judged": judged.judged,
         "failed": totals.failed,
         **totals.failures(),
+        **({"truncated": totals.truncated} if totals.truncated else {}),
         "mean_score": _figures(judged.scores.estimate()),
         "passed": judged.passed,
         "pass_rate": judged.passed / judged.judged if judged.judged else None,

@@ -15,6 +15,8 @@ class Totals:
     def __init__(self) -> None:
         """Nothing was spent, and nothing has failed yet."""
         self.cached = 0
+        self.truncated = 0
+        """Answers that were cut off at the limit of tokens."""
         self._prompt_tokens = self._completion_tokens = 0
         self._cost = 0.0
         self._cost_known = True
@@ -28,6 +30,7 @@ class Totals:
             kind = f"{failure['stage']}: {failure['type']}"
             self._failures[kind] += 1
             self._messages.setdefault(kind, str(failure["message"]))
+        self.truncated += line.get("finish_reason") == "length"
         if line.get("cached"):
             self.cached += 1
         elif usage is not None:

@@ -8,11 +8,9 @@ from typing import Any
 
 from reward_kit.config_models import RewardConfig
 from reward_kit.execution.summary import summarise
-from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.models import Record
 from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.run_directory import RunDirectory
-from reward_kit.storage.sample_text import SampleText
-from reward_kit.storage.tables import result_line
 
 __all__ = ["RUN", "Vocabulary"]
 
@@ -31,8 +29,9 @@ def _as_it_is(summary: Summary, _: RunDirectory) -> Summary:
 class Vocabulary:
     """What a front door calls things."""
 
-    result_line: Callable[[Rollout, SampleText, EvaluateResult | Failure], Entry | Line] = result_line
-    """A judged rollout, with its sample's text, as a line of `results.jsonl`."""
+    result_line: Callable[[Record, str], Entry | Line] | None = None
+    """A record, with the digest of its sample's content, as a line of `results.jsonl`; None: as `reward-kit run` has
+    it, which `LineWriter` writes."""
     figures: Callable[[Iterable[dict[str, Any]], RewardConfig], Summary] = lambda rows, reward: summarise(
         rows, pass_threshold=reward.pass_threshold, by_split=_thresholds(reward)
     )

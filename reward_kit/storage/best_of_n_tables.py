@@ -20,11 +20,10 @@ import orjson
 
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import MissingExtraError, StorageError
-from reward_kit.models import EvaluateResult, Failure, Rollout
+from reward_kit.models import Record, Rollout
 from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_text
-from reward_kit.storage.sample_text import SampleText, last_text, set_fields
-from reward_kit.storage.tables import entry_of, verdict_columns
+from reward_kit.storage.tables import entry_of, last_text, set_fields, verdict_columns
 from reward_kit.utils.checksums import check_parquet, seal_parquet
 
 if TYPE_CHECKING:
@@ -100,9 +99,9 @@ class Verification(NamedTuple):
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def experiment_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Entry:
-    """The judged rollout as a line of an experiment's `results.jsonl`."""
-    sample = rollout.sample
+def experiment_entry(record: Record, content: str) -> Entry:
+    """The record, whose sample's content has this digest, as a line of an experiment's `results.jsonl`."""
+    rollout, sample = record.rollout, record.rollout.sample
     row = {  # what belongs to the sample stands first, and together: see _rows
         "split": sample.split,
         "query": last_text(sample, "user"),
@@ -111,7 +110,7 @@ def experiment_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult
         "ground_truth": _text(sample.ground_truth),
         "columns": json_text(sample.columns) if sample.columns else None,
         **_answer_columns(rollout),
-        **verdict_columns(verdict),
+        **verdict_columns(record.verdict),
         "model": rollout.model,
         "usage": None if rollout.usage is None else set_fields(rollout.usage),
         "finish_reason": rollout.finish_reason,
@@ -119,7 +118,7 @@ def experiment_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult
         "cached": rollout.cached,
         "generated_at": rollout.generated_at,
     }
-    return entry_of(rollout, text.content, verdict, row)
+    return entry_of(record, content, row)
 
 
 def _answer_columns(rollout: Rollout) -> dict[str, Any]:

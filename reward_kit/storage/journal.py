@@ -17,13 +17,25 @@ from typing import Self
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
 from reward_kit.storage.journal_index import JournalIndex, ScannedOrder, WrittenOrder
-from reward_kit.storage.journal_lines import HEAD, OPENING, Entry, Head, Line, RawHead, body_start, is_whole, moved_to
-from reward_kit.utils.checksums import sealed_line, unsealed
+from reward_kit.storage.journal_lines import (
+    HEAD,
+    OPENING,
+    Entry,
+    Head,
+    Line,
+    RawHead,
+    body_start,
+    is_whole,
+    moved_to,
+    raw_head,
+)
+from reward_kit.utils.checksums import check_line, sealed_line, unsealed
 
 __all__ = ["Journal"]
 
 _NEWLINE = b"\n"
 _COPIED_AT_ONCE = 1 << 20
+_SCHEMAS = frozenset(b"%d" % schema for schema in READABLE_SCHEMAS)
 
 
 class Journal:
@@ -61,6 +73,8 @@ class Journal:
         self._keys: int | None = None
         """How many keys there are, where compacting has just counted them."""
         self._sorted = False
+        self._index: JournalIndex | None = None
+        """What was found when the lines were last looked through, as long as none was added."""
         self.appended = 0
         """Lines written since the journal was opened."""
 
@@ -109,7 +123,7 @@ class Journal:
         except OSError:
             self._take_back_to(self._end)
             raise
-        self._sorted, self._keys = False, None
+        self._sorted, self._keys, self._index = False, None, None
         if self._written is not None:
             self._written.note(lines)
         self._end += len(block)
@@ -134,12 +148,13 @@ class Journal:
             ) from error
 
     def index(self) -> JournalIndex:
-        """Read the heads of all lines."""
-        index = JournalIndex()
-        for line, offset in self._heads():
-            index.note(line, offset)
-        self._sorted = index.is_in_order and not self.damaged
-        return index
+        """Read the heads of all lines, unless they were read before and are still the same."""
+        if self._index is None:
+            index = JournalIndex()
+            index.note_all(self._raw_heads())
+            self._sorted = index.is_in_order and not self.damaged
+            self._index = index
+        return self._index
 
     def in_order(self) -> Iterator[bytes]:
         """The last line of each key, in dataset order, whatever their order in the file."""
@@ -178,7 +193,7 @@ class Journal:
                 advice = "The file or its directory was taken away during the run: restore it, or run again."
             raise StorageError(f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). {advice}") from error
         self._reopen()
-        self._written, self._sorted = None, True
+        self._written, self._sorted, self._index = None, True, None
         self.damaged.clear()
         return True
 
@@ -265,8 +280,7 @@ class Journal:
         """The number, the offset and the bytes of every line, compared with its checksum."""
         offset = self.unchecked = 0
         for number, raw in enumerate(self._raw_lines(), start=1):
-            whole = is_whole(raw)
-            if whole:
+            if check_line(raw) or (whole := is_whole(raw)):
                 yield number, offset, raw
             elif whole is None:
                 self.unchecked += 1
@@ -290,16 +304,26 @@ class Journal:
                 yield raw
 
     def _heads(self) -> Iterator[tuple[RawHead, int]]:
+        for offset, groups in self._raw_heads():
+            yield raw_head(groups), offset
+
+    def _raw_heads(self) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+        """The offset of every line, and the groups of its `HEAD`."""
         for number, offset, raw in self._checked():
-            yield self._head(raw, f"line {number}"), offset
+            match = HEAD.match(raw)
+            if match is None or not raw.endswith(b"}\n"):
+                raise self._foreign(f"line {number}")
+            groups = match.groups()
+            if groups[0] not in _SCHEMAS:
+                self._refuse_schema(raw)
+            yield offset, groups
 
     def _head(self, raw: bytes, where: str) -> RawHead:
         match = HEAD.match(raw)
         if match is None or not raw.endswith(b"}\n"):
             raise self._foreign(where)
-        _, sample_id, index, position, content, status, cost = match.groups()
         self._refuse_schema(raw)
-        return RawHead(sample_id, int(index), int(position), content, status, cost)
+        return raw_head(match.groups())
 
     def _refuse_schema(self, line: bytes) -> None:
         """Say of a line that a later version wrote that it is not read; it may well be whole."""

@@ -30,6 +30,7 @@ __all__ = [
     "is_whole",
     "moved_to",
     "position_in",
+    "raw_head",
 ]
 
 Status = Literal["ok", "failed", "retry"]
@@ -42,7 +43,7 @@ STATUSES: tuple[Status, ...] = ("ok", "failed", "retry")
 OPENING = b'{"schema":'
 """How every line begins."""
 HEAD = re.compile(
-    rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*"),"response_index":(\d+),"position":(\d+),'
+    rb'\{"schema":(\d+),"id":("[^"\\]*(?:\\.[^"\\]*)*"),"response_index":(\d+),"position":(\d+),'
     rb'"content":"([0-9a-f]*)","status":"(ok|failed|retry)","cost":(null|[-+0-9.eE]+)[,}]'
 )
 """The head: schema, id, response index, position, content, status, cost."""
@@ -95,6 +96,12 @@ class RawHead(NamedTuple):
             status=STATUSES[STATUS_CODES[self.status]],
             cost=None if self.cost == b"null" else float(self.cost),
         )
+
+
+def raw_head(groups: tuple[bytes, ...]) -> RawHead:
+    """The head whose parts are the groups of `HEAD`."""
+    _, sample_id, index, position, content, status, cost = groups
+    return RawHead(sample_id, int(index), int(position), content, status, cost)
 
 
 Line: TypeAlias = tuple[int, int, bytes]

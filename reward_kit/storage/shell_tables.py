@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from reward_kit.answers.command import extract_command
-from reward_kit.models import EvaluateResult, Failure, Rollout, StepOutput
+from reward_kit.models import Failure, Record, Rollout, StepOutput, Verdict
 from reward_kit.redaction import blot_bytes
-from reward_kit.storage.journal_lines import Entry, Head, Status
+from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_line
-from reward_kit.storage.sample_text import SampleText
+from reward_kit.storage.tables import head_of
 from reward_kit.utils.checksums import CHECK, sealed_line
 
 __all__ = ["COMMAND_COLUMNS", "NO_COMMAND", "command_line", "extra_columns", "shell_result_entry"]
@@ -51,15 +51,13 @@ def command_line(rollout: Rollout) -> bytes:
     return sealed_line(blot_bytes(json_line(row | {"cost": rollout.cost} | _extras(rollout))))
 
 
-def shell_result_entry(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Entry:
-    """An executed command as a line of `results.jsonl`."""
-    failure = verdict if isinstance(verdict, Failure) else None
-    status: Status = "ok" if failure is None else "retry" if failure.retryable else "failed"
-    head = Head(rollout.sample.id, rollout.response_index, rollout.sample.position, text.content, status, rollout.cost)
+def shell_result_entry(record: Record, content: str) -> Entry:
+    """The executed command, whose task's content has this digest, as a line of `results.jsonl`."""
+    rollout = record.rollout
     command = rollout.turns[-1].text if rollout.turns else ""
-    row = _command_columns(rollout, command or None) | _verdict_columns(verdict) | _extras(rollout)
+    row = _command_columns(rollout, command or None) | _verdict_columns(record.verdict) | _extras(rollout)
     del row["response_index"]  # the head says it
-    return Entry(head, blot_bytes(json_line(row).removesuffix(b"\n")))
+    return Entry(head_of(rollout, content, record.failure), blot_bytes(json_line(row).removesuffix(b"\n")))
 
 
 def extra_columns(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +90,7 @@ def _extras(rollout: Rollout) -> dict[str, Any]:
     return free | {"columns": nested} if nested else free
 
 
-def _verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
+def _verdict_columns(verdict: Verdict) -> dict[str, Any]:
     if isinstance(verdict, Failure):
         return {
             **dict.fromkeys(_RESULT_COLUMNS),

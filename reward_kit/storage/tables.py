@@ -1,4 +1,4 @@
-"""Rollouts and records as lines of a file: the vocabulary of `reward-kit run`.
+"""The columns of a run's files, and how a rollout is read back: the vocabulary of `reward-kit run`.
 
 Inside, one word per idea; outside, the columns that users and tools already know (`user_query`, `evaluation_score` …).
 """
@@ -9,73 +9,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from orjson import dumps
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample, Usage
-from reward_kit.redaction import blot_bytes, is_clean
-from reward_kit.storage.journal_lines import Entry, Head, Line, Status, position_in
-from reward_kit.storage.row_json import as_plain, forgiving_json, plain_json
-from reward_kit.storage.sample_text import SampleText, last_text, set_fields
+from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Usage, Verdict
+from reward_kit.redaction import blot_bytes
+from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
+from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.utils.checksums import check_line
 
 __all__ = [
+    "answer_of",
     "entry_of",
+    "head_of",
+    "last_text",
+    "metrics_of",
     "preview_pair",
-    "result_line",
     "result_row",
     "rollout_from_line",
-    "rollout_line",
+    "set_fields",
+    "status_of",
     "verdict_columns",
 ]
-
-_IN_THE_HEAD = {"response_index", "cost"}
-_ROLLOUT = b'%b%d%b%b","cost":%b,"sample":%b,%b\n'
-_JUDGED = (
-    b'%b%d%bok","cost":%b,%b%b%b],"assistant_response":%b,"ground_truth_for_eval":%b,"evaluation_score":%b,'
-    b'"evaluation_reason":%b,"evaluation_metrics":%b,"is_score_valid":true,"error":null,"model":%b,"usage":%b,'
-    b'"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
-)
-
-
-def rollout_line(rollout: Rollout, text: SampleText) -> Line:
-    """The rollout, whose sample's text is `text`, as a line of `rollouts.jsonl`."""
-    try:
-        return _rollout_line(rollout, text.of(rollout.sample))
-    except TypeError:
-        return Entry(_head(rollout, text.content, rollout.failure), _any_rollout(rollout)).line()
-
-
-def _rollout_line(rollout: Rollout, text: SampleText) -> Line:
-    told = rollout.__dict__  # read in half the time of the model's attributes
-    usage, failure, index = told["usage"], told["failure"], told["response_index"]
-    fields: dict[str, Any] = {
-        "turns": [set_fields(turn) for turn in told["turns"]],
-        "model": told["model"],
-        "sampling": told["sampling"],
-        "finish_reason": told["finish_reason"],
-        "usage": None if usage is None else set_fields(usage),
-        "latency_ms": told["latency_ms"],
-        "cached": told["cached"],
-        "generated_at": told["generated_at"],
-    }
-    if failure is not None:
-        fields["failure"] = failure
-    if None in fields.values():
-        fields = {name: held for name, held in fields.items() if held is not None}
-    own, status = blot_bytes(dumps(fields, as_plain)[1:]), _status(failure).encode()
-    pieces = (text.index_from, index, text.index_to, status, _number(told["cost"]), text.whole, own)
-    return text.position, index, _ROLLOUT % pieces
-
-
-def _any_rollout(rollout: Rollout) -> bytes:
-    """The rollout as JSON, whatever it holds."""
-    try:
-        return blot_bytes(rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True))
-    except PydanticSerializationError:  # text that is not valid Unicode
-        return blot_bytes(forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True)))
 
 
 def rollout_from_line(line: bytes) -> Rollout:
@@ -121,47 +76,19 @@ def _unknown_fields(row: dict[str, Any]) -> set[str]:
     return {name for part, known in parts for name in part if name not in known}
 
 
-def result_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult | Failure) -> Line:
-    """The judged rollout, whose sample's text is `text`, as a line of `results.jsonl`."""
-    if isinstance(verdict, EvaluateResult) and verdict.step_outputs is None:
-        try:
-            return _judged_line(rollout, text.of(rollout.sample), verdict)
-        except TypeError:
-            pass
-    return entry_of(rollout, text.content, verdict, result_row(rollout, verdict)).line()
+def entry_of(record: Record, content: str, row: dict[str, Any]) -> Entry:
+    """A line of a results journal with the columns of `row`, in whatever vocabulary.
 
-
-def _judged_line(rollout: Rollout, text: SampleText, verdict: EvaluateResult) -> Line:
-    """The columns of `result_row`, put together from pieces."""
-    told, said = rollout.__dict__, verdict.__dict__
-    index, turns, usage = told["response_index"], told["turns"], told["usage"]
-    own = [
-        dumps([set_fields(turn) for turn in turns], as_plain)[1:-1], dumps(_answer(turns)),
-        dumps(said["reason"]), dumps(_metrics(verdict)) if said["metrics"] else b"{}",
-    ]  # fmt: skip
-    if not is_clean(b"\n".join(own)):
-        own = [blot_bytes(piece) for piece in own]
-    answered, answer, reason, metrics = own
-    line = _JUDGED % (
-        text.index_from, index, text.index_to, _number(told["cost"]), text.asked,
-        text.between if turns else b"", answered, answer, text.truth, dumps(said["score"]), reason, metrics,
-        dumps(told["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(told["finish_reason"]),
-        dumps(told["latency_ms"]), b"true" if told["cached"] else b"false", text.last,
-    )  # fmt: skip
-    return text.position, index, line
-
-
-def entry_of(rollout: Rollout, content: str, verdict: EvaluateResult | Failure, row: dict[str, Any]) -> Entry:
-    """A line of a results journal with the columns of `row`, in whatever vocabulary."""
-    failure = None if isinstance(verdict, EvaluateResult) else verdict
+    `content` is the digest of the sample's content.
+    """
     try:
         body = plain_json(row)
     except TypeError:
         body = forgiving_json(row)
-    return Entry(_head(rollout, content, failure), blot_bytes(body))
+    return Entry(head_of(record.rollout, content, record.failure), blot_bytes(body))
 
 
-def verdict_columns(verdict: EvaluateResult | Failure) -> dict[str, Any]:
+def verdict_columns(verdict: Verdict) -> dict[str, Any]:
     """What was said of a rollout, in the columns that figures are made of."""
     return _judged(verdict) if isinstance(verdict, EvaluateResult) else _failed(verdict)
 
@@ -176,29 +103,27 @@ def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
     return pair
 
 
-def _head(rollout: Rollout, content: str, failure: Failure | None) -> Head:
+def head_of(rollout: Rollout, content: str, failure: Failure | None) -> Head:
+    """What opens a line about a rollout, which tells of this failure or of none."""
     sample = rollout.sample
-    return Head(sample.id, rollout.response_index, sample.position, content, _status(failure), rollout.cost)
+    return Head(sample.id, rollout.response_index, sample.position, content, status_of(failure), rollout.cost)
 
 
-def _status(failure: Failure | None) -> Status:
+def status_of(failure: Failure | None) -> Status:
+    """The status of a line that tells of this failure, or of none."""
     return "ok" if failure is None else "retry" if failure.retryable else "failed"
 
 
-def _number(value: float | None) -> bytes:
-    return b"null" if value is None else repr(float(value)).encode() if value else b"0.0"
-
-
-def result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
+def result_row(record: Record) -> dict[str, Any]:
     """The columns of a result as plain data."""
-    sample = rollout.sample
+    rollout, sample = record.rollout, record.rollout.sample
     row: dict[str, Any] = {
         "user_query": last_text(sample, "user"),
         "system_prompt": last_text(sample, "system"),
         "messages": [*map(set_fields, sample.messages), *map(set_fields, rollout.turns)],
-        "assistant_response": _answer(rollout.turns),
+        "assistant_response": answer_of(rollout.turns),
         "ground_truth_for_eval": sample.ground_truth,
-        **verdict_columns(verdict),
+        **verdict_columns(record.verdict),
         "model": rollout.model,
         "usage": None if rollout.usage is None else set_fields(rollout.usage),
         "finish_reason": rollout.finish_reason,
@@ -211,7 +136,21 @@ def result_row(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str,
     return row
 
 
-def _answer(turns: Sequence[Message]) -> str | None:
+def last_text(sample: Sample, role: str) -> str | None:
+    """What the last turn of a role says in a sample's prompt; None where it has no such turn."""
+    for message in reversed(sample.messages):
+        if message.role == role:
+            return message.text
+    return None
+
+
+def set_fields(value: BaseModel) -> dict[str, Any]:
+    """The fields that hold something, without the cost of a full dump: nested models are left to the JSON writer."""
+    return {name: held for name, held in value.__dict__.items() if held is not None}
+
+
+def answer_of(turns: Sequence[Message]) -> str | None:
+    """The text of the answer; None where the last turn is none."""
     return turns[-1].text if turns and turns[-1].role == "assistant" else None
 
 
@@ -219,7 +158,7 @@ def _judged(verdict: EvaluateResult) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "evaluation_score": verdict.score,
         "evaluation_reason": verdict.reason,
-        "evaluation_metrics": _metrics(verdict),
+        "evaluation_metrics": metrics_of(verdict),
         "is_score_valid": True,
         "error": None,
     }
@@ -228,7 +167,8 @@ def _judged(verdict: EvaluateResult) -> dict[str, Any]:
     return columns
 
 
-def _metrics(verdict: EvaluateResult) -> dict[str, dict[str, Any]]:
+def metrics_of(verdict: EvaluateResult) -> dict[str, dict[str, Any]]:
+    """What each metric says."""
     return {
         name: {"score": metric.score, "is_score_valid": metric.is_score_valid, "reason": metric.reason}
         for name, metric in verdict.metrics.items()

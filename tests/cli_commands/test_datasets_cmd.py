@@ -42,7 +42,7 @@ def test_columns_are_mapped_as_in_a_config_and_an_empty_cell_is_text(capsys: pyt
     (line,) = printed(capsys, "show", "frage.csv", *given, "--json").splitlines()
     sample = json.loads(line)
     assert (sample["messages"][0]["content"], sample["ground_truth"]) == ("Wie viel?", "")
-    assert "is not NEW=OLD" in printed(capsys, "show", "frage.csv", "--column-mapping", "frage", code=2)
+    assert "expected NEW=OLD" in printed(capsys, "show", "frage.csv", "--column-mapping", "frage", code=2)
 
 
 def test_a_config_is_shown_as_its_run_will_see_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.cli_commands.conftest import Call, start, write_config
-from tests.generation.loopback import Reaction, complains
+from tests.generation.loopback import Reaction, complains, says_message
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.runs import REWARDS, config, lines, questions, results, write_rows
 
@@ -27,17 +27,38 @@ SECRET = "sk-do-not-tell-anyone-0123456789"
 def test_a_run_says_what_came_out_and_where_it_is(tmp_path: Path, call: Call) -> None:
     said = call("run", write_config(tmp_path, config(tmp_path, generation__n=2)))
     assert said.code == 0
-    assert said.out == ""
     for part in ("judged", "8 of 8", "mean score", "pass@1", "pass@2", str(tmp_path / "run" / "results.jsonl")):
-        assert part in said.err
+        assert part in said.out, "`run > log` is to hold it"
+        assert part not in said.err or part in str(tmp_path)
     assert len(results(tmp_path)) == 8
+
+
+def test_answers_that_were_cut_off_are_flagged(tmp_path: Path, call: Call) -> None:
+    cut = says_message({"role": "assistant", "content": "It is"}, finish_reason="length")
+    with serving(lambda body, number: cut) as endpoint:
+        file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
+        said = call("run", file)
+    assert "cut off" in said.out and "4 (100 %)" in said.out
+    assert orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["truncated"] == 4
+
+
+def test_a_sweep_ends_in_one_table(tmp_path: Path, call: Call) -> None:
+    file = write_config(tmp_path, config(tmp_path))
+    said = call("run", file, "-m", "generation.n=1,2")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    (head,) = [number for number, line in enumerate(lines) if line.startswith("run ")]
+    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["generation.n=1", "generation.n=2"]
+    assert "4 of 4" in lines[head + 1] and "8 of 8" in lines[head + 2]
+    compared = call("inspect", tmp_path / "run")
+    assert "generation.n=2" in compared.out
 
 
 def test_figures_of_more_than_was_asked_for_say_so(tmp_path: Path, call: Call) -> None:
     file = write_config(tmp_path, config(tmp_path, generation__n=2))
-    assert "no longer call for" not in call("run", file).err
+    assert "no longer call for" not in call("run", file).out
     for _ in range(2):  # also where nothing is read again
-        assert "4 answers are in these figures that the dataset" in call("run", file, "generation.n=1").err
+        assert "4 answers are in these figures that the dataset" in call("run", file, "generation.n=1").out
 
 
 def test_json_goes_to_standard_output_and_nothing_else_does(tmp_path: Path, call: Call) -> None:
@@ -150,7 +171,7 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(tmp_path: Path, call: Call) ->
     before = sorted(path.name for path in tmp_path.rglob("*"))
     said = call("run", file, "--dry-run")
     assert said.code == 0
-    assert "24" in said.err
+    assert "24" in said.out
     plan = orjson.loads(call("run", file, "--dry-run", "--json").out)
     assert (plan["rows"], plan["rollouts"], plan["requests"], plan["cached"], plan["to_score"]) == (6, 24, 6, 0, 24)
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
@@ -165,7 +186,7 @@ def test_nothing_judged_is_a_failure(tmp_path: Path, call: Call) -> None:
         file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
         said = call("run", file)
         assert said.code == 1
-        assert "4 × generate: BadRequestError" in said.err
+        assert "4 × generate: BadRequestError" in said.out
         assert call("run", file, "--phase", "inference", f"output.output_dir={tmp_path}/only").code == 1
 
 
@@ -174,7 +195,8 @@ def test_a_failure_says_why_also_to_those_who_asked_for_quiet(tmp_path: Path, ca
     with serving(lambda body, number: complains(400, "the hamster is out")) as endpoint:
         file = write_config(tmp_path, config(tmp_path, endpoint.api_base))
         said = call("run", file, "--phase", phase)
-        assert said.err.count("the hamster is out") == 2, "beside the count, and in the sentence at the end"
+        assert said.out.count("the hamster is out") == 1, "beside the count"
+        assert said.err.count("the hamster is out") == 1, "in the sentence at the end"
         assert "Nothing could be judged" in said.sentence
         quiet = call("run", file, "--phase", phase, "-q", f"output.output_dir={tmp_path}/other")
         assert "the hamster is out" in quiet.sentence
@@ -200,7 +222,7 @@ def test_the_budget_has_an_exit_code_and_says_how_to_go_on(tmp_path: Path, call:
         file = write_config(tmp_path, told)
         said = call("run", file, "max_cost=0.005")
         assert said.code == 3
-        assert "max_cost" in said.err
+        assert "max_cost" in said.out
         assert f"reward-kit run {file} max_cost=0.005" in said.err
         assert call("run", file, "max_cost=1").code == 0
     assert len(results(tmp_path)) == 4

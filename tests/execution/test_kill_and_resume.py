@@ -202,20 +202,3 @@ def test_journals_cut_at_any_byte_are_mended(bench: Bench, seed: int) -> None:
         assert bench.enter(bench.settings(run)) == 0
         check_finished(bench, run)
         assert bench.paid().total() == SAMPLES * N - len(kept)
-
-
-async def test_draws_that_need_requests_of_their_own_are_handed_out_apart() -> None:
-    """So that each is on disk as soon as it comes, and a kill costs no finished sibling."""
-    from reward_kit.execution.owed import Work
-    from reward_kit.execution.stages import Feed
-    from reward_kit.models import Sample
-
-    works = [Work(Sample(id=name, messages=[]), "", draws=[0, 1, 2]) for name in "ab"]
-    most = iter([3, 2])
-    feed = Feed(iter(works), at_once=lambda: next(most))
-    taken = []
-    while (work := await feed.take()) is not None:
-        taken.append((work.sample.id, work.draws))
-        if len(taken) == 3:
-            break
-    assert taken == [("a", [0, 1, 2]), ("b", [0, 1]), ("b", [2])]

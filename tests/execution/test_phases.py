@@ -65,7 +65,8 @@ def with_tools(body: dict[str, Any], number: int) -> Says:
         return honest(body, number)
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     message = {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "hm"}
-    return Says(200, {"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+    choice = {"message": message, "finish_reason": "tool_calls"}
+    return Says(200, {"choices": [choice] * body.get("n", 1)})
 
 
 @pytest.mark.parametrize("reward", ["quick", "steady", "ranking", "tests.execution.test_phases:sees"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reward_kit.analysis.loading import load
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Sample, Usage
+from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Usage
 from reward_kit.storage import best_of_n_tables
 from reward_kit.storage.best_of_n_tables import (
     COLUMNS,
@@ -25,7 +25,6 @@ from reward_kit.storage.best_of_n_tables import (
 )
 from reward_kit.storage.candidates import read_queries
 from reward_kit.storage.row_json import json_line
-from reward_kit.storage.sample_text import SampleText
 from reward_kit.utils.checksums import check_parquet
 
 pa = pytest.importorskip("pyarrow")
@@ -55,7 +54,7 @@ def line(number: int, draw: int, split: str = "math", score: float | None = 1.0,
         generated_at="2026-11-15T10:00:00.000+00:00",
     )
     verdict = BROKEN if score is None else EvaluateResult(score=score, reason="because")
-    entry = experiment_entry(rollout, SampleText(rollout.sample, "ab"), verdict)
+    entry = experiment_entry(Record.of(rollout, verdict), "ab")
     return entry.head.line(entry.body)
 
 
@@ -209,7 +208,7 @@ def test_any_row_comes_through(truth: Any, content: str, reason: str | None, col
         id="q", messages=[Message(role="user", content=content)], ground_truth=truth, split="math", columns=columns
     )
     rollout = Rollout(sample=sample, response_index=0, turns=[Message(role="assistant", content=content)])
-    entry = experiment_entry(rollout, SampleText(rollout.sample, "ab"), EvaluateResult(score=1.0, reason=reason))
+    entry = experiment_entry(Record.of(rollout, EvaluateResult(score=1.0, reason=reason)), "ab")
     (row,) = best_of_n_tables._rows([entry.head.line(entry.body)], HOW)
     batch = pa.array([row[5]], pa.string())
     assert batch.to_pylist()[0] == (truth if truth is None or isinstance(truth, str) else json_line_text(truth))
@@ -223,7 +222,7 @@ def test_what_is_read_once_of_a_sample_is_read_right(told: list[tuple[str, Any, 
         sample = Sample(id=f"q{number % 2}", messages=[Message(role="user", content=prompt)], ground_truth=truth)
         answer = Message(role="assistant", content=f'{response},"response":,"split":"x"')
         rollout = Rollout(sample=sample, response_index=number, turns=[answer])
-        entry = experiment_entry(rollout, SampleText(sample, "ab"), BROKEN)
+        entry = experiment_entry(Record.of(rollout, BROKEN), "ab")
         given.append(entry.head.line(entry.body))
     together = list(best_of_n_tables._rows(given, HOW))
     assert together == [row for line in given for row in best_of_n_tables._rows([line], HOW)]

@@ -17,20 +17,20 @@ from reward_kit.models import (
     FunctionCall,
     Message,
     MetricResult,
+    Record,
     Rollout,
     Sample,
     StepOutput,
     Usage,
 )
+from reward_kit.storage import line_writer
 from reward_kit.storage.journal_lines import Head, Status
-from reward_kit.storage.sample_text import SampleText
+from reward_kit.storage.line_writer import LineWriter
 from reward_kit.storage.tables import (
     entry_of,
     preview_pair,
-    result_line,
     result_row,
     rollout_from_line,
-    rollout_line,
 )
 
 LATE = Failure(stage="generate", type="ProviderError", message="late", retryable=True)
@@ -89,7 +89,7 @@ rollouts = st.builds(
 
 
 def line_of(rollout: Rollout) -> bytes:
-    return rollout_line(rollout, SampleText(rollout.sample, "00"))[-1]
+    return LineWriter().rollout_line(rollout, "00")[-1]
 
 
 @given(rollouts)
@@ -123,20 +123,43 @@ verdicts = st.just(LATE) | st.builds(
 def test_a_result_put_together_from_pieces_is_what_its_row_says(
     rollout: Rollout, verdict: EvaluateResult | Failure
 ) -> None:
-    whole = entry_of(rollout, "00", verdict, result_row(rollout, verdict)).line()
-    assert result_line(rollout, SampleText(rollout.sample, "00"), verdict) == whole
+    record = Record.of(rollout, verdict)
+    assert LineWriter().result_line(record, "00") == entry_of(record, "00", result_row(record)).line()
 
 
 def test_the_copies_of_a_sample_are_told_each_by_itself() -> None:
     first = a_rollout()
     other = a_rollout(sample=first.sample.model_copy(update={"columns": {"level": 4}}))
-    text = SampleText(first.sample, "00")
-    levels = [orjson.loads(rollout_line(each, text)[-1])["sample"]["columns"]["level"] for each in (first, other)]
+    writer = LineWriter()
+    levels = [
+        orjson.loads(writer.rollout_line(each, "00")[-1])["sample"]["columns"]["level"] for each in (first, other)
+    ]
     assert levels == [3, 4]
-    assert [
-        orjson.loads(result_line(each, text, EvaluateResult(score=1.0))[-1])["columns"]["level"]
-        for each in (first, other)
-    ] == [3, 4]
+    records = [Record.of(each, EvaluateResult(score=1.0)) for each in (first, other)]
+    assert [orjson.loads(writer.result_line(record, "00")[-1])["columns"]["level"] for record in records] == [3, 4]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=30), st.integers(0, 4))
+def test_whatever_was_written_before_a_line_is_the_same(order: list[tuple[int, bool]], kept: int) -> None:
+    """One writer that keeps pieces, however few of them, beside a new one for each line."""
+    rollouts = [a_rollout(sample=a_rollout().sample.model_copy(update={"id": f"s{number}"})) for number in range(5)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_writer, "_KEPT", kept)
+        writer = LineWriter()
+        for number, judged in order:
+            rollout, content = rollouts[number], f"{number:02x}"
+            if judged:
+                record = Record.of(rollout, EvaluateResult(score=float(number)))
+                assert writer.result_line(record, content) == LineWriter().result_line(record, content)
+            else:
+                assert writer.rollout_line(rollout, content) == LineWriter().rollout_line(rollout, content)
+
+
+def test_what_is_kept_of_samples_is_bounded() -> None:
+    writer = LineWriter()
+    for number in range(5 * line_writer._KEPT):
+        writer.rollout_line(a_rollout(sample=a_rollout().sample.model_copy(update={"id": f"s{number}"})), "00")
+    assert line_writer._KEPT <= len(writer._recent) + len(writer._before) <= 2 * line_writer._KEPT
 
 
 def a_rollout(**changes: Any) -> Rollout:
@@ -153,7 +176,7 @@ def a_rollout(**changes: Any) -> Rollout:
 
 
 def row_of(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
-    row: dict[str, Any] = orjson.loads(result_line(rollout, SampleText(rollout.sample, "00"), verdict)[-1])
+    row: dict[str, Any] = orjson.loads(LineWriter().result_line(Record.of(rollout, verdict), "00")[-1])
     return row
 
 

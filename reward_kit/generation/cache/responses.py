@@ -29,7 +29,7 @@ from reward_kit.generation.cache.entries import CACHE_SCHEMA, EntryFile, decode_
 from reward_kit.generation.cache.upkeep import CacheInfo, PruneReport, info, prune
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
-from reward_kit.utils.end_of_turn import EndOfTurn
+from reward_kit.utils.batcher import Batcher
 
 if TYPE_CHECKING:
     from reward_kit.generation.client import ModelClient
@@ -123,7 +123,7 @@ class ResponseCache:
         path = entries_path(self.cache_dir.absolute())  # a reward may change the working directory
         self._file = EntryFile(path, read_only=read_only)
         self._unwritten: dict[str, tuple[Completion, str]] = {}
-        self._writing = EndOfTurn(self.flush)
+        self._writing = Batcher[str](self._write)
         self._read_only = read_only
         self._warned = False
         if read_only:
@@ -133,8 +133,8 @@ class ResponseCache:
             self._file.open()
         except OSError as error:
             raise StorageError(
-                f"cache directory {str(cache_dir)!r} cannot be written ({error.strerror}); choose another with "
-                "generation.cache.cache_dir=…, or go without: generation.cache.enabled=false"
+                f"The cache directory {str(cache_dir)!r} cannot be written ({error.strerror}). Choose another "
+                "`generation.cache.cache_dir`, or go without a cache: `generation.cache.enabled=false`."
             ) from error
 
     def get(self, key: str) -> Completion | None:
@@ -152,10 +152,13 @@ class ResponseCache:
     def put(self, key: str, completion: Completion, *, model: str = "") -> None:
         """Store a completion; `model` only informs `info`. Where that fails, warn once: whoever asked has it anyway."""
         self._unwritten[key] = (completion, model)
-        self._writing.ask()
+        self._writing.add(key)
 
     def flush(self) -> None:
         """Write what was put and is not written yet."""
+        self._writing.flush()
+
+    def _write(self, _: list[str]) -> None:
         put, self._unwritten = self._unwritten, {}
         now = int(time.time())
         lines: dict[str, bytes] = {}

@@ -64,9 +64,6 @@ class Transport:
         task = asyncio.current_task()
         if task is None:
             raise AssertionError("requests are made in a task")
-        # What this turn's answers brought is put on disk at its end; only then is more asked for. So a crash costs the
-        # requests in flight, and never the answers before them as well.
-        await asyncio.sleep(0)
         self._deadlines.begin(task)
         try:
             reply = await exchange.post(data)

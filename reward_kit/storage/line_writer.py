@@ -1,0 +1,169 @@
+"""Lines of the two files of a run, put together from pieces: what the lines of a sample share is written once.
+
+    rollouts.jsonl   head │ "sample": …                                 │ the rollout's own fields
+    results.jsonl    head │ "user_query": … "messages": [what was asked │ what was answered] … │ "split": …
+
+Writing the sample anew for every line would be most of what a line costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orjson import dumps
+from pydantic_core import PydanticSerializationError
+
+from reward_kit.models import SCHEMA_VERSION, EvaluateResult, Record, Rollout, Sample
+from reward_kit.redaction import blot_bytes, is_clean
+from reward_kit.storage.journal_lines import Entry, Line
+from reward_kit.storage.row_json import as_plain, forgiving_json
+from reward_kit.storage.tables import (
+    answer_of,
+    entry_of,
+    head_of,
+    last_text,
+    metrics_of,
+    result_row,
+    set_fields,
+    status_of,
+)
+
+__all__ = ["LineWriter"]
+
+_KEPT = 256
+"""Samples whose pieces are kept, twice as many at most: mostly enough for what is on its way from one file
+to the other. More would leave the processor's caches, and cost more than they save."""
+_IN_THE_HEAD = {"response_index", "cost"}
+_ROLLOUT = b'%b%d%b%b","cost":%b,"sample":%b,%b\n'
+_JUDGED = (
+    b'%b%d%bok","cost":%b,%b%b%b],"assistant_response":%b,"ground_truth_for_eval":%b,"evaluation_score":%b,'
+    b'"evaluation_reason":%b,"evaluation_metrics":%b,"is_score_valid":true,"error":null,"model":%b,"usage":%b,'
+    b'"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
+)
+
+
+class LineWriter:
+    """Writes rollouts and records as lines, and keeps what the lines of the samples it saw last have in common."""
+
+    def __init__(self) -> None:
+        self._recent: dict[int, _SampleText] = {}  # by the sample's id(), which stays its own while it is kept here
+        self._before: dict[int, _SampleText] = {}
+
+    def rollout_line(self, rollout: Rollout, content: str) -> Line:
+        """The rollout, whose sample's content has this digest, as a line of `rollouts.jsonl`."""
+        try:
+            return _rollout_line(rollout, self._text(rollout.sample, content))
+        except TypeError:
+            return Entry(head_of(rollout, content, rollout.failure), _any_rollout(rollout)).line()
+
+    def result_line(self, record: Record, content: str) -> Line:
+        """The record, whose sample's content has this digest, as a line of `results.jsonl`."""
+        rollout, result = record.rollout, record.result
+        if result is not None and result.step_outputs is None:
+            try:
+                return _judged_line(rollout, self._text(rollout.sample, content), result)
+            except TypeError:
+                pass
+        return entry_of(record, content, result_row(record)).line()
+
+    def _text(self, sample: Sample, content: str) -> _SampleText:
+        text = self._recent.get(id(sample)) or self._before.get(id(sample))
+        if text is None:
+            text = _SampleText(sample, content)
+            if len(self._recent) >= _KEPT:
+                self._before, self._recent = self._recent, {}
+            self._recent[id(sample)] = text
+        return text
+
+
+class _SampleText:
+    """A sample as its lines tell it: pieces of JSON, for whoever puts a line together."""
+
+    __slots__ = ("asked", "between", "index_from", "index_to", "last", "position", "sample", "truth", "whole")
+
+    def __init__(self, sample: Sample, content: str) -> None:
+        """Of this sample, whose content has this digest.
+
+        Where a piece cannot be written (integers beyond 64 bits, text that is not valid Unicode), a `TypeError`.
+        """
+        self.sample = sample
+        told = sample.__dict__  # read in half the time of the model's attributes
+        self.position = told["position"]
+        name, messages = dumps(told["id"]), dumps([set_fields(message) for message in told["messages"]], as_plain)
+        truth, columns = dumps(told["ground_truth"], as_plain), dumps(told["columns"], as_plain)
+        split, tools = told["split"], told["tools"]
+        self.index_from = b'{"schema":%d,"id":%b,"response_index":' % (SCHEMA_VERSION, name)
+        """The head up to the response index."""
+        self.index_to = b',"position":%d,"content":"%b","status":"' % (self.position, content.encode())
+        """The head from there to the status."""
+        some = b"" if told["ground_truth"] is None else b',"ground_truth":%b' % truth
+        if split is not None:
+            some += b',"split":%b' % dumps(split)
+        offered = b"" if tools is None else b',"tools":%b' % dumps(tools, as_plain)
+        pieces = (name, messages, some, columns, offered, self.position)
+        self.whole = b'{"id":%b,"messages":%b%b,"columns":%b%b,"position":%d}' % pieces
+        """All of the sample."""
+        said = dumps(last_text(sample, "user")), dumps(last_text(sample, "system"))
+        self.asked = b'"user_query":%b,"system_prompt":%b,"messages":%b' % (*said, messages[:-1])
+        """A result's first columns. The list of messages is left open."""
+        self.between = b"," if told["messages"] else b""
+        """What stands between the turns of the sample and those of an answer."""
+        self.truth = truth
+        """The ground truth."""
+        more = b',"columns":%b' % columns if told["columns"] else b""
+        self.last = b'"split":%b%b}\n' % (dumps(split), more)
+        """A result's last columns, and the end of its line."""
+
+
+def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
+    told = rollout.__dict__  # read in half the time of the model's attributes
+    usage, failure, index = told["usage"], told["failure"], told["response_index"]
+    fields: dict[str, Any] = {
+        "turns": [set_fields(turn) for turn in told["turns"]],
+        "model": told["model"],
+        "sampling": told["sampling"],
+        "finish_reason": told["finish_reason"],
+        "usage": None if usage is None else set_fields(usage),
+        "latency_ms": told["latency_ms"],
+        "cached": told["cached"],
+        "generated_at": told["generated_at"],
+    }
+    if failure is not None:
+        fields["failure"] = failure
+    if None in fields.values():
+        fields = {name: held for name, held in fields.items() if held is not None}
+    own, status = blot_bytes(dumps(fields, as_plain)[1:]), status_of(failure).encode()
+    pieces = (text.index_from, index, text.index_to, status, _number(told["cost"]), text.whole, own)
+    return text.position, index, _ROLLOUT % pieces
+
+
+def _any_rollout(rollout: Rollout) -> bytes:
+    """The rollout as JSON, whatever it holds."""
+    try:
+        return blot_bytes(rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True))
+    except PydanticSerializationError:  # text that is not valid Unicode
+        return blot_bytes(forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True)))
+
+
+def _judged_line(rollout: Rollout, text: _SampleText, verdict: EvaluateResult) -> Line:
+    """The columns of `result_row`, put together from pieces."""
+    told, said = rollout.__dict__, verdict.__dict__
+    index, turns, usage = told["response_index"], told["turns"], told["usage"]
+    own = [
+        dumps([set_fields(turn) for turn in turns], as_plain)[1:-1], dumps(answer_of(turns)),
+        dumps(said["reason"]), dumps(metrics_of(verdict)) if said["metrics"] else b"{}",
+    ]  # fmt: skip
+    if not is_clean(b"\n".join(own)):
+        own = [blot_bytes(piece) for piece in own]
+    answered, answer, reason, metrics = own
+    line = _JUDGED % (
+        text.index_from, index, text.index_to, _number(told["cost"]), text.asked,
+        text.between if turns else b"", answered, answer, text.truth, dumps(said["score"]), reason, metrics,
+        dumps(told["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(told["finish_reason"]),
+        dumps(told["latency_ms"]), b"true" if told["cached"] else b"false", text.last,
+    )  # fmt: skip
+    return text.position, index, line
+
+
+def _number(value: float | None) -> bytes:
+    return b"null" if value is None else repr(float(value)).encode() if value else b"0.0"
