@@ -4,7 +4,7 @@
                               └────────▶ the same command as a rollout, which is what is executed
 
 Where both phases run at once, a command is executed without the file being read. Where they do not, the file is all
-that the execution reads: it needs no dataset and no other file, and commands that share a set-up come next to each
+that the execution reads: it needs no dataset and no other file, and commands that share a setup come next to each
 other. It may be ours, or anybody's with the columns `task_id`, `task`, `setup_commands`, `success_condition` and
 `generated_command`. Lines of one task are told apart by `response_index`; where one comes twice, the later line holds.
 Lines without one are numbered as they come.
@@ -125,7 +125,7 @@ class CommandsFile:
 
     @property
     def setups(self) -> int:
-        """How many different set-ups there are."""
+        """How many different setups there are."""
         return len(self._groups)
 
     def command_of(self, key: tuple[str, int]) -> str | None:
