@@ -396,7 +396,7 @@ class RewardConfig(_Part):
 
 
 class SandboxConfig(_Part):
-    """Where a reward that names `sandbox` runs commands, and within which bounds."""
+    """Where rewards run commands and code: those that name `sandbox` or `isolated_python`."""
 
     backend: BackendChoice = AUTO
     """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
@@ -405,15 +405,15 @@ class SandboxConfig(_Part):
     sos_url: str = "http://127.0.0.1:3000"
     """Where the SoS server answers, for the backend `sos`."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a set-up command that fails ends the set-up, and the item fails. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the rest runs all the same."""
     timeout: float = Field(default=30.0, gt=0)
-    """Seconds one command may take."""
+    """Seconds one command may take. Code rewards have a limit of their own."""
     memory_mb: int = Field(default=512, ge=16)
-    """Memory of all processes of a sandbox together."""
+    """Memory of all processes of a sandbox together. Code rewards have a limit of their own."""
     network: bool = False
     """Whether the network may be reached."""
     snapshots: bool = True
-    """Whether what a long set-up leaves is kept for the tasks that ask for the same (namespaces)."""
+    """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
 class EvaluationParamsConfig(_Part):

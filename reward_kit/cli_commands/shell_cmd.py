@@ -107,13 +107,13 @@ SETTINGS = {
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
-    help="&&: a set-up command that fails ends the task. ;: the rest runs all the same.",
+    help="&&: a setup command that fails ends the task. ;: the rest runs all the same.",
 )  # fmt: skip
 @click.option(
     "--snapshots/--no-snapshots",
     default=True,
     show_default=True,
-    help="Whether what a long set-up leaves is kept for the tasks that share it (namespaces).",
+    help="Whether what a long setup leaves is kept for the tasks that share it (namespaces).",
 )
 @click.option(
     "--command-timeout",
