@@ -128,9 +128,7 @@ SETTINGS = {
 @click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
-@click.option(
-    "--retry-failed", is_flag=True, help="Run again what could not be run, also what is not expected to mend."
-)
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("--rescore", is_flag=True, help="Run the commands of an old run again, with these settings.")
 @click.option(
     "--max-cost",
