@@ -140,6 +140,22 @@ class WorkerPool:
             self._dispatch_soon = self._loop.call_soon(self._dispatch)
         return future
 
+    async def submit_all(self, calls: Sequence[tuple[Any, ...]], *, until: float) -> list[Outcome | None]:
+        """Run many calls, given by their arguments, and return the outcome of each, in order.
+
+        What is not done at the time `until`, on the clock of `time.monotonic`, is None, and not begun any more.
+        """
+        futures = [self.submit(args, {}) for args in calls[: self._size]]
+        await asyncio.sleep(0)  # every worker has something to do while the rest is made ready
+        futures += [self.submit(args, {}) for args in calls[self._size :]]
+        try:
+            if futures:
+                await asyncio.wait(futures, timeout=max(0.0, until - time.monotonic()))
+            return [future.result() if future.done() else None for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
     async def call(self, *args: Any, **kwargs: Any) -> Outcome:
         """Run one call."""
         return await self.submit(args, kwargs)
