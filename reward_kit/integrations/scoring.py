@@ -129,7 +129,7 @@ class _Pool:
     """A worker pool on the background loop, which it is made on."""
 
     def __init__(self, call: RewardCall, size: int, seconds: float) -> None:
-        reward = partial(WorkerCall, call.reward, call.given_params)
+        reward = partial(WorkerCall, call.reward, call.given_params, shared=True)
         self.workers = WorkerPool(reward, size=size, timeout=seconds, name=call.name, first=size)
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.create_task(self.workers.start())

@@ -6,6 +6,7 @@ from reward_kit.errors import RewardError, RewardKitError, RewardTimeoutError, m
 from reward_kit.models import EvaluateResult, Failure, Verdict
 from reward_kit.redaction import mask
 from reward_kit.scoring.worker_call import PlainVerdict, Unusable
+from reward_kit.utils.trusted import trusted
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut
 
 __all__ = ["too_slow", "verdicts_of"]
@@ -39,7 +40,15 @@ def too_slow(name: str, seconds: float, setting: str) -> str:
 
 
 def _verdict(plain: PlainVerdict) -> Verdict:
-    if type(plain) is tuple:
+    if isinstance(plain, dict):
+        return EvaluateResult.model_validate(plain)
+    if len(plain) == 3:  # noqa: PLR2004 - type, message, retryable
         kind, message, retryable = plain
         return Failure(stage="score", type=kind, message=mask(message), retryable=retryable)
-    return EvaluateResult.model_validate(plain)
+    score, reason = plain
+    if type(score) is float and (reason is None or type(reason) is str):
+        return _result(score=score, reason=reason)
+    return EvaluateResult(score=score, reason=reason)
+
+
+_result = trusted(EvaluateResult)

@@ -38,6 +38,12 @@ _MAX_CHUNK_CALLS = 1000
 _MAX_CHUNK_BYTES = 1 << 20
 _FIRST_GUESS = 0.01
 _NEWS_WEIGHT = 0.3
+_SLOW_SECONDS = 0.002
+"""A call from which on each travels alone: its message no longer matters, and its deadline does."""
+_PARCEL_SECONDS = 0.001
+"""What a parcel is worth: enough to be worth its message, and little enough to be shared out evenly."""
+_PARCELS_PER_WORKER = 4
+_MAX_PARCEL_CALLS = 16
 _WATCH_SECONDS = 0.05
 _STUCK_SECONDS = 0.05
 _STEAL_SECONDS = 0.001
@@ -127,34 +133,63 @@ class WorkerPool:
 
     def submit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Future[Outcome]:
         """Queue a call. Cancelling the future drops a call that has not begun."""
-        if self._refusal is not None:
-            raise self._refusal
-        future: asyncio.Future[Outcome] = self._loop.create_future()
-        try:
-            payload = encode((args, kwargs))
-        except Exception as error:  # noqa: BLE001 - a named boundary: pickling runs the arguments' own code
-            future.set_result(_unsendable(error))
-            return future
-        self._pending.append(Call(payload, future))
-        if self._dispatch_soon is None:  # calls submitted in one breath are shared out together
-            self._dispatch_soon = self._loop.call_soon(self._dispatch)
-        return future
+        return self._submit((args, kwargs))
 
     async def submit_all(self, calls: Sequence[tuple[Any, ...]], *, until: float) -> list[Outcome | None]:
         """Run many calls, given by their arguments, and return the outcome of each, in order.
 
-        What is not done at the time `until`, on the clock of `time.monotonic`, is None, and not begun any more.
+        What is not done at the time `until`, on the clock of `time.monotonic`, is None, and not begun any more. Where
+        calls have been seen to be quick, several travel as one parcel, so that they pay little for their protection;
+        when a parcel is lost, each of its calls is made again by itself. An object that several calls are given may be
+        one object in the worker, too.
         """
-        futures = [self.submit(args, {}) for args in calls[: self._size]]
-        await asyncio.sleep(0)  # every worker has something to do while the rest is made ready
-        futures += [self.submit(args, {}) for args in calls[self._size :]]
+        outcomes: list[Outcome | None] = [None] * len(calls)
+        lost = await self._run_parcels(calls, range(len(calls)), self._parcel_size(len(calls)), outcomes, until)
+        if lost:
+            await self._run_parcels(calls, lost, 1, outcomes, until)
+        return outcomes
+
+    async def _run_parcels(
+        self, calls: Sequence[tuple[Any, ...]], numbers: Sequence[int], size: int, outcomes: list[Outcome | None],
+        until: float,
+    ) -> list[int]:  # fmt: skip
+        """Run these calls, `size` of them as one, and put down what each came to; those of lost parcels remain."""
+        parcels = [numbers[start : start + size] for start in range(0, len(numbers), size)]
+        futures: list[asyncio.Future[Outcome]] = []
         try:
+            for parcel in parcels:
+                if len(futures) == self._size:
+                    await asyncio.sleep(0)  # every worker has something to do while the rest is made ready
+                if len(parcel) == 1:
+                    futures.append(self._submit((calls[parcel[0]], {})))
+                else:
+                    futures.append(self._submit(([calls[number] for number in parcel], None), len(parcel)))
             if futures:
                 await asyncio.wait(futures, timeout=max(0.0, until - time.monotonic()))
-            return [future.result() if future.done() else None for future in futures]
         finally:
             for future in futures:
-                future.cancel()
+                future.cancel()  # which does nothing to those that are done
+        return _unpacked(parcels, futures, outcomes)
+
+    def _parcel_size(self, calls: int) -> int:
+        if self._seconds_a_call >= _SLOW_SECONDS:
+            return 1
+        worth = math.ceil(_PARCEL_SECONDS / self._seconds_a_call)
+        return max(1, min(worth, _MAX_PARCEL_CALLS, calls // (_PARCELS_PER_WORKER * self._size)))
+
+    def _submit(self, what: tuple[Any, Any], calls: int = 1) -> asyncio.Future[Outcome]:
+        if self._refusal is not None:
+            raise self._refusal
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        try:
+            payload = encode(what)
+        except Exception as error:  # noqa: BLE001 - a named boundary: pickling runs the arguments' own code
+            future.set_result(_unsendable(error))
+            return future
+        self._pending.append(Call(payload, future, calls))
+        if self._dispatch_soon is None:  # calls submitted in one breath are shared out together
+            self._dispatch_soon = self._loop.call_soon(self._dispatch)
+        return future
 
     async def call(self, *args: Any, **kwargs: Any) -> Outcome:
         """Run one call."""
@@ -232,11 +267,11 @@ class WorkerPool:
         if not worker.answered:
             worker.answered, self._barren = True, 0
         worker.stuck, worker.quiet_since = False, None
-        if run := sum(map(bool, blobs)):
+        answered = [(worker.answer_for(), blob) for blob in blobs]
+        if run := sum(1 if call is None else call.calls for call, blob in answered if blob):
             self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / run - self._seconds_a_call)
         passed_over: list[Call] = []
-        for blob in blobs:
-            call = worker.answer_for()
+        for call, blob in answered:
             if call is not None and blob:
                 call.settle(_outcome(blob))
             elif call is not None:
@@ -445,6 +480,25 @@ def _outcome(answer: bytes) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - a named boundary: unpickling runs the result's own code
         kind, message, trace = describe(error)
         return Raised(kind, f"its result cannot be unpickled here ({message}); return plain data instead", trace)
+
+
+def _unpacked(
+    parcels: Sequence[Sequence[int]], futures: Sequence[asyncio.Future[Outcome]], outcomes: list[Outcome | None]
+) -> list[int]:
+    """Put down what each call of the parcels came to, by its number; the calls of parcels that were lost remain."""
+    lost: list[int] = []
+    for parcel, future in zip(parcels, futures, strict=True):
+        if future.cancelled():
+            continue
+        outcome = future.result()
+        if len(parcel) == 1:
+            outcomes[parcel[0]] = outcome
+        elif isinstance(outcome, Done):
+            for number, (ok, value) in zip(parcel, outcome.value, strict=True):
+                outcomes[number] = Done(value) if ok else Raised(*value)
+        else:
+            lost += parcel
+    return lost
 
 
 def _unsendable(error: Exception) -> Raised:
