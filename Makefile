@@ -79,12 +79,16 @@ test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-tra
 .PHONY: test-containers
 test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (2 minutes; the first time 4)
 	scripts/with-docker.sh $(BIN)/pytest -n $(WORKERS) --dist loadgroup -k docker \
-		tests/sandbox/test_containers.py tests/sandbox/test_containers_driver.py \
-		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py $(ARGS)
+		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
+		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py $(ARGS)
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
 	.venv-frameworks/bin/pytest tests/frameworks $(ARGS)
+
+.PHONY: test-versions
+test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
+	WORKERS=$(WORKERS) scripts/test-versions.sh $(ARGS)
 
 .PHONY: fix
 fix: $(STAMP)  ## Format, and mend what ruff can mend
@@ -109,5 +113,5 @@ dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environme
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output
-	rm -rf .venv .venv-train .venv-frameworks dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-train .venv-frameworks .venv-versions dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

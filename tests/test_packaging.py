@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import tomllib
 import zipfile
 from email.message import Message
 from email.parser import Parser
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,39 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
 def canonical(requirement: str) -> str:
     """The name in a requirement line, spelled as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
+
+
+# ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+COME_WITH_ANOTHER = {"jsonschema_specifications", "pydantic_core", "referencing"}
+"""Parts of jsonschema and of pydantic."""
+OTHER_PEOPLES = {"duckdb", "pytest", "skyrl_gym", "tinker_cookbook"}
+"""Looked for where somebody has them, and never needed."""
+
+
+def imported() -> set[str]:
+    """The packages that some module of ours imports."""
+    nodes = (node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names - {"reward_kit", "annotationlib"}  # the last is Python 3.14's
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    project = PROJECT["project"]
+    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    declared = {canonical(line) for line in lines}
+    distributions = packages_distributions()
+    undeclared = {
+        name
+        for name in imported() - COME_WITH_ANOTHER - OTHER_PEOPLES
+        if declared.isdisjoint(map(canonical, distributions.get(name, [name])))
+    }
+    assert undeclared == set()
 
 
 # ── the wheel and the sdist ──────────────────────────────────────────────────────────────────────────────────────────

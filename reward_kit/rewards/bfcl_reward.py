@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_kit.answers.tool_calls.calls import CallError, ToolCall, call_from_object
-from reward_kit.answers.tool_calls.offered import Tools, read_tools
 from reward_kit.answers.tool_calls.python_calls import read_python_calls
+from reward_kit.answers.tool_calls.tools import Tools, read_tools
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.tool_calls.agreement import Comparison
-from reward_kit.rewards._support.tool_calls.expected import ExpectedCall
-from reward_kit.rewards._support.tool_calls.matching import maximum_matching
-from reward_kit.rewards._support.tool_calls.values import value_key
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._tool_calls.agreement import CallComparer
+from reward_kit.rewards._tool_calls.expected_calls import ExpectedCall
+from reward_kit.rewards._tool_calls.matching import maximum_matching
+from reward_kit.rewards._tool_calls.values import value_key
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["bfcl_reward"]
@@ -63,10 +63,10 @@ def bfcl_reward(
     differing = _differences(found_state, expected_state)
     called = len(made) == len(expected_calls) and all(matched)
     spoke = any(turn.text.strip() or turn.tool_calls for turn in messages if turn.role == "assistant")
-    told = f"{sum(matched)} of {len(expected_calls)} turns match, of {len(made)} with calls"
+    reason = f"{sum(matched)} of {len(expected_calls)} turns match, of {len(made)} with calls"
     metrics = {
         "state_match": check(not differing, differing or "the state is the expected one"),
-        "function_call_match": check(called, told),
+        "function_call_match": check(called, reason),
         "format_check": check(spoke, "the agent spoke or called" if spoke else "the agent said nothing at all"),
     }
     failed = [f"{name}: {metric.reason}" for name, metric in metrics.items() if not metric.is_score_valid]
@@ -130,7 +130,7 @@ def _same_call(wanted: ToolCall, made: ToolCall, tools: Tools) -> bool:
         return False
     one, other = _by_name(wanted, tools), _by_name(made, tools)
     if not one.positional and not other.positional:
-        return Comparison(tools).difference(ExpectedCall.exactly(one), other) is None
+        return CallComparer(tools).difference(ExpectedCall.exactly(one), other) is None
     values = [[*call.positional, *call.arguments.values()] for call in (one, other)]
     both_placed = len(one.positional) == len(other.positional)
     if both_placed:
@@ -154,8 +154,8 @@ def _differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     if odd:
         return f"only one of the states has {', '.join(odd)}"[:_SHOWN]
     differing = [name for name in expected if not _same(found[name], expected[name])]
-    told = [f"{name} is {found[name]!r} and should be {expected[name]!r}" for name in differing]
-    return "; ".join(told)[:_SHOWN]
+    differences = [f"{name} is {found[name]!r} and should be {expected[name]!r}" for name in differing]
+    return "; ".join(differences)[:_SHOWN]
 
 
 def _same(found: Any, expected: Any) -> bool:

@@ -36,7 +36,7 @@ def verdicts_of(outcome: Outcome, name: str, answers: int, setting: str = "rewar
 
 def too_slow(name: str, seconds: float, setting: str) -> str:
     """What is said of a call that took too long."""
-    return f"{name!r} did not return within {seconds:g} s. Raise {setting} if it needs longer."
+    return f"{name!r} did not return within {seconds:g} s. Raise `{setting}` if it needs longer."
 
 
 def _verdict(plain: PlainVerdict) -> Verdict:

@@ -90,8 +90,8 @@ async def open_scorer(
     needed = [name for name in RESOURCES if call.wants(name)]
     if config.isolate and call.is_async and needed:
         raise ConfigError(
-            f"reward.isolate runs {call.name!r} in a process of its own, where there is no {needed[0]} for it. "
-            "Leave reward.isolate out, or have the reward do without."
+            f"`reward.isolate` runs {call.name!r} in a process of its own, where it has no {needed[0]}. "
+            "Leave `reward.isolate` out, or have the reward do without."
         )
     usual = sandboxes_at_a_time() if reward.isolated_with else defaults.CONCURRENCY
     concurrency = config.concurrency or call.concurrency or usual

@@ -77,7 +77,7 @@ def test_what_is_no_failure_of_an_item_ends_the_run() -> None:
     ("outcome", "kind", "said"),
     [
         (Raised("ValueError", "bad", ""), "RewardError", "raised ValueError: bad"),
-        (TimedOut(2.0), "RewardTimeoutError", "within 2 s. Raise timeout"),
+        (TimedOut(2.0), "RewardTimeoutError", "within 2 s. Raise `timeout`"),
         (Died("exited with code 3"), "RewardError", "it exited with code 3"),
         (Done([{"score": "much"}]), "RewardError", "no result"),
         (Done(7), "RewardError", "no result"),

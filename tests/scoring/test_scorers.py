@@ -61,7 +61,7 @@ async def test_a_pointwise_reward_judges_each_alone_also_when_they_come_as_a_gro
 async def test_a_call_that_is_too_slow_is_a_failure_of_its_rollout(tmp_path: Path) -> None:
     async with open_scorer(reward(slow, timeout=0.05), tmp_path, SandboxConfig()) as scorer:
         (verdict,) = await scorer.score([rollout("4")])
-    assert isinstance(verdict, Failure) and "Raise reward.timeout" in verdict.message
+    assert isinstance(verdict, Failure) and "Raise `reward.timeout`" in verdict.message
 
 
 async def test_no_more_calls_are_made_at_a_time_than_was_asked_for(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
@@ -23,7 +24,7 @@ from reward_kit.generation.http.refusals import (
     read_complaint,
     refusal,
 )
-from reward_kit.generation.http.retry import Timing, send_again
+from reward_kit.generation.http.retry import Timing, with_retries
 from reward_kit.generation.http.transport import CHAT_ROUTE, Transport
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
@@ -39,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 _AS_MANY_AS_ASKED = 1 << 30
 _UNKNOWN_ANSWER_TOKENS = 512
-_CHARACTERS_A_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 
 
@@ -161,27 +162,22 @@ class OpenAICompatibleClient:
     def _learn_most_choices(self, most: int) -> None:
         if most < self._most_choices:
             self._most_choices = most
-            _log.debug("%s gives %d choices a request at most.", self._shown, most)
+            _log.debug("%s gives %d choices per request at most.", self._shown, most)
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
         """One request, repeated while its failure may pass."""
-        retries = self._params.max_retries
+        params = self._params
         try:
-            try:
-                return await self._attempt(prompt, draws)
-            except (RateLimitError, ProviderError) as error:
-                if not retries:
-                    raise
-                _log.debug("A request to %s failed and may be sent again: %s", self._shown, error)
-                failed = error
-            return await send_again(
-                lambda: self._attempt(prompt, draws), failed, retries=retries, timing=self._timing,
-                longest_asked=self._params.max_retry_after,
-            )  # fmt: skip
+            return await with_retries(
+                partial(self._attempt, prompt, draws),
+                retries=params.max_retries,
+                timing=self._timing,
+                longest_asked=params.max_retry_after,
+            )
         except ProviderError:
-            self._transport.check_reachable(1 + retries)
+            self._transport.check_reachable(1 + params.max_retries)
             raise
 
     async def _attempt(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
@@ -277,4 +273,4 @@ class FireworksModelClient(OpenAICompatibleClient):
 
 def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:
     room = body.get("max_tokens") or body.get("max_completion_tokens") or _UNKNOWN_ANSWER_TOKENS
-    return len(data) / _CHARACTERS_A_TOKEN + room * draws
+    return len(data) / _CHARACTERS_PER_TOKEN + room * draws

@@ -31,6 +31,8 @@ __all__ = [
 FAULTS: tuple[type[Exception], ...] = (ClientError, HttpProcessingError, OSError)
 LONGEST_CONNECT = 30.0
 """Seconds that opening a connection may take."""
+_MOST_AT_ONCE = 1 << 20
+"""Bytes of a request beyond which aiohttp warns of writing them at once."""
 _ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """What is unpacked, by zlib's numbers for it. Others are not asked for."""
 
@@ -95,15 +97,15 @@ class SessionExchange:
 
     async def post(self, data: bytes) -> Reply:
         """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
-        response = await self._session.post(self._url, data=BytesIO(data), proxy=self._proxy, allow_redirects=False)
+        body = data if len(data) <= _MOST_AT_ONCE else BytesIO(data)
+        response = await self._session.post(self._url, data=body, proxy=self._proxy, allow_redirects=False)
         try:
-            body = await self._limit.read(response.content)
-            body = self._limit.unpacked(body, response.headers)
+            answer = self._limit.unpacked(await self._limit.read(response.content), response.headers)
         except BaseException:
             response.close()
             raise
         response.release()
-        return Reply(response.status, response.headers, body)
+        return Reply(response.status, response.headers, answer)
 
     async def close(self) -> None:
         """Close the connections."""

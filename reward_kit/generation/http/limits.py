@@ -1,8 +1,8 @@
-"""How hard an endpoint is pressed: requests in flight, requests a second, tokens a minute, and pauses it asked for.
+"""How hard an endpoint is pressed: requests in flight, requests per second, tokens per minute, and pauses it asked for.
 
-    slot in flight (adaptive) → pause over? → requests a second → tokens a minute → send
+    slot in flight (adaptive) → pause over? → requests per second → tokens per minute → send
 
-Everything is O(1) a request and makes no task; a limit that was not set costs a comparison.
+Everything is O(1) per request and makes no task; a limit that was not set costs a comparison.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
 from reward_kit.generation.http.retry import LONGEST_ASKED_WAIT, Timing
 
-if TYPE_CHECKING:
-    from aiolimiter import AsyncLimiter
-
-__all__ = ["AdaptiveLimit", "Limits", "Pause", "TokenBudget", "requests_per_second"]
+__all__ = ["AdaptiveLimit", "Limits", "Pause", "Rate", "requests_per_second", "tokens_per_minute"]
 
 _log = logging.getLogger(__name__)
 
@@ -127,43 +123,46 @@ class Pause:
             await self._timing.sleep(remaining)
 
 
-class TokenBudget:
-    """Tokens a minute, first come first served. Estimates are charged in advance and corrected by what was used.
+class Rate:
+    """So many requests, or tokens, per second, first come first served. Estimates are charged, and corrected later.
 
-    Kept as one number, the moment at which everything charged so far is paid off. A request larger than the whole
-    budget goes through and is paid off afterwards, instead of never.
+    Kept as one number, the moment at which everything charged so far is paid off. A request larger than all that may be
+    charged at once goes through and is paid off afterwards, instead of never.
     """
 
-    def __init__(self, tokens_per_minute: float, timing: Timing) -> None:
-        """Start with nothing owed."""
-        self._seconds_per_token = 60.0 / tokens_per_minute
+    def __init__(self, per_second: float, burst_seconds: float, timing: Timing) -> None:
+        """Start with nothing owed; what is paid off within `burst_seconds` may be charged at once."""
+        self._seconds_each = 1.0 / per_second
+        self._burst_seconds = burst_seconds
         self._timing = timing
         self._paid_off_at = float("-inf")
 
-    async def charge(self, tokens: float) -> None:
-        """Wait until what was charged before is nearly paid off, then owe `tokens` more."""
+    async def charge(self, amount: float = 1.0) -> None:
+        """Wait until what was charged before is nearly paid off, then owe `amount` more."""
         now = self._timing.clock()
         owed_from = max(now, self._paid_off_at)
-        self._paid_off_at = owed_from + tokens * self._seconds_per_token
-        wait = owed_from - _TOKEN_BURST_SECONDS - now
+        self._paid_off_at = owed_from + amount * self._seconds_each
+        wait = owed_from - self._burst_seconds - now
         if wait > 0:
             try:
                 await self._timing.sleep(wait)
             except asyncio.CancelledError:
-                self.correct(tokens, 0)
+                self.correct(amount, 0)
                 raise
 
     def correct(self, charged: float, used: float) -> None:
         """Replace an estimate by what the request really used."""
-        self._paid_off_at += (used - charged) * self._seconds_per_token
+        self._paid_off_at += (used - charged) * self._seconds_each
 
 
-def requests_per_second(rate: float) -> AsyncLimiter:
-    """A limiter of requests a second whose burst is a tenth of a second's worth (one request at least)."""
-    from aiolimiter import AsyncLimiter
+def requests_per_second(rate: float, timing: Timing) -> Rate:
+    """A rate of requests whose burst is a tenth of a second's worth (one request at least)."""
+    return Rate(rate, max(0.0, _BURST_SECONDS - 1.0 / rate), timing)
 
-    burst = max(1.0, rate * _BURST_SECONDS)
-    return AsyncLimiter(burst, burst / rate)
+
+def tokens_per_minute(rate: float, timing: Timing) -> Rate:
+    """A rate of tokens whose burst is six seconds' worth."""
+    return Rate(rate / 60.0, _TOKEN_BURST_SECONDS, timing)
 
 
 class Limits:
@@ -173,8 +172,8 @@ class Limits:
         """Take the bounds from `params`."""
         self.concurrency = AdaptiveLimit(params.max_concurrent_requests)
         self._pause = Pause(timing, params.max_retry_after)
-        self._rate = requests_per_second(params.rate_limit_qps) if params.rate_limit_qps else None
-        self._tokens = TokenBudget(params.rate_limit_tpm, timing) if params.rate_limit_tpm else None
+        self._rate = requests_per_second(params.rate_limit_qps, timing) if params.rate_limit_qps else None
+        self._tokens = tokens_per_minute(params.rate_limit_tpm, timing) if params.rate_limit_tpm else None
 
     @property
     def counts_tokens(self) -> bool:
@@ -190,7 +189,7 @@ class Limits:
             if self._pause.was_asked:
                 await self._pause.over()
             if self._rate is not None:
-                await self._rate.acquire()
+                await self._rate.charge()
             if self._tokens is not None:
                 await self._tokens.charge(tokens)
             if self._rate is not None or self._tokens is not None:

@@ -1,11 +1,10 @@
-"""When a request is sent again, and after how long.
-
-The first attempt never comes here: only its failure does, so that a request that succeeds pays nothing for retrying.
-"""
+"""When a request is sent again, and after how long."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 import math
 import random
 import time
@@ -18,9 +17,9 @@ from reward_kit.errors import ProviderError, RateLimitError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tenacity import RetryCallState
+__all__ = ["LONGEST_ASKED_WAIT", "LONGEST_BACKOFF", "Timing", "retry_after", "with_retries"]
 
-__all__ = ["LONGEST_ASKED_WAIT", "LONGEST_BACKOFF", "Timing", "retry_after", "send_again"]
+_log = logging.getLogger(__name__)
 
 LONGEST_ASKED_WAIT = 120.0
 """Seconds of a `Retry-After` that are heeded unless told otherwise; an endpoint that asks for more is asked again
@@ -77,49 +76,34 @@ def _date(value: str | None) -> datetime | None:
         return None
 
 
-async def send_again(
+async def with_retries(
     attempt: Callable[[], Awaitable[T]],
-    failed: RateLimitError | ProviderError,
     *,
     retries: int,
     timing: Timing,
     longest_asked: float = LONGEST_ASKED_WAIT,
 ) -> T:
-    """Repeat `attempt`, which just failed with `failed`, up to `retries` times; the last failure is raised.
+    """What `attempt` returns; where its failure may pass, it is repeated up to `retries` times.
 
-    Where the endpoint asks for a pause, no more than `longest_asked` seconds of it are waited.
+    The last failure is raised. Where the endpoint asks for a pause, no more than `longest_asked` seconds of it are
+    waited.
     """
-    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
-
-    pending: list[RateLimitError | ProviderError] = [failed]
-
-    async def attempt_after_the_first() -> T:
-        if pending:
-            raise pending.pop()
-        return await attempt()
-
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(1 + retries),
-        wait=_Backoff(timing, longest_asked),
-        retry=retry_if_exception_type((RateLimitError, ProviderError)),
-        sleep=timing.sleep,
-        reraise=True,
-    )
-    return await retrying(attempt_after_the_first)
+    for number in itertools.count():
+        try:
+            return await attempt()
+        except (RateLimitError, ProviderError) as error:
+            if number == retries:
+                raise
+            _log.debug("A request failed and is sent again: %s", error)
+            wait = _backoff(error, number, timing, longest_asked)
+        await timing.sleep(wait)
+    raise AssertionError("counting does not end")
 
 
-@dataclass(frozen=True, slots=True)
-class _Backoff:
-    """Exponential backoff with full jitter; what the endpoint asked for comes before it."""
-
-    timing: Timing
-    longest_asked: float
-
-    def __call__(self, state: RetryCallState) -> float:
-        ceiling: float = min(LONGEST_BACKOFF, self.timing.first_backoff * 2 ** (state.attempt_number - 1))
-        error = state.outcome.exception() if state.outcome is not None else None
-        asked = error.retry_after if isinstance(error, RateLimitError | ProviderError) else None
-        if asked is not None:
-            # The jitter keeps those who were told the same moment from coming back at the same moment.
-            return min(asked, self.longest_asked) + self.timing.random() * min(ceiling, 1.0)
-        return self.timing.random() * ceiling
+def _backoff(error: RateLimitError | ProviderError, number: int, timing: Timing, longest_asked: float) -> float:
+    """Seconds to wait: exponential backoff with full jitter, or what the endpoint asked for and a little jitter."""
+    ceiling: float = min(LONGEST_BACKOFF, timing.first_backoff * 2**number)
+    if error.retry_after is None:
+        return timing.random() * ceiling
+    # The jitter keeps those who were told the same moment from coming back at the same moment.
+    return min(error.retry_after, longest_asked) + timing.random() * min(ceiling, 1.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.generation.http.limits import AdaptiveLimit, Limits, Pause, TokenBudget, requests_per_second
+from reward_kit.generation.http.limits import AdaptiveLimit, Limits, Pause, requests_per_second, tokens_per_minute
 from reward_kit.generation.http.retry import Timing
 from tests.generation.loopback import FakeTime
 
@@ -55,11 +55,11 @@ def test_requests_keep_to_the_rate_from_the_first_second_on(rate: float, burst: 
     times: list[float] = []
 
     async def main() -> None:
-        limiter = requests_per_second(rate)
         loop = asyncio.get_running_loop()
+        limiter = requests_per_second(rate, Timing(clock=loop.time))
 
         async def request() -> None:
-            await limiter.acquire()
+            await limiter.charge()
             times.append(loop.time())
 
         await asyncio.gather(*(request() for _ in range(int(rate * 4) + 2)))
@@ -76,7 +76,7 @@ def test_requests_keep_to_the_rate_from_the_first_second_on(rate: float, burst: 
 
 async def test_tokens_keep_to_the_budget_in_the_order_of_asking() -> None:
     time = FakeTime()
-    budget = TokenBudget(600, time.timing())  # ten a second, sixty at once
+    budget = tokens_per_minute(600, time.timing())  # ten a second, sixty at once
     for _ in range(8):
         await budget.charge(30)
     assert sum(time.slept) == pytest.approx((7 * 30 - 60) / 10)
@@ -84,7 +84,7 @@ async def test_tokens_keep_to_the_budget_in_the_order_of_asking() -> None:
 
 async def test_an_estimate_is_corrected_by_what_was_used() -> None:
     time = FakeTime()
-    budget = TokenBudget(600, time.timing())
+    budget = tokens_per_minute(600, time.timing())
     for _ in range(50):
         await budget.charge(1000)
         budget.correct(1000, 1)
@@ -93,7 +93,7 @@ async def test_an_estimate_is_corrected_by_what_was_used() -> None:
 
 async def test_a_request_larger_than_the_budget_goes_through_and_is_paid_off() -> None:
     time = FakeTime()
-    budget = TokenBudget(600, time.timing())
+    budget = tokens_per_minute(600, time.timing())
     await budget.charge(6000)
     assert time.slept == []
     await budget.charge(10)
@@ -107,7 +107,7 @@ async def test_who_gives_up_waiting_for_tokens_takes_the_charge_back() -> None:
         entered.set()
         await asyncio.Event().wait()
 
-    budget = TokenBudget(600, Timing(clock=lambda: 0.0, sleep=stuck))
+    budget = tokens_per_minute(600, Timing(clock=lambda: 0.0, sleep=stuck))
     await budget.charge(100)
     waiting = asyncio.ensure_future(budget.charge(10_000))
     await entered.wait()

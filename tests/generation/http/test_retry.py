@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.errors import AuthError, ProviderError, RateLimitError
-from reward_kit.generation.http.retry import LONGEST_BACKOFF, retry_after, send_again
+from reward_kit.generation.http.retry import LONGEST_BACKOFF, retry_after, with_retries
 from tests.generation.loopback import FakeTime
 
 
@@ -44,7 +44,7 @@ async def test_the_last_failure_is_raised_after_the_last_retry() -> None:
         raise ProviderError(f"failure {attempts}")
 
     with pytest.raises(ProviderError, match="failure 12"):
-        await send_again(attempt, ProviderError("failure 0"), retries=12, timing=clock.timing())
+        await with_retries(attempt, retries=11, timing=clock.timing())
     assert attempts == 12
     assert clock.slept[:3] == [0.5, 1.0, 2.0]
     assert max(clock.slept) == LONGEST_BACKOFF
@@ -56,8 +56,31 @@ async def test_what_will_not_pass_is_not_repeated() -> None:
     async def attempt() -> None:
         nonlocal attempts
         attempts += 1
-        raise AuthError("revoked")
+        raise RateLimitError("slow down") if attempts == 1 else AuthError("revoked")
 
     with pytest.raises(AuthError):
-        await send_again(attempt, RateLimitError("slow down"), retries=5, timing=FakeTime().timing())
-    assert attempts == 1
+        await with_retries(attempt, retries=5, timing=FakeTime().timing())
+    assert attempts == 2
+
+
+async def test_what_the_endpoint_asks_for_is_waited_up_to_a_limit() -> None:
+    waits: list[float | None] = [3.0, 1000.0, None]
+    clock = FakeTime()
+
+    async def attempt() -> str:
+        if waits:
+            raise RateLimitError("slow down", retry_after=waits.pop(0))
+        return "answered"
+
+    assert await with_retries(attempt, retries=3, timing=clock.timing(), longest_asked=100.0) == "answered"
+    assert clock.slept == [3.5, 101.0, 2.0], "with jitter of at most a second, then the third backoff"
+
+
+async def test_without_retries_a_failure_is_raised_at_once() -> None:
+    async def attempt() -> None:
+        raise ProviderError("down")
+
+    clock = FakeTime()
+    with pytest.raises(ProviderError):
+        await with_retries(attempt, retries=0, timing=clock.timing())
+    assert clock.slept == []
