@@ -71,8 +71,42 @@ class _RoleIsRequired:
         )
 
 
-class Message(BaseModel):
-    """One turn of a conversation, OpenAI-shaped."""
+class _ReadLikeADict(BaseModel):
+    """A model whose fields can also be read as a dict's entries: `[]`, `in`, `.get`, `.keys()`, iteration …"""
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in type(self).model_fields:
+            raise KeyError(key)
+        return self.__dict__[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in type(self).model_fields
+
+    def __iter__(self) -> Iterator[str]:  # type: ignore[override]  # iterates over names, as a dict does
+        return iter(type(self).model_fields)
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in type(self).model_fields}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The field called `key`, or `default`."""
+        return self.__dict__[key] if key in type(self).model_fields else default
+
+    def keys(self) -> KeysView[str]:
+        """The field names."""
+        return self._fields().keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The field values; nested results stay objects."""
+        return self._fields().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Pairs of field name and value."""
+        return self._fields().items()
+
+
+class Message(_ReadLikeADict):
+    """One turn of a conversation, OpenAI-shaped. Its fields can be read as a dict's: `message["content"]`."""
 
     role: Annotated[str, _RoleIsRequired] = Field(default=None, validate_default=True)
     content: str | list[dict[str, Any]] | None = ""
@@ -106,40 +140,6 @@ class Message(BaseModel):
 
 
 # ── what a reward returns ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _ReadLikeADict(BaseModel):
-    """A model whose fields can also be read as a dict's entries: `[]`, `in`, `.get`, `.keys()`, iteration …"""
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in type(self).model_fields:
-            raise KeyError(key)
-        return self.__dict__[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in type(self).model_fields
-
-    def __iter__(self) -> Iterator[str]:  # type: ignore[override]  # iterates over names, as a dict does
-        return iter(type(self).model_fields)
-
-    def _fields(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in type(self).model_fields}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The field called `key`, or `default`."""
-        return self.__dict__[key] if key in type(self).model_fields else default
-
-    def keys(self) -> KeysView[str]:
-        """The field names."""
-        return self._fields().keys()
-
-    def values(self) -> ValuesView[Any]:
-        """The field values; nested results stay objects."""
-        return self._fields().values()
-
-    def items(self) -> ItemsView[str, Any]:
-        """Pairs of field name and value."""
-        return self._fields().items()
 
 
 class MetricResult(_ReadLikeADict):

@@ -263,7 +263,7 @@ class RewardCall:
         available = ", ".join(sorted({*columns, *self.params, *FACTS, "messages", "response", "ground_truth"}))
         return RewardError(
             f"Reward {self.name!r} needs {name!r}, and nothing of that name is given; there are: {available}. "
-            f"Add a column {name!r} to the dataset, set reward.params.{name}, or give the parameter a default."
+            f"Add a column {name!r} to the dataset, set `reward.params.{name}`, or give the parameter a default."
         )
 
     # -- verdicts
@@ -323,7 +323,7 @@ def _plain(message: Message) -> dict[str, Any]:
     if type(message.content) is not str or message.tool_calls or message.function_call:
         return message.model_dump(exclude_unset=True)
     given = message.model_fields_set
-    return {name: value for name, value in message if name in given}  # a third of what a dump costs
+    return {name: value for name, value in message.__dict__.items() if name in given}  # a third of what a dump costs
 
 
 def _copied(message: Message) -> Message:

@@ -152,7 +152,7 @@ class RewardFunction:
 
         name = self.name or (self._local.name if self._local is not None else "remote_reward")
         call = self._local if self._local is not None else RewardCall(_Awaited(self))
-        reading = Reading(call, defaults=self.kwargs, prompt_is_ground_truth=True)
+        reading = Reading(call, defaults=self.kwargs)
         return TRLAdapter(reading, **{"name": name, **options})
 
 

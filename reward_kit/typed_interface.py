@@ -343,14 +343,14 @@ def _rollouts_as_dicts(value: Any) -> list[list[dict[str, Any]]]:
 
 def as_result(value: object, name: str, mode: Mode = "pointwise") -> EvaluateResult:
     """The result that a reward's return stands for. A score that is not a finite number is no verdict: refused."""
-    if mode == "pointwise" and isinstance(value, (float, int)):  # before the others: asking them is slow
-        return _from_number(value, name)
+    if isinstance(value, (float, int)):  # before the others: asking them is slow
+        return _from_number(value, name, mode)
     if isinstance(value, EvaluateResult):
         result = value
     elif isinstance(value, Mapping):
         result = _from_mapping(value, name, mode)
-    elif mode == "pointwise" and isinstance(value, SupportsFloat):
-        return _from_number(value, name)
+    elif isinstance(value, SupportsFloat):
+        return _from_number(value, name, mode)
     else:
         raise _refused(name, mode, f"a {type(value).__name__}")
     if not math.isfinite(result.score) and result.is_score_valid and result.error is None:
@@ -370,13 +370,13 @@ def _from_mapping(value: Mapping[Any, Any], name: str, mode: Mode) -> EvaluateRe
         raise _refused(name, mode, f"a dict that is no result ({details})") from None
 
 
-def _from_number(value: SupportsFloat, name: str) -> EvaluateResult:
+def _from_number(value: SupportsFloat, name: str, mode: Mode) -> EvaluateResult:
     try:
         score = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # an array, a tensor with several values
-        raise _refused(name, "pointwise", f"a {type(value).__name__} that is no single number ({error})") from None
+        raise _refused(name, mode, f"a {type(value).__name__} that is no single number ({error})") from None
     if not math.isfinite(score):
-        raise _refused(name, "pointwise", _not_finite(score))
+        raise _refused(name, mode, _not_finite(score))
     return _result(score=score)
 
 
@@ -390,7 +390,7 @@ def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]
 
 def _refused(name: str, mode: Mode, got: str) -> RewardContractError:
     if mode == "batch":
-        wanted = "a list of EvaluateResults (or dicts that validate as one), one a rollout"
+        wanted = "a list with one EvaluateResult, dict that validates as one, or finite number per rollout"
     else:
         wanted = "an EvaluateResult, a dict that validates as one, or a finite number"
     return RewardContractError(f"Reward function {name!r} ({mode} mode) returned {got}. Return {wanted}.")

@@ -36,9 +36,13 @@ def growth_of_calls(work: Callable[[int], object], size: int, times: int = 4) ->
     return calls_made(lambda: work(times * size)) / max(1, calls_made(lambda: work(size)))
 
 
-def growth_of_time(work: Callable[[int], object], size: int, times: int = 4) -> float:
-    """How many times the processor time of `work(size)` is taken by `work(times * size)`: the best of a few runs."""
-    return _processor_time(lambda: work(times * size)) / _processor_time(lambda: work(size))
+def growth_of_time(work: Callable[[int], object], size: int, times: int = 4, at_least: float = 0.0) -> float:
+    """How many times the processor time of `work(size)` is taken by `work(times * size)`: the best of a few runs.
+
+    Less than `at_least` seconds counts as that much: what is over so soon does not grow.
+    """
+    longer, shorter = _processor_time(lambda: work(times * size)), _processor_time(lambda: work(size))
+    return max(longer, at_least) / max(shorter, at_least / times)
 
 
 def _processor_time(work: Callable[[], object]) -> float:

@@ -118,3 +118,12 @@ def test_a_task_definition_keeps_what_it_does_not_know() -> None:
     )
     assert task.model_extra == {"own_setting": 3}
     assert (task.poc_max_turns, task.num_rollouts) == (3, 1)
+
+
+def test_a_message_reads_like_the_dict_that_older_rewards_expect() -> None:
+    message = Message(role="assistant", content="hi")
+    assert (message["content"], message.get("tool_calls"), message.get("nothing", 3)) == ("hi", None, 3)
+    assert "role" in message and "nothing" not in message
+    assert dict(message)["role"] == "assistant"
+    with pytest.raises(KeyError):
+        message["nothing"]

@@ -245,6 +245,19 @@ def test_ground_truth_comes_before_solution_and_a_column_before_a_default() -> N
     assert adapter(["q"], ["a"], ground_truth=["a"], weight=0.25) == [0.25]
 
 
+def test_without_a_ground_truth_the_reward_gets_none_and_a_warning_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def told(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> float:
+        return float(ground_truth is None)
+
+    adapter = RewardFunction(func=told).get_trl_adapter()
+    assert adapter(["2+2?"], ["4"], answer=["4"]) == [1.0]
+    assert adapter(["2+2?"], ["4"], answer=["4"]) == [1.0]
+    (warning,) = (message for message in caplog.messages if "ground truth" in message)
+    assert "there are 'answer'" in warning and "dataset_to_reward_kwargs_map" in warning
+
+
 def test_texts_message_lists_and_whole_conversations() -> None:
     adapter = RewardFunction(func=exact).get_trl_adapter()
     assert adapter([TURNS[:1]], [TURNS[1:]], solution=["4"]) == [1.0]

@@ -58,7 +58,7 @@ def test_a_run_may_name_its_reward(tmp_path: Path) -> None:
 def test_looking_up_a_name_imports_the_module_it_speaks_of_and_no_other() -> None:
     code = (
         "import sys\nfrom reward_kit.reward_names import reward_path\nreward_path('tag_count')\n"
-        "print([name for name in sys.modules if name.startswith('reward_kit.rewards.') and '_support' not in name])"
+        "print([name for name in sys.modules if name.startswith('reward_kit.rewards.') and '._' not in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['reward_kit.rewards.tag_count']"

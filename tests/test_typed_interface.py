@@ -283,12 +283,22 @@ def test_a_batch_reward_judges_all_rollouts() -> None:
     assert [result.score for result in longest(rollouts_messages=rollouts)] == [0.0, 1.0]
 
 
+def test_a_batch_reward_may_return_numbers_like_a_pointwise_one() -> None:
+    @reward_function(mode="batch")
+    def group(rollouts_messages: list[list[Message]], **kwargs: Any) -> Any:
+        return [1, 0.25]
+
+    found = group(rollouts_messages=[TURNS, TURNS])  # type: ignore[no-untyped-call]  # it returns Any
+    assert [result.score for result in found] == [1.0, 0.25]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (1.0, "returned a float"),
         ([EvaluateResult(score=1.0)], "1 results for 2 rollouts"),
-        ([{"score": 1.0}, 1.0], "returned a float"),
+        ([{"score": 1.0}, "1.0"], "returned a str"),
+        ([1.0, math.inf], "not a finite number"),
         ([{"score": 1.0}, {"score": math.nan}], "not a finite number"),
     ],
 )

@@ -27,7 +27,7 @@ from reward_kit.analysis.loading import load
 from reward_kit.analysis.optimal_n import OptimalN, Step, optimal_n
 from reward_kit.analysis.pass_curve import CurvePoint, pass_curve
 from reward_kit.analysis.present.formats import as_csv, as_json, as_markdown
-from reward_kit.analysis.present.plots import plot
+from reward_kit.analysis.present.pictures import plot
 from reward_kit.analysis.rates import CandidateRate, candidate_rates, verification_rates
 from reward_kit.analysis.report import Report, analyse
 from reward_kit.analysis.run_comparison import Difference, Flip, Pairing, RunComparison, SideBySide, compare

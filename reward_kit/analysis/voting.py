@@ -20,8 +20,8 @@ import orjson
 from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, JudgedAnswers
 from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import mean_of_queries
+from reward_kit.answers.final_answer import stated_answer
 from reward_kit.answers.reasoning import without_reasoning
-from reward_kit.answers.stated import stated_answer
 from reward_kit.mathematics.equivalence import readable
 from reward_kit.rewards.math import answers_match
 from reward_kit.statistics import Estimate, majority_at_k

@@ -22,9 +22,9 @@ __all__ = [
     "is_aside",
     "is_denied",
     "is_setting",
-    "said_in",
-    "said_in_masked",
     "sentences",
+    "statement_in",
+    "statement_in_masked",
     "values_in",
     "without_references",
 ]
@@ -301,12 +301,12 @@ def values_in(text: str) -> list[Statement]:
     return found
 
 
-def said_in(sentence: str) -> Statement | None:
+def statement_in(sentence: str) -> Statement | None:
     """What a sentence states; `None` where it states nothing, asks, or leaves it open."""
-    return said_in_masked(without_references(sentence[-LONGEST_SENTENCE:]))
+    return statement_in_masked(without_references(sentence[-LONGEST_SENTENCE:]))
 
 
-def said_in_masked(masked: str) -> Statement | None:
+def statement_in_masked(masked: str) -> Statement | None:
     """What a sentence `without_references` states."""
     if masked.rstrip(' *_)"”').endswith(("?", "\uff1f")):
         return None

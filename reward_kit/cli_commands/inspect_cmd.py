@@ -62,7 +62,7 @@ class _Told(TypedDict):
     "--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed of a kind."
 )
 @click.option(
-    "--threshold", type=FiniteRange(), metavar="S",
+    "--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
     help="Score from which an answer counts as verified.  [default: what the run or the file says]",
 )  # fmt: skip
 @click.option(
@@ -94,9 +94,12 @@ def inspect(
     reward-kit inspect outputs/my_run --format json
     """
     from reward_kit.analysis import Report, analyse, compare, load, plot
+    from reward_kit.analysis.present.pictures import check_picture
     from reward_kit.storage.run_directory import unfinished
 
     told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
+    if picture is not None:
+        check_picture(picture)
     with reading_own_files(*experiments):
         paths = [found for path in experiments for found in _runs_in(path)]
         names = _names(paths)

@@ -7,6 +7,8 @@ Trainers speak in parallel lists: the i-th prompt has the i-th completion and th
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +18,8 @@ from reward_kit.integrations.turns import completion_turns, prompt_turns
 from reward_kit.reward_call import Payload, RewardCall
 
 __all__ = ["TRAINER_OBJECTS", "Batch", "Reading"]
+
+_log = logging.getLogger(__name__)
 
 TRAINER_OBJECTS = frozenset({"trainer_state", "log_extra", "log_metric", "environments"})
 """Live objects of the trainer. A reward that names one is judged in the trainer's process, for they cannot leave it."""
@@ -52,8 +56,6 @@ class Reading(NamedTuple):
     """Dataset columns to reward parameters. None: every column by its own name, and `solution` is a ground truth."""
     defaults: Mapping[str, Any] = {}
     """Given where the dataset has no such column."""
-    prompt_is_ground_truth: bool = False
-    """Whether the prompt stands in for a ground truth that is not given."""
     user_message_fn: Callable[[Any], str] | None = None
     assistant_message_fn: Callable[[Any], str] | None = None
 
@@ -86,6 +88,8 @@ class Reading(NamedTuple):
                 f"Reward {self.call.name!r} needs {missing[0]!r}, and the trainer gives nothing of that name; there "
                 f"are {sorted(chosen)}. Add the column to the dataset, or map one to it."
             )
+        if not chosen.keys() & {"ground_truth", "solution"} and self.call.wants("ground_truth"):
+            _warn_of_no_ground_truth(self.call.name, tuple(sorted(chosen)))
         by_item: dict[str, Sequence[Any]] = {}
         for name, value in chosen.items():
             if isinstance(value, (list, tuple)) and name not in self.defaults.keys() - columns.keys():
@@ -125,9 +129,17 @@ class Reading(NamedTuple):
         if self.columns is None and "solution" in columns:
             columns["solution"] = _unwrapped(columns["solution"])
             ground_truth = columns["solution"] if ground_truth is None else ground_truth
-        if ground_truth is None and self.prompt_is_ground_truth:
-            ground_truth = messages[:-1]
         return Payload(messages=messages, ground_truth=ground_truth, columns=columns)
+
+
+@functools.cache  # once for a reward and its columns, not once a step
+def _warn_of_no_ground_truth(reward: str, columns: tuple[str, ...]) -> None:
+    there = f"there are {', '.join(map(repr, columns))}" if columns else "there is none"
+    _log.warning(
+        "No column gives reward %r a ground truth (%s), so it gets None. If it needs one, call the column "
+        "'ground_truth' or 'solution', or map it with create_trl_adapter(dataset_to_reward_kwargs_map=…).",
+        reward, there,
+    )  # fmt: skip
 
 
 def _unwrapped(answer: Any) -> Any:

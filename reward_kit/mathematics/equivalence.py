@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from reward_kit.answers.stated import unboxed
+from reward_kit.answers.final_answer import unboxed
 from reward_kit.mathematics.comparison import Comparer
 from reward_kit.mathematics.evaluate import Budget, Exhausted
 from reward_kit.mathematics.families import integers_in, same_residue

@@ -10,7 +10,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from reward_kit.answers.stated import unboxed
+from reward_kit.answers.final_answer import unboxed
 from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, Budget, Exhausted
 from reward_kit.mathematics.labels import label_of
 from reward_kit.mathematics.nodes import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reward_kit.answers.stated import last_match
+from reward_kit.answers.final_answer import last_match
 from reward_kit.mathematics.text import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.mathematics.tokens import Unreadable, tokenise
 from reward_kit.mathematics.units import DECORATION, same_nouns, singular

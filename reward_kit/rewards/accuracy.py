@@ -7,8 +7,7 @@ from typing import Any
 
 from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.quoting import quoted
-from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, quoted, wrong
 from reward_kit.rewards.math import answers_match, final_answer, right_answer
 from reward_kit.typed_interface import reward_function
 

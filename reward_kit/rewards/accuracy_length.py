@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.lengths import cosine_between, within_unit
 from reward_kit.rewards._support.parameters import number
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.rewards.accuracy import accuracy_reward
-from reward_kit.rewards.length import CORRECT, TokenMethod, count_tokens
+from reward_kit.rewards.length import CORRECT, TokenMethod, cosine_between, count_tokens, within_unit
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["cosine_scaled_accuracy_length_reward"]

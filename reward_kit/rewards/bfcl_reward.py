@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_kit.answers.tool_calls.calls import CallError, ToolCall, call_from_object
-from reward_kit.answers.tool_calls.offered import Tools, read_tools
 from reward_kit.answers.tool_calls.python_calls import read_python_calls
+from reward_kit.answers.tool_calls.tools import Tools, read_tools
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.tool_calls.agreement import Comparison
-from reward_kit.rewards._support.tool_calls.expected import ExpectedCall
-from reward_kit.rewards._support.tool_calls.matching import maximum_matching
-from reward_kit.rewards._support.tool_calls.values import value_key
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._tool_calls.agreement import CallComparer
+from reward_kit.rewards._tool_calls.expected_calls import ExpectedCall
+from reward_kit.rewards._tool_calls.matching import maximum_matching
+from reward_kit.rewards._tool_calls.values import value_key
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["bfcl_reward"]
@@ -130,7 +130,7 @@ def _same_call(wanted: ToolCall, made: ToolCall, tools: Tools) -> bool:
         return False
     one, other = _by_name(wanted, tools), _by_name(made, tools)
     if not one.positional and not other.positional:
-        return Comparison(tools).difference(ExpectedCall.exactly(one), other) is None
+        return CallComparer(tools).difference(ExpectedCall.exactly(one), other) is None
     values = [[*call.positional, *call.arguments.values()] for call in (one, other)]
     both_placed = len(one.positional) == len(other.positional)
     if both_placed:

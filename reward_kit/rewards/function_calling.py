@@ -13,16 +13,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from reward_kit.answers.bounded_json import read_json
-from reward_kit.answers.tool_calls.calls import CallError, Reading, ToolCall, call_from_object
-from reward_kit.answers.tool_calls.dialects import calls_in_text, read_calls
-from reward_kit.answers.tool_calls.offered import Tools, read_tools
+from reward_kit.answers.tool_calls.calls import CallError, FoundCalls, ToolCall, call_from_object
+from reward_kit.answers.tool_calls.formats import calls_in_text, read_calls
+from reward_kit.answers.tool_calls.tools import Tools, read_tools
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.schemas import SchemaProblem, violations
-from reward_kit.rewards._support.tool_calls.agreement import Agreement, Comparison, f1
-from reward_kit.rewards._support.tool_calls.bfcl_rules import bfcl_matches
-from reward_kit.rewards._support.tool_calls.expected import ExpectedCall, read_expected
-from reward_kit.rewards._support.tool_calls.typed_arguments import Strictness, argument_report
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._tool_calls.agreement import Agreement, CallComparer, f1
+from reward_kit.rewards._tool_calls.bfcl_rules import bfcl_matches
+from reward_kit.rewards._tool_calls.expected_calls import ExpectedCall, read_expected
+from reward_kit.rewards._tool_calls.typed_arguments import Strictness, argument_report
 from reward_kit.typed_interface import reward_function
 
 __all__ = [
@@ -90,7 +90,7 @@ def exact_tool_match_reward(
         if rules == "bfcl":
             agreement = _by_bfcl(expected, reading.calls, offered)
         else:
-            agreement = Comparison(offered, rules, ordered, unordered_arguments).of(expected, reading.calls)
+            agreement = CallComparer(offered, rules, ordered, unordered_arguments).of(expected, reading.calls)
     except ValueError as error:
         return no_verdict(
             f"The ground truth or the tools cannot be used: {error}. Give a list of calls, or [] if none is expected."
@@ -143,12 +143,12 @@ def valid_tool_call_reward(
 
 def _by_bfcl(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], tools: Tools) -> Agreement:
     matched = bfcl_matches(expected, calls, tools)
-    names = Comparison(tools, "lenient").of([wanted._replace(arguments={}) for wanted in expected], calls).names
+    names = CallComparer(tools, "lenient").of([wanted._replace(arguments={}) for wanted in expected], calls).names
     same = matched == len(expected) == len(calls)
     return Agreement(len(expected), len(calls), names, matched, None if same else "BFCL's rules refuse it")
 
 
-def _verdict(agreement: Agreement, reading: Reading) -> EvaluateResult:
+def _verdict(agreement: Agreement, reading: FoundCalls) -> EvaluateResult:
     expected, made = agreement.expected, agreement.made
     right = agreement.complete and reading.problem is None
     reason = f"The calls cannot be read: {reading.problem}." if reading.problem else _reason(agreement)
@@ -209,7 +209,7 @@ def compare_tool_calls(generated_tool_calls: Sequence[Any], gt_tool_calls: Seque
         made = [call_from_object(call) for call in generated_tool_calls]
     except CallError:
         return False
-    return Comparison({}).of(expected, made).complete
+    return CallComparer({}).of(expected, made).complete
 
 
 def match_function_call(

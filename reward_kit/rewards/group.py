@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reward_kit.answers.stated import stated_answer
+from reward_kit.answers.final_answer import stated_answer
 from reward_kit.errors import ConfigError, ItemError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.reward_call import Payload, RewardCall
-from reward_kit.rewards._support.judging.asking import Asker, as_asker, compare_answers
-from reward_kit.rewards._support.judging.prompts import answer_of, question_of
-from reward_kit.rewards._support.pairings import pairings
+from reward_kit.rewards._judging.asking import Asker, as_asker, compare_answers
+from reward_kit.rewards._judging.pairings import pairings
+from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import answers_match
 from reward_kit.typed_interface import reward_function

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.languages import language_code, words_by_language
-from reward_kit.rewards._support.quoting import quoted
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["ifeval_reward"]

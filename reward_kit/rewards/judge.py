@@ -14,14 +14,8 @@ from typing import Any
 
 from reward_kit.errors import ConfigError
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.judging.asking import (
-    Comparison,
-    Grade,
-    as_asker,
-    compare_answers,
-    grade_answer,
-)
-from reward_kit.rewards._support.judging.prompts import answer_of, question_of
+from reward_kit.rewards._judging.asking import Comparison, Grade, as_asker, compare_answers, grade_answer
+from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.lengths import cosine_between, within_unit
 from reward_kit.rewards._support.parameters import number, one_of, pair, whole
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
 from reward_kit.typed_interface import reward_function
@@ -25,6 +24,7 @@ _CLOSE = 0.2
 _USUAL = 100
 """Tokens at which the score has fallen to its lowest where no length is asked for."""
 _WORD = re.compile(r"\w+")
+_STRETCH = 32_768
 
 
 def count_tokens(text: str, method: str = "whitespace") -> int:
@@ -36,7 +36,21 @@ def count_tokens(text: str, method: str = "whitespace") -> int:
     one_of("token_method", method, ("whitespace", "character", "words"))
     if method == "character":
         return len(text)
-    return len(text.split()) if method == "whitespace" else sum(1 for _ in _WORD.finditer(text))
+    return _between_spaces(text) if method == "whitespace" else sum(1 for _ in _WORD.finditer(text))
+
+
+def _between_spaces(text: str) -> int:
+    """How many runs of characters stand between spaces, as `len(text.split())` would count them.
+
+    A stretch at a time: the pieces of a long text would fill more memory than a processor has at hand, and counting
+    them would take twice as long for each.
+    """
+    count = 0
+    for start in range(0, len(text), _STRETCH):
+        count += len(text[start : start + _STRETCH].split())
+        if start and not text[start - 1].isspace() and not text[start].isspace():
+            count -= 1  # the border parts one run, which was counted on both sides
+    return count
 
 
 @reward_function
@@ -190,3 +204,29 @@ def _fall(distance: float, cosine: bool) -> float:
 def _bow(share: float) -> float:
     """From 0 to 1 along a quarter of a cosine: slowly first."""
     return 1.0 - math.cos(share * math.pi / 2.0)
+
+
+# ── shared with `accuracy_length` ────────────────────────────────────────────────────────────────────────────────────
+
+
+def cosine_between(tokens: int, max_length: int, right: bool, values: tuple[float, float, float, float]) -> float:
+    """A right answer's score falls with length, a wrong one's rises, along half a cosine that ends at `max_length`.
+
+    `values` are the least and the most for a wrong answer, then the same for a right one.
+    """
+    whole("max_length", max_length, at_least=1)
+    min_wrong, max_wrong, min_right, max_right = values
+    number("min_value_wrong", min_wrong)
+    number("max_value_wrong", max_wrong)
+    number("min_value_correct", min_right)
+    number("max_value_correct", max_right)
+    at_nothing, at_most = (max_right, min_right) if right else (min_wrong, max_wrong)
+    progress = min(1.0, tokens / max_length)
+    return at_most + (at_nothing - at_most) * (1.0 + math.cos(progress * math.pi)) / 2.0
+
+
+def within_unit(score: float, low: float, high: float) -> float:
+    """`score` as a metric: itself where its range is within [0, 1], else where it stands in its range."""
+    if low < 0.0 or high > 1.0:
+        score = (score - low) / (high - low) if high > low else 1.0
+    return max(0.0, min(1.0, score))

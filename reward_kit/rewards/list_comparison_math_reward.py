@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from reward_kit.answers.stated import marked_answers, spoken_end, stated_answer
+from reward_kit.answers.final_answer import marked_answers, spoken_end, stated_answer
 from reward_kit.mathematics.equivalence import value_of
 from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.quoting import quoted
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.rewards.math import answers_match, right_answer
 from reward_kit.typed_interface import reward_function
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from reward_kit.answers.final_answer import Answer, marked_answers, spoken_end, stated_answer
 from reward_kit.answers.quantities import find_quantities
-from reward_kit.answers.stated import Answer, marked_answers, spoken_end, stated_answer
 from reward_kit.answers.statements import all_stated
 from reward_kit.mathematics.equivalence import equivalent, readable, value_of
 from reward_kit.mathematics.form import left_undone, unit_of
 from reward_kit.mathematics.numeric import Tolerance
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.quoting import quoted
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["answers_match", "compare_numbers", "extract_numbers", "final_answer", "math_reward", "right_answer"]

@@ -7,11 +7,10 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from reward_kit.answers.stated import last_match, spoken_end, stated_answer
+from reward_kit.answers.final_answer import last_match, spoken_end, stated_answer
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.references import as_text
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["multiple_choice_reward"]

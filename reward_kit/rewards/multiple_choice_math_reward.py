@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from reward_kit.answers.stated import last_match, reconsidered_at, spoken_end, stated_answer
+from reward_kit.answers.final_answer import last_match, reconsidered_at, spoken_end, stated_answer
 from reward_kit.answers.statements import is_denied
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong

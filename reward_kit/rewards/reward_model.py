@@ -10,7 +10,7 @@ from typing import Any, Literal
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
-from reward_kit.rewards._support.judging.asking import as_asker
+from reward_kit.rewards._judging.asking import as_asker
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.verdicts import last_reply, no_reply, no_verdict
 from reward_kit.typed_interface import reward_function
@@ -76,6 +76,6 @@ def _number(told: str) -> float:
     if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
         return float(number)
     raise RewardError(
-        f"The reward model's reply {told[:80]!r} is not one number. Check judge.model_name and judge.api: the model "
-        "must have a single output."
+        f"The reward model's reply {told[:80]!r} is not one number. Check `judge.model_name` and `judge.api`: "
+        "the model must have a single output."
     )

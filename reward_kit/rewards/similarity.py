@@ -9,7 +9,7 @@ from typing import Any
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
-from reward_kit.rewards._support.judging.asking import Asker, as_asker
+from reward_kit.rewards._judging.asking import Asker, as_asker
 from reward_kit.rewards._support.references import reference_texts
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.typed_interface import reward_function
@@ -74,8 +74,8 @@ async def _embedding(asker: Asker, text: str) -> list[float]:
         numbers = [float(value) for value in vector]
     except (ValueError, TypeError):
         raise RewardError(
-            f"The judge's reply {reply[:80]!r} is no embedding. Set judge.api to 'embeddings' and judge.model_name to "
-            "an embedding model."
+            f"The judge's reply {reply[:80]!r} is no embedding. Set `judge.api` to 'embeddings' and `judge.model_name` "
+            "to an embedding model."
         ) from None
     if not numbers or not 0.0 < math.hypot(*numbers) < math.inf:
         raise RewardError(f"The embedding {reply[:80]!r} has no direction. Use another embedding model.")

@@ -24,8 +24,7 @@ from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.parameters import number
-from reward_kit.rewards._support.quoting import quoted
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import reward_function
 
@@ -198,7 +197,7 @@ async def _have_duckdb(box: Sandbox) -> None:
     for name, content in _duckdb_files().items():
         await box.write(f"packages/{name}", content)
     if not (await box.run_standalone(have)).ok:
-        raise SandboxError("The sandbox's Python has no duckdb. Use an image that has it: set sandbox.image.")
+        raise SandboxError("The sandbox's Python has no duckdb. Use an image that has it: set `sandbox.image`.")
 
 
 @functools.cache

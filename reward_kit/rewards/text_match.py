@@ -16,14 +16,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from reward_kit.answers.final_answer import stated_answer
 from reward_kit.answers.reasoning import without_reasoning
-from reward_kit.answers.stated import stated_answer
 from reward_kit.errors import MissingExtraError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import one_of
-from reward_kit.rewards._support.quoting import quoted
 from reward_kit.rewards._support.references import reference_texts
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["contains_reward", "exact_match_reward", "regex_reward", "squad_words", "token_f1_reward"]

@@ -123,7 +123,15 @@ def test_a_query_is_shown_with_its_candidates(call: Call, experiments: tuple[Pat
     assert "new.parquet · math" in both
 
 
-@pytest.mark.parametrize("name", ["curve.png", "curve.html"])
+def test_a_picture_that_cannot_be_drawn_is_refused_before_anything_is_printed(
+    call: Call, experiments: tuple[Path, Path]
+) -> None:
+    said = call("inspect", experiments[0], "--plot", "curve.pdf")
+    assert (said.code, said.out) == (2, "")
+    assert "ends in .png, .svg, .html" in said.sentence
+
+
+@pytest.mark.parametrize("name", ["curve.png", "curve.svg", "curve.html"])
 def test_a_picture_is_drawn(call: Call, experiments: tuple[Path, Path], name: str, tmp_path: Path) -> None:
     for paths in (experiments[:1], experiments):
         said = call("inspect", *paths, "--plot", tmp_path / name)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reward_kit.errors import ConfigError
 from reward_kit.evaluation import evaluate
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.pairings import pairings
+from reward_kit.rewards._judging.pairings import pairings
 from reward_kit.rewards.group import majority_vote_reward, relative_length_reward, tournament_reward
 
 QUESTION = Message(role="user", content="?")

@@ -17,8 +17,8 @@ from reward_kit.generation.judge import Judge
 from reward_kit.generation.mock import MockModelClient
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.resources import Model
-from reward_kit.rewards._support.judging.prompts import comparing, grading
-from reward_kit.rewards._support.judging.replies import read_choice, read_grade
+from reward_kit.rewards._judging.asking import read_choice, read_grade
+from reward_kit.rewards._judging.prompts import comparing, grading
 from reward_kit.rewards.judge import compare, grade, judge_reward, pairwise_judge_reward
 from tests.generation.loopback import answer
 from tests.loopback.endpoint import prompt_of, serving

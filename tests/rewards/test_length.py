@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.models import EvaluateResult
+from reward_kit.rewards import length
 from reward_kit.rewards.length import cosine_length_reward, count_tokens, length_reward
 from reward_kit.typed_interface import RewardContractError
 from tests.rewards.answers import answered
@@ -30,6 +32,28 @@ def test_tokens_are_counted_as_asked() -> None:
     assert count_tokens("ab c", "character") == 4
     with pytest.raises(RewardContractError, match="'token_method' is 'bytes'"):
         count_tokens("a", "bytes")
+
+
+@given(st.text(alphabet="ab \n\u00a0\u3000é", max_size=60), st.integers(1, 9))
+def test_counting_a_stretch_at_a_time_counts_what_stands_between_spaces(text: str, stretch: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(length, "_STRETCH", stretch)
+        assert count_tokens(text) == len(text.split())
+
+
+def test_counting_takes_no_more_memory_for_a_longer_text() -> None:
+    """Memory that grows with the text leaves the processor's caches, and then counting is no longer linear."""
+
+    def most_memory(words: int) -> int:
+        text = "word and " * words
+        tracemalloc.start()
+        try:
+            assert count_tokens(text) == 2 * words
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert most_memory(160_000) < 1.5 * most_memory(20_000)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 MODULES = ["bfcl_reward", "composite", "function_calling", "group", "json_schema", "judge", "lean_prover"]
-SUPPORT = ["judging.replies", "pairings", "tool_calls.matching"]
+INNER = ["_judging.asking", "_judging.pairings", "_tool_calls.matching"]
 
 
 def rewards() -> Iterator[tuple[str, Any]]:
@@ -22,7 +22,7 @@ def rewards() -> Iterator[tuple[str, Any]]:
                 yield public, vars(module)[public]
 
 
-@pytest.mark.parametrize("name", [*MODULES, *(f"_support.{name}" for name in SUPPORT)])
+@pytest.mark.parametrize("name", [*MODULES, *INNER])
 def test_examples_run(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"reward_kit.rewards.{name}"))
     assert result.attempted and not result.failed

@@ -1,1 +1,1 @@
-"""The tool calls in an answer, in every common dialect."""
+"""The tool calls in an answer, in every common format: `formats.read_calls`, with the `tools` that were offered."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.answers.bounded_json import read_json
 
-__all__ = ["CallError", "Reading", "ToolCall", "call_from_object"]
+__all__ = ["CallError", "FoundCalls", "ToolCall", "call_from_object"]
 
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 """What dialects call the arguments: OpenAI and Hermes, Llama, BFCL's simulators, Anthropic."""
@@ -28,7 +28,7 @@ class ToolCall:
     """Arguments given by place, which only Python's call syntax has."""
 
 
-class Reading(NamedTuple):
+class FoundCalls(NamedTuple):
     """What was read from an answer."""
 
     calls: tuple[ToolCall, ...] = ()

@@ -11,10 +11,11 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from reward_kit.analysis.present.charts import curve_chart
 from reward_kit.analysis.present.conclusions import comparison_conclusion, report_conclusion
-from reward_kit.analysis.present.curve_drawing import draw_curve
 from reward_kit.analysis.present.one_query import CandidateView, QueryView
 from reward_kit.analysis.present.report_tables import CURVE_TITLE, TextTable, comparison_tables, report_tables
+from reward_kit.analysis.present.terminal_chart import draw_chart
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.analysis.texts import one_line
@@ -93,7 +94,7 @@ class InspectDisplay:
         self._console.print(table)
 
     def _curve(self, report: Report) -> None:
-        drawn = draw_curve(report.curve, width=min(self._console.width - 2, 100))
+        drawn = draw_chart(curve_chart(report), width=min(self._console.width - 2, 90))
         if drawn:
             self._console.print()
             self._line(drawn)

@@ -1,1 +1,1 @@
-"""What several rewards share: finding an answer in a text, reading it, comparing it."""
+"""What several rewards share: checked parameters, verdicts in the same words, prose, references, schemas, languages."""

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from reward_kit.errors import MissingExtraError
-from reward_kit.rewards._support.tool_calls.values import value_key
+from reward_kit.rewards._tool_calls.values import value_key
 
 __all__ = ["Outline", "SchemaProblem", "Violation", "outline_of", "violations"]
 

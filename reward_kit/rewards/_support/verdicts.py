@@ -1,16 +1,19 @@
 """What every reward of the library says in the same words: a check, a wrong answer, no verdict, no answer at all.
 
 A *wrong answer* is a score of 0.0. *No verdict* is `is_score_valid=False`: a failure in a run and `None` in a trainer,
-never a zero. In the library's metrics, `is_score_valid` says whether that check passed.
+never a zero. In the library's metrics, `is_score_valid` says whether that check passed. A reason quotes what it is
+about, however long that is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
 
-__all__ = ["check", "last_reply", "no_reply", "no_verdict", "wrong"]
+__all__ = ["check", "last_reply", "no_reply", "no_verdict", "quoted", "shortened", "wrong"]
+
 
 Metrics = Mapping[str, MetricResult]
 
@@ -41,3 +44,19 @@ def no_reply() -> EvaluateResult:
     """0.0 with the metric `error`, because the last message is not the assistant's."""
     reason = "The last message is not the assistant's, so there is no answer to judge."
     return wrong(reason, {"error": check(False, reason)})
+
+
+# ── quoting in reasons ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_SHOWN: Final = 200
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, and a sign where more follows."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def quoted(value: object) -> str:
+    """The value as Python writes it; a text is shortened before, anything else after."""
+    return repr(shortened(value)) if isinstance(value, str) else shortened(repr(value))
