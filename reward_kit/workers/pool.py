@@ -51,7 +51,7 @@ _STARTUP_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.2
 _GOODBYE_SECONDS = 1.0
 _SILENCE_SECONDS = 30.0
-_MAX_BARREN = 3
+_MAX_FAILED_STARTS = 3
 _MAX_LOSSES = 2
 _MAX_UNSEEN_LOSSES = 8
 
@@ -101,7 +101,7 @@ class WorkerPool:
         self._funerals: set[asyncio.Task[None]] = set()
         self._pending: deque[Call] = deque()
         self._seconds_a_call = _FIRST_GUESS
-        self._barren = 0
+        self._failed_starts = 0
         self._dispatch_soon: asyncio.Handle | None = None
         self._watch_later: asyncio.TimerHandle | None = None
         self._refusal: Exception | None = RuntimeError("The worker pool is not started; use it in `async with`.")
@@ -265,7 +265,7 @@ class WorkerPool:
             worker.cut_off_as_garbled()
             return
         if not worker.answered:
-            worker.answered, self._barren = True, 0
+            worker.answered, self._failed_starts = True, 0
         worker.stuck, worker.quiet_since = False, None
         answered = [(worker.answer_for(), blob) for blob in blobs]
         if run := sum(1 if call is None else call.calls for call, blob in answered if blob):
@@ -326,13 +326,13 @@ class WorkerPool:
 
     def _start_failed(self, reason: str, complaint: Raised | None) -> None:
         """Try again a few times; then do with the workers that there are, or give up."""
-        self._barren += 1
-        if self._barren < _MAX_BARREN and (complaint is None or self._opened.done()):
+        self._failed_starts += 1
+        if self._failed_starts < _MAX_FAILED_STARTS and (complaint is None or self._opened.done()):
             self._loop.call_soon(self._hire)
             return
         if ready := sum(worker.greeted for worker in self._workers):
             _log.warning("A %s worker %s; going on with %d.", self._name, reason, ready)
-            self._size, self._barren = ready, 0
+            self._size, self._failed_starts = ready, 0
             return
         self._give_up(reason, complaint)
 
@@ -422,22 +422,22 @@ class WorkerPool:
             reason = await worker.bury(_LAST_WORDS_SECONDS if late is None else 0.0)
             running = worker.running()
             blamed = late if late is not None else running.serial if running is not None else None
-            barren = blamed is None and not worker.answered and not worker.garbled
+            never_worked = blamed is None and not worker.answered and not worker.garbled
             if worker.garbled:
                 self._settle_garbled(worker, Died(reason))
             else:
                 outcome = Died(reason) if late is None else TimedOut(self._timeout)
-                self._settle(worker, blamed, outcome, barren=barren)
+                self._settle(worker, blamed, outcome, never_worked=never_worked)
         finally:
             worker.release()
         if self._refusal is not None:
             self._refuse_unfinished([])
             return
-        if barren:
+        if never_worked:
             self._start_failed(reason, worker.complaint)
         self._dispatch()
 
-    def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, barren: bool) -> None:
+    def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, never_worked: bool) -> None:
         """Give the outcome to the call it ended in, or to one that no worker can get done; the others go back.
 
         A process may end because of what an earlier call left in it, such as a thread or a timer. So a call that was
@@ -452,7 +452,7 @@ class WorkerPool:
             back.append(call)
         if blamed is None and back:
             back[0].losses += 1
-            if back[0].losses >= (_MAX_LOSSES if barren else _MAX_UNSEEN_LOSSES):
+            if back[0].losses >= (_MAX_LOSSES if never_worked else _MAX_UNSEEN_LOSSES):
                 back.pop(0).settle(outcome)
         self._put_back(back)
 
