@@ -79,7 +79,7 @@ test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-tra
 .PHONY: test-containers
 test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (2 minutes; the first time 4)
 	scripts/with-docker.sh $(BIN)/pytest -n $(WORKERS) --dist loadgroup -k docker \
-		tests/sandbox/test_containers.py tests/sandbox/test_containers_driver.py \
+		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
 		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py $(ARGS)
 
 .PHONY: test-frameworks

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from reward_kit._version import __version__
+from reward_kit.cli_commands.garbage import collect_rarely
 from reward_kit.cli_commands.options import check_arguments
 from reward_kit.redaction import remember_arguments, remember_environment
 
@@ -92,6 +93,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; the only place that turns an error into an exit code and one sentence."""
+    collect_rarely()
     _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_environment()

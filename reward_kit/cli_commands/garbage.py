@@ -12,12 +12,19 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-__all__ = ["rare_collections"]
+__all__ = ["collect_rarely", "rare_collections"]
 
 _NEW_OBJECTS = 10_000
 """How many are made before the youngest are looked through; left alone, 700: a dozen records."""
 _MOST_OF_THE_INTERPRETER = 2_000
 """Python 3.12 sets some hundred objects of its own aside when it starts."""
+
+
+def collect_rarely() -> None:
+    """Look for cycles less often from here on: for the start of a command, which loads much and throws little away."""
+    youngest, *older = gc.get_threshold()
+    if 0 < youngest < _NEW_OBJECTS:
+        gc.set_threshold(_NEW_OBJECTS, *older)
 
 
 @contextlib.contextmanager

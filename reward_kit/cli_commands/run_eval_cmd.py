@@ -12,8 +12,10 @@ from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
+    answers_made,
     exit_code,
     log_to_stderr,
+    name_settings,
     prints_on_stderr,
     same_command,
     tell_that_nothing,
@@ -64,6 +66,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     if verbose:
         log_to_stderr()
+    name_settings({"phase": "--phase", "rescore": "--rescore", "retry_failed": "--retry-failed"}, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
@@ -127,5 +130,4 @@ def _display(*, quiet: bool, as_json: bool) -> Display:
 
 
 def _exit_code(result: RunResult) -> int:
-    made = result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
-    return exit_code(result.status, made)
+    return exit_code(result.status, answers_made(result))

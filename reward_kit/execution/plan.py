@@ -134,7 +134,7 @@ def _remarks(config: PipelineConfig) -> list[str]:
     if price_of(model, config.generation.price) is None:
         refused = " With max_cost set, the run would be refused." if config.max_cost is not None else ""
         found.append(
-            f"The price of {model!r} is not known.{refused} Set generation.price.input and .output; "
+            f"The price of {model!r} is not known.{refused} Set `generation.price`; "
             "`reward-kit prices` lists the models whose price is known."
         )
     try:

@@ -193,7 +193,7 @@ def _made_with(params: Mapping[str, Any]) -> Callable[..., Any]:
     """The reward that a config's params describe; every other param is given to each part that takes it."""
     own = {name: value for name, value in params.items() if name in {"parts", "how"}}
     if "parts" not in own:
-        raise ConfigError("composite_reward needs `parts`. List the rewards it is made of in reward.params.parts.")
+        raise ConfigError("composite_reward needs `parts`. List the rewards it is made of in `reward.params.parts`.")
     if unknown := sorted(params.keys() - own.keys()):
         raise ConfigError(f"composite_reward has no param {unknown[0]!r}. Put it into the `params` of a part.")
     return composite(**own)

@@ -11,7 +11,7 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
-from tests.sandbox.places import ISOLATING, NAMES, opened
+from tests.sandbox.every_backend import ISOLATING, NAMES, opened
 
 
 @pytest.fixture(params=NAMES)
@@ -242,20 +242,20 @@ async def test_a_call_that_is_given_up_does_not_keep_the_sandbox_from_closing(
 # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_the_set_up_runs_in_the_sandboxs_own_shell(backend: SandboxBackend) -> None:
+async def test_the_setup_runs_in_the_sandboxs_own_shell(backend: SandboxBackend) -> None:
     spec = SandboxSpec(setup=("mkdir -p made", "cd made", "x=1", "echo hi > file"))
     async with await backend.open(spec) as sandbox:
         assert (await sandbox.run('basename "$PWD"; cat file; echo $x')).output == "made\nhi\n1\n"
         assert (await sandbox.run_standalone("cat file")).output == "hi\n"
 
 
-async def test_a_set_up_that_fails_is_an_error_that_says_which(backend: SandboxBackend) -> None:
+async def test_a_setup_that_fails_is_an_error_that_says_which(backend: SandboxBackend) -> None:
     with pytest.raises(SandboxError, match="no-such-thing") as failed:
         await backend.open(SandboxSpec(setup=("true", "no-such-thing", "touch after")))
     assert not failed.value.retryable
 
 
-async def test_a_set_up_joined_by_semicolons_goes_on(backend: SandboxBackend) -> None:
+async def test_a_setup_joined_by_semicolons_goes_on(backend: SandboxBackend) -> None:
     spec = SandboxSpec(setup=("false", "no-such-thing", "echo here > after"), setup_join=";")
     async with await backend.open(spec) as sandbox:
         assert (await sandbox.run("cat after")).output == "here\n"

@@ -18,9 +18,9 @@ import pytest
 
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
-from reward_kit.sandbox.linux.syscalls import CONTAINER_CAPABILITIES
+from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
+from tests.sandbox.every_backend import opened
 from tests.sandbox.leftovers import leftovers
-from tests.sandbox.places import opened
 from tests.sandbox.small_root import small_root
 
 SMALL = Limits(memory_mb=96, processes=40, timeout=10, cpu_seconds=20, file_size_mb=32, disk_mb=64, output_bytes=10_000)

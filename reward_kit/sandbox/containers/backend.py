@@ -84,7 +84,7 @@ class ContainerBackend:
         return Probe(works, version if works else f"its shell answered {said.output!r}")
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh container with its files written and its set-up done."""
+        """A fresh container with its files written and its setup done."""
         kind = ContainerKind(spec.image or self._image, _made_into(spec.limits), spec.network)
         await self._prepare(kind.image)
         key, stream = await self._engine.create(kind)

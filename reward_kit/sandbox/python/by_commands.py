@@ -45,8 +45,8 @@ _START: Final = (
     "from reward_kit.sandbox.python.inside.by_command import main; main()"
 )
 _PARTS: Final = (
-    *("frames", "messages", "plain", "inside.by_command", "inside.names", "inside.objects", "inside.program"),
-    *("inside.remote", "inside.test_files", "inside.test_plan", "inside.tests"),
+    *("messages", "plain", "inside.by_command", "inside.frameworks", "inside.names", "inside.objects"),
+    *("inside.plan", "inside.program", "inside.remote", "inside.tests"),
 )
 _OWN_MB: Final = 64
 """What an interpreter takes itself, beside its program."""
@@ -214,7 +214,7 @@ class PythonByCommands:
         async with self._open(replace(chosen, memory_mb=chosen.memory_mb + _OWN_MB)) as place:
             if not (await place.run_standalone(f"command -v {shlex.quote(self._python)}", timeout=_TOOL_SECONDS)).ok:
                 raise SandboxError(
-                    f"The sandbox has no {self._python!r}. Use an image that has it: set sandbox.image, for instance "
+                    f"The sandbox has no {self._python!r}. Use an image that has it: set `sandbox.image`, for instance "
                     "to 'python:3.12-slim'.",
                     retryable=False,
                 )
@@ -231,7 +231,7 @@ class PythonByCommands:
         done = await run_within(place, command, seconds, stdin)
         if done.exit_code == 1 and done.stderr.strip() == "Python 3.11 or newer is needed":
             raise SandboxError(
-                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Use another image: set sandbox.image.",
+                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Choose another `sandbox.image`.",
                 retryable=False,
             )
         return done
