@@ -213,7 +213,7 @@ class DatasetConfig(_Part):
 
 
 class ApiParamsConfig(_Part):
-    """How hard the endpoint may be pressed."""
+    """Concurrency, rate limits, retries and time-outs."""
 
     max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
@@ -319,7 +319,7 @@ class ModelConfig(Sampling):
     n_mode: Literal["auto", "native", "fanout"] = "auto"
     """Ask for n answers in one request (`native`), in n requests (`fanout`), or find out which works (`auto`)."""
     api_params: ApiParamsConfig = ApiParamsConfig()
-    """How hard the endpoint may be pressed."""
+    """Concurrency, rate limits, retries and time-outs."""
     cache: CacheConfig = CacheConfig()
     """Answers that were paid for are kept."""
     mock: MockConfig = MockConfig()
@@ -343,7 +343,7 @@ class GenerationConfig(ModelConfig):
     enabled: bool = True
     """False: score answers that are already in the data."""
     n: int = Field(default=1, ge=1, le=1_000_000)
-    """Answers a sample. Raising it later pays only for the new ones."""
+    """Answers per sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
 
@@ -396,7 +396,7 @@ class RewardConfig(_Part):
 
 
 class SandboxConfig(_Part):
-    """Where a reward that names `sandbox` runs commands, and within which bounds."""
+    """Where rewards run commands and code: those that name `sandbox` or `isolated_python`."""
 
     backend: BackendChoice = AUTO
     """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
@@ -407,9 +407,9 @@ class SandboxConfig(_Part):
     setup_join: Literal["&&", ";"] = "&&"
     """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the rest runs all the same."""
     timeout: float = Field(default=30.0, gt=0)
-    """Seconds one command may take."""
+    """Seconds one command may take. Code rewards have a limit of their own."""
     memory_mb: int = Field(default=512, ge=16)
-    """Memory of all processes of a sandbox together."""
+    """Memory of all processes of a sandbox together. Code rewards have a limit of their own."""
     network: bool = False
     """Whether the network may be reached."""
     snapshots: bool = True

@@ -127,9 +127,7 @@ SETTINGS = {
 @click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
-@click.option(
-    "--retry-failed", is_flag=True, help="Run again what could not be run, also what is not expected to mend."
-)
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")

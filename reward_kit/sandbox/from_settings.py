@@ -247,4 +247,4 @@ async def choose_isolated_python(config: SandboxConfig, sandbox: OpenSandbox) ->
             await zygotes.close()
             if error.retryable or config.backend == "namespaces":
                 raise
-    return PythonByCommands(lambda limits: sandbox(limits=limits))
+    return PythonByCommands(lambda limits: sandbox(limits=limits), loop=sandbox.loop)

@@ -6,9 +6,11 @@ A backend is in the suite by being in `choose.backends()`; one that needs more t
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
+from typing import NamedTuple
 
 import pytest
 
@@ -16,10 +18,37 @@ from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError
 from reward_kit.sandbox.choose import backends
 from reward_kit.sandbox.contract import Probe, SandboxBackend
+from reward_kit.sandbox.linux.cgroups import find_hierarchy
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
+from reward_kit.sandbox_backends import BACKENDS
 
 NAMES = tuple(backends())
-ISOLATING = tuple(name for name in NAMES if name != "none")
+ISOLATING = tuple(name for name in NAMES if BACKENDS[name].isolates)
+TELLING_SIGNALS = frozenset({"namespaces", "sos", "none"})
+"""Those that tell a command that a signal ended from one that exited with 128 and its number. bash does not, and in a
+container it is bash who waits for commands."""
+_PEAK_CAN_BE_RESET = (6, 12)
+"""The first Linux where that is so under version 2 of control groups."""
+
+
+class Measures(NamedTuple):
+    """What the results of a backend tell of a command in the shell; None stands where they do not."""
+
+    cpu: bool
+    peak: bool
+
+
+def measures_of(name: str) -> Measures:
+    """What a backend must tell here: without a control group nobody counts, and `none` makes none."""
+    if name == "none":
+        return Measures(cpu=False, peak=False)
+    if BACKENDS[name].runs_images:
+        return Measures(cpu=True, peak=True)
+    hierarchy = find_hierarchy()
+    if hierarchy is None:
+        return Measures(cpu=False, peak=False)
+    release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+    return Measures(cpu=True, peak=hierarchy.version == 1 or release >= _PEAK_CAN_BE_RESET)
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ the machine may be busy.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import io
 import json
@@ -99,11 +100,13 @@ async def run_within(place: Place, command: str, seconds: float, stdin: bytes) -
 class PythonByCommands:
     """Python in sandboxes that run commands: one per request, closed after it."""
 
-    def __init__(self, open_place: OpenPlace, python: str = "python3") -> None:
-        """In sandboxes that `open_place` opens, by their interpreter `python`."""
+    def __init__(
+        self, open_place: OpenPlace, python: str = "python3", *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        """In sandboxes that `open_place` opens on `loop` (or on the one we are on), by their interpreter `python`."""
         self._open = open_place
         self._python = python
-        self.loop = running_loop()
+        self.loop = loop or running_loop()
         """The event loop that the sandboxes live on."""
 
     @property
@@ -113,7 +116,7 @@ class PythonByCommands:
 
     def using(self, python: str) -> PythonByCommands:
         """The same by another interpreter of the sandbox, by path or name."""
-        return PythonByCommands(self._open, python)
+        return PythonByCommands(self._open, python, loop=self.loop)
 
     async def close(self) -> None:
         """Nothing stays open between requests."""

@@ -22,6 +22,7 @@ from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.sandbox.every_backend import opened
 from tests.sandbox.leftovers import leftovers
 from tests.sandbox.small_root import small_root
+from tests.sandbox.waiting import until
 
 
 @pytest.fixture
@@ -283,14 +284,16 @@ async def test_hundreds_leave_nothing_behind(backend: NamespacesBackend) -> None
     earlier = set(children())  # of other tests in this process: worker pools, isolated Python
     for _ in range(5):
         await asyncio.gather(*map(one, range(4)))
-    await asyncio.sleep(0.5)
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(50):
         await asyncio.gather(*map(one, range(6)))
-    await asyncio.sleep(0.5)
-    assert len(os.listdir("/proc/self/fd")) == before
-    # A supervisor, its nursery, the porters it keeps ready, and one sandbox that nobody has asked for yet.
-    assert len(set(children()) - earlier) <= (os.cpu_count() or 1) * (1 + 1 + 6 + 3)
+
+    async def is_no_more() -> bool:
+        # A supervisor, its nursery, the porters it keeps ready, and one sandbox that nobody has asked for yet.
+        most = (os.cpu_count() or 1) * (1 + 1 + 6 + 3)
+        return len(os.listdir("/proc/self/fd")) <= before and len(set(children()) - earlier) <= most
+
+    await until(is_no_more)
     await backend.close()
     assert leftovers() == []
 

@@ -16,6 +16,7 @@ from reward_kit.sandbox.own import close_hosts
 from reward_kit.sandbox.python import process as zygote_process
 from reward_kit.sandbox.python.pool import PythonZygote
 from tests.sandbox.python.zygotes import control_groups, descendants, working_zygotes
+from tests.sandbox.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes need Linux")
 
@@ -51,7 +52,11 @@ async def test_a_zygote_that_dies_is_replaced(victim: str) -> None:
             await running
         assert caught.value.retryable
         assert (await pool.run("print(1)")).ok
-        assert len(descendants()) == len(family)
+
+        async def is_as_before() -> bool:
+            return len(descendants()) == len(family)
+
+        await until(is_as_before)
 
 
 async def test_a_zygote_that_died_idle_is_not_noticed() -> None:

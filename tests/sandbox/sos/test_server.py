@@ -15,6 +15,8 @@ from reward_kit.errors import ConfigError
 from reward_kit.sandbox.contract import Limits, SandboxBackend
 from reward_kit.sandbox.sos.server import serving
 from tests.sandbox.sos.servers import TOKEN, Caller, Counting, namespaces, served, until
+from tests.sandbox.waiting import enough_for
+from tests.sandbox.waiting import until as comes_true
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -193,7 +195,8 @@ async def test_a_command_over_its_time_is_a_504_for_those_who_know_nothing_else(
         status, text = await caller.post(f"/sandboxes/{key}/exec", {"command": "sleep 60"})
         assert status == 504 and text.startswith("Timeout waiting for marker: ")
         key = await caller.started()
-        answer = await caller.run(key, "echo begun; sleep 60", timeout=0.4)
+        timeout = await enough_for(lambda: caller.run(key, "true"), at_least=0.4)
+        answer = await caller.run(key, "echo begun; sleep 600", timeout=timeout)
         assert answer["timed_out"] and answer["output"].startswith("begun") and isinstance(answer["exit_code"], int)
         alone = await caller.run(key, "sleep 60", standalone=True, timeout=0.4)
         assert alone["timed_out"]
@@ -202,11 +205,9 @@ async def test_a_command_over_its_time_is_a_504_for_those_who_know_nothing_else(
 
 async def test_stop_works_while_a_command_runs(caller: Caller, backend: Counting) -> None:
     key = await caller.started()
-    running = [
-        asyncio.create_task(caller.post(f"/sandboxes/{key}/exec", {"command": "sleep 60", "standalone": standalone}))
-        for standalone in (True, False)
-    ]
-    await asyncio.sleep(0.3)
+    commands = [{"command": "touch /tmp/a; sleep 600", "standalone": True}, {"command": "touch /tmp/b; sleep 600"}]
+    running = [asyncio.create_task(caller.post(f"/sandboxes/{key}/exec", command)) for command in commands]
+    await has_begun(caller, key, "/tmp/a /tmp/b")
     async with asyncio.timeout(20):
         assert await caller.post(f"/sandboxes/{key}/stop", {"remove": False}) == (200, "")
         assert [status for status, _ in await asyncio.gather(*running)] == [500, 500]
@@ -254,7 +255,9 @@ async def test_failed_starts_give_their_turn_back(backend: Counting) -> None:
 
 
 async def test_whatever_is_too_old_is_removed_in_every_state(backend: Counting) -> None:
-    async with served(backend, lifetime=1.0) as caller:
+    async with served(backend) as caller:
+        lifetime = await enough_for(caller.started, at_least=1.0)
+    async with served(backend, lifetime=lifetime) as caller:
         await caller.created()
         busy = await caller.started()
         gone = await caller.started()
@@ -272,26 +275,40 @@ async def test_whatever_is_too_old_is_removed_in_every_state(backend: Counting) 
                 await asyncio.sleep(0.05)
 
 
+async def has_begun(caller: Caller, key: str, files: str) -> None:
+    """Wait until there are the files that commands make when they begin."""
+
+    async def are_there() -> bool:
+        return bool((await caller.run(key, f"ls {files}", standalone=True))["exit_code"] == 0)
+
+    await comes_true(are_there)
+
+
 async def leave_during(caller: Caller, key: str, command: dict[str, object]) -> None:
     async with ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as other:
         leaving = asyncio.create_task(other.post(f"{caller.url}/sandboxes/{key}/exec", json=command))
-        await asyncio.sleep(0.3)
+        await has_begun(caller, key, "/tmp/begun")
         leaving.cancel()
         await asyncio.wait([leaving])
 
 
 async def test_a_client_that_leaves_for_good_takes_its_sandbox_along(backend: Counting) -> None:
     async with served(backend, abandoned_after=0.2) as caller:
-        await leave_during(caller, await caller.started(), {"command": "sleep 60"})
+        await leave_during(caller, await caller.started(), {"command": "touch /tmp/begun; sleep 600"})
         await until(lambda: not backend.open_now)
         assert await caller.get("/sandboxes") == []
 
 
 async def test_a_client_that_comes_back_finds_its_sandbox_and_not_its_command(caller: Caller) -> None:
     key = await caller.started()
-    await leave_during(caller, key, {"command": "sleep 4711", "standalone": True})
-    look = await caller.run(key, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo here", standalone=True)
-    assert "sleep 4711" not in look["output"] and look["output"].endswith("here\n")
+    await leave_during(caller, key, {"command": "touch /tmp/begun; exec sleep 4711", "standalone": True})
+
+    async def has_ended() -> bool:
+        look = await caller.run(key, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo here", standalone=True)
+        assert look["output"].endswith("here\n")
+        return bool("sleep 4711" not in look["output"])
+
+    await comes_true(has_ended)
 
 
 async def test_closing_the_server_leaves_nothing(backend: Counting) -> None:
