@@ -113,7 +113,7 @@ def test_a_plan_that_cannot_be_carried_out_says_so(tmp_path: Path) -> None:
     EvaluationPipeline(config(tmp_path)).run()
     with pytest.raises(StorageError, match=r"generation\.temperature"):
         plan(config(tmp_path, generation__temperature=0.1))
-    with pytest.raises(StorageError, match="--rescore"):
+    with pytest.raises(StorageError, match="`rescore`"):
         plan(config(tmp_path, reward__params={"strictness": 2}))
     with pytest.raises(ConfigError, match="model_name"):
         plan(config(tmp_path, generation__model_name=None, output__output_dir=str(tmp_path / "new")))
