@@ -79,8 +79,8 @@ test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-tra
 .PHONY: test-containers
 test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (2 minutes; the first time 4)
 	scripts/with-docker.sh $(BIN)/pytest -n $(WORKERS) --dist loadgroup -k docker \
-		tests/sandbox/test_containers.py tests/sandbox/test_containers_driver.py \
-		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py $(ARGS)
+		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
+		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py $(ARGS)
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks

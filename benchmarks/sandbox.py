@@ -142,7 +142,7 @@ async def _solve(sandbox: Sandbox) -> None:
 
 
 async def _tasks(backend: NamespacesBackend, count: int) -> Row:
-    """Shell tasks, four at a time: set-up, command, check."""
+    """Shell tasks, four at a time: setup, command, check."""
     owed = iter(range(count))
 
     async def worker() -> None:
@@ -158,7 +158,7 @@ async def _tasks(backend: NamespacesBackend, count: int) -> Row:
 
 
 async def _sharing(count: int) -> Row:
-    """Tasks that share a long set-up, with what it leaves kept for all of them, and without."""
+    """Tasks that share a long setup, with what it leaves kept for all of them, and without."""
     spec = SandboxSpec(setup=("mkdir -p /srv/data && cd /srv/data", "for i in {1..3000}; do echo $i > $i.txt; done"))
 
     async def seconds(backend: NamespacesBackend) -> float:
@@ -175,7 +175,7 @@ async def _sharing(count: int) -> Row:
     finally:
         await asyncio.gather(kept.close(), not_kept.close())
     numbers = f"{count / ours:.0f} beside {count / plain:.0f} tasks/s"
-    return Row("tasks that share a long set-up, faster than without snapshots", plain / ours, numbers)
+    return Row("tasks that share a long setup, faster than without snapshots", plain / ours, numbers)
 
 
 # ── beside docker ────────────────────────────────────────────────────────────────────────────────────────────────────

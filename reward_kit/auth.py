@@ -119,7 +119,7 @@ def _variable_for(host: str) -> str | None:
 def _how_to_set(variable: str) -> str:
     if variable == "FIREWORKS_API_KEY":
         return "Set FIREWORKS_API_KEY, or put `api_key = …` into ~/.fireworks/auth.ini."
-    return f"Set {variable}, or name another variable as generation.api_key_env."
+    return f"Set {variable}, or name another variable as `generation.api_key_env`."
 
 
 def _from_environment(name: str) -> str | None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from reward_kit._version import __version__
+from reward_kit.cli_commands.garbage import collect_rarely
 from reward_kit.cli_commands.options import check_arguments
 from reward_kit.redaction import remember_arguments, remember_environment
 
@@ -31,9 +32,9 @@ class _Entry(NamedTuple):
 
 
 COMMANDS: dict[str, _Entry] = {
-    "run": _Entry("run_eval_cmd", "run", "Generate n answers a prompt, judge them, keep everything."),
+    "run": _Entry("run_eval_cmd", "run", "Generate n answers per prompt, judge them, keep everything."),
     "shell": _Entry("shell_cmd", "shell", "Have a model write shell commands, and run them in sandboxes."),
-    "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates a query, verify them, write Parquet."),
+    "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates per query, verify them, write Parquet."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
@@ -91,6 +92,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; the only place that turns an error into an exit code and one sentence."""
+    collect_rarely()
     _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_environment()
@@ -152,7 +154,7 @@ def _report(error: Exception, *, verbose: bool) -> int:
         return 2 if isinstance(error, ConfigError | DatasetError) else 1
     if isinstance(error, OSError):  # a full disk, a name too long, a folder taken away: nobody's bug
         place = "" if error.filename is None else f" {str(error.filename)[:200]!r}"
-        echo_error(f"The system refuses{place}: {error.strerror or error}. Mend that, or name another file or folder.")
+        echo_error(f"The system refuses{place}: {error.strerror or error}. Fix that, or name another file or folder.")
         return 1
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""

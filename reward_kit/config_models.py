@@ -37,6 +37,8 @@ __all__ = [
     "Sampling",
     "SandboxConfig",
     "StrictPart",
+    "by_main_names",
+    "known_paths",
     "load_config",
     "validated",
 ]
@@ -64,7 +66,7 @@ class StrictPart(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=(), allow_inf_nan=False,
+        frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False,
         hide_input_in_errors=True,
     )  # fmt: skip
 
@@ -144,6 +146,13 @@ def _check_characters(text: str) -> None:
         raise ValueError("it is not valid text (half of a surrogate pair, or bytes that are not UTF-8); correct it")
 
 
+def by_main_names(given: Mapping[str, Any], also_called: Mapping[str, str]) -> dict[str, Any]:
+    """A part as it was given, with each key by its main name; `also_called` has another name, then the main one."""
+    if both := [name for name in given if also_called.get(name, name) != name and also_called[name] in given]:
+        raise ValueError(f"{both[0]!r} and {also_called[both[0]]!r} are two names of one key; give one of them")
+    return {also_called.get(name, name): value for name, value in given.items()}
+
+
 def _is_number(annotation: object) -> bool:
     kinds = {annotation, *get_args(annotation)}
     return bool(kinds & {int, float}) and bool not in kinds
@@ -178,7 +187,7 @@ class DatasetConfig(_Part):
     streaming: bool = True
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
-    """Stop after this many samples."""
+    """Take at most this many samples, the first ones. `evaluation_params.limit_samples` is its inherited name."""
     format: DatasetFormat = "auto"
     """The shape of the rows. `auto` tells it by the columns; `standard` knows our own column names only."""
     column_mapping: dict[str, str] = Field(default_factory=dict)
@@ -186,7 +195,7 @@ class DatasetConfig(_Part):
     preprocess: list[str] = Field(default_factory=list)
     """Import paths of functions that take a row (a dict) and return a row, a list of rows, or None to drop it."""
     system_prompt: str | None = None
-    """The system prompt of every sample whose row has none of its own."""
+    """The system prompt of every sample whose row has none of its own. Counts before the `system_prompt` of the run."""
     prompt_template: str | None = None
     """A Jinja template over the row's columns that makes the user turn, e.g. "Solve: {{ question }}"."""
     id_column: str = "id"
@@ -204,7 +213,7 @@ class DatasetConfig(_Part):
 
 
 class ApiParamsConfig(_Part):
-    """How hard the endpoint may be pressed."""
+    """Concurrency, rate limits, retries and time-outs."""
 
     max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
@@ -301,7 +310,8 @@ class ModelConfig(Sampling):
     max_tokens: int | None = Field(default=1024, ge=1)
     """The most tokens of one answer."""
     api_base: str | None = None
-    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: Fireworks for `accounts/…`, else OpenAI."""
+    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: Fireworks for `accounts/…`, else OpenAI.
+    Also called `base_url`."""
     api_key: SecretStr | None = None
     """Rarely needed: a key belongs into the environment. Never written to a file or a log."""
     api_key_env: str | None = None
@@ -309,13 +319,18 @@ class ModelConfig(Sampling):
     n_mode: Literal["auto", "native", "fanout"] = "auto"
     """Ask for n answers in one request (`native`), in n requests (`fanout`), or find out which works (`auto`)."""
     api_params: ApiParamsConfig = ApiParamsConfig()
-    """How hard the endpoint may be pressed."""
+    """Concurrency, rate limits, retries and time-outs."""
     cache: CacheConfig = CacheConfig()
     """Answers that were paid for are kept."""
     mock: MockConfig = MockConfig()
     """What the model called `mock` says."""
     price: Price | None = None
     """The model's price, where the built-in table does not know it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _main_names(cls, given: object) -> object:
+        return by_main_names(given, {"base_url": "api_base"}) if isinstance(given, Mapping) else given
 
     def sampling(self) -> Sampling:
         """The part of this that the endpoint is told."""
@@ -328,7 +343,7 @@ class GenerationConfig(ModelConfig):
     enabled: bool = True
     """False: score answers that are already in the data."""
     n: int = Field(default=1, ge=1, le=1_000_000)
-    """Answers a sample. Raising it later pays only for the new ones."""
+    """Answers per sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
 
@@ -381,7 +396,7 @@ class RewardConfig(_Part):
 
 
 class SandboxConfig(_Part):
-    """Where a reward that names `sandbox` runs commands, and within which bounds."""
+    """Where rewards run commands and code: those that name `sandbox` or `isolated_python`."""
 
     backend: BackendChoice = AUTO
     """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
@@ -390,22 +405,22 @@ class SandboxConfig(_Part):
     sos_url: str = "http://127.0.0.1:3000"
     """Where the SoS server answers, for the backend `sos`."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a set-up command that fails ends the set-up, and the item fails. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the rest runs all the same."""
     timeout: float = Field(default=30.0, gt=0)
-    """Seconds one command may take."""
+    """Seconds one command may take. Code rewards have a limit of their own."""
     memory_mb: int = Field(default=512, ge=16)
-    """Memory of all processes of a sandbox together."""
+    """Memory of all processes of a sandbox together. Code rewards have a limit of their own."""
     network: bool = False
     """Whether the network may be reached."""
     snapshots: bool = True
-    """Whether what a long set-up leaves is kept for the tasks that ask for the same (namespaces)."""
+    """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
 class EvaluationParamsConfig(_Part):
     """Bounds on how much is evaluated."""
 
     limit_samples: int | None = Field(default=None, ge=0)
-    """Evaluate at most this many samples."""
+    """The inherited name of `dataset.max_samples`. Where both are given, the smaller counts."""
 
 
 class OutputConfig(_Part):
@@ -433,7 +448,7 @@ class PipelineConfig(_Part):
     judge: JudgeConfig = JudgeConfig()
     """The model that judges, for rewards that ask one."""
     system_prompt: str | None = None
-    """The system prompt of every sample whose row has none of its own."""
+    """The system prompt of every sample to which neither its row nor the `dataset` gives one."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()
     """How much is evaluated."""
     output: OutputConfig = OutputConfig()
@@ -459,13 +474,13 @@ def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
     return validated(PipelineConfig, raw)
 
 
-def validated(model: type[Model], raw: object, name: str = "The configuration") -> Model:
-    """The same for any model; `name` is what a message calls it."""
+def validated(model: type[Model], raw: object, name: str = "The configuration", *, section: str = "") -> Model:
+    """The same for any model; `name` is what a message calls it, `section` where it stands in a run's config."""
     try:
         remember_settings(raw)  # before anything can be said about them
         return model.model_validate(dict(raw) if isinstance(raw, Mapping) else raw)
     except ValidationError as error:
-        raise ConfigError(mask(f"{name} has {_explain(error, model)}")) from None
+        raise ConfigError(mask(f"{name} has {_explain(error, model, section)}")) from None
     except RecursionError:
         raise ConfigError(f"{name} is nested too deep to be read. Make it flatter.") from None
 
@@ -477,25 +492,29 @@ def as_config_error(error: Exception) -> Exception:
     return ConfigError(mask(f"A value given has {_explain(error, PipelineConfig)}"))
 
 
-def _explain(error: ValidationError, model: type[BaseModel]) -> str:
+def _explain(error: ValidationError, model: type[BaseModel], section: str = "") -> str:
     problems = [
-        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input"), model) for detail in error.errors()
+        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input"), model, section)
+        for detail in error.errors()
     ]
     return ("a problem: " if len(problems) == 1 else "problems: ") + " And: ".join(problems)
 
 
-def _problem(kind: str, location: tuple[int | str, ...], message: str, given: object, model: type[BaseModel]) -> str:
+def _problem(
+    kind: str, location: tuple[int | str, ...], message: str, given: object, model: type[BaseModel], section: str
+) -> str:
     path = ".".join(map(str, location))
     if kind == "extra_forbidden":
         return f"unknown key {path!r}; {_nearest(path, model)}"
     if kind == "missing":
         return f"{path!r} is missing; set it in the config or as {path}=… on the command line."
     if location[-1:] == ("api_key",):
-        return f"{path!r} is not a text. Better set generation.api_key_env to the variable that holds the key."
+        return f"{path!r} is not a text. Better set `generation.api_key_env` to the variable that holds the key."
     reason = message.removeprefix("Value error, ")
+    place = f"`{section}.{path}`" if section else repr(path)
     if reason.rstrip(".") in (_LOGIN_IN_ADDRESS, NOT_A_VARIABLE.rstrip(".")):
-        return f"{path!r}: {reason}."
-    return f"{path!r} is {_shown(given)}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
+        return f"{place}: {reason}."
+    return f"{place} is {_shown(given)}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."
 
 
 def _shown(given: object) -> str:
@@ -512,7 +531,7 @@ _LONGEST_SHOWN = 120
 
 def _nearest(path: str, model: type[BaseModel]) -> str:
     """What an unknown key may have meant: a key of the same part by its name, else any key by its whole path."""
-    known = _known_paths(model)
+    known = known_paths(model)
     parent, _, name = path.rpartition(".")
     siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == parent}
     words = [siblings[other] for other in siblings if name in other.split("_")]
@@ -522,13 +541,14 @@ def _nearest(path: str, model: type[BaseModel]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(sorted(siblings))}."
 
 
-def _known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> list[str]:
+def known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> list[str]:
+    """Every key of a config by its dotted path, sections included."""
     paths: list[str] = []
     for name, field in model.model_fields.items():
         paths.append(prefix + name)
         for part in _parts_of(field.annotation):
             if depth < _DEEPEST:  # a dataset may be derived from a dataset, and so on
-                paths.extend(_known_paths(part, f"{prefix}{name}.", depth + 1))
+                paths.extend(known_paths(part, f"{prefix}{name}.", depth + 1))
     return paths
 
 

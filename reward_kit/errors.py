@@ -20,10 +20,15 @@
         └── RewardError                  the reward raised, timed out, or returned something else
             └── RewardTimeoutError
 
-Every message names the thing with ``!r``, says what was expected, and ends with what to do.
+Every message names the thing with ``!r``, says what was expected, and ends with what to do. It names a setting between
+backticks, by its place in the config of a run: `output.output_dir`, or `dataset.on_bad_row=skip` with a value. So a
+command can say the same with its own flags, and so can whoever shows a failure that was recorded long ago.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
 
 __all__ = [
     "AuthError",
@@ -46,11 +51,31 @@ __all__ = [
     "SandboxUnavailableError",
     "StorageError",
     "boundary",
+    "settings_in",
+    "with_settings_named",
 ]
+
+
+_SETTING = re.compile(r"`([a-z_]+(?:\.\w+)*)(?:=([^`]*))?`")
+
+
+def settings_in(text: str) -> tuple[str, ...]:
+    """What a message names between backticks that may be a setting, such as `output.output_dir`."""
+    return tuple(dict.fromkeys(match[1] for match in _SETTING.finditer(text)))
+
+
+def with_settings_named(text: str, name: Callable[[str, str | None], str]) -> str:
+    """A message with other names for its settings; `name` is given each path, and the value beside it, if any."""
+    return _SETTING.sub(lambda match: f"`{name(match[1], match[2])}`", text)
 
 
 class RewardKitError(Exception):
     """The root of everything reward-kit raises on purpose."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The settings that the message names, by their places in the config of a run."""
+        return settings_in(str(self))
 
 
 class ConfigError(RewardKitError, ValueError):

@@ -263,7 +263,7 @@ class RewardCall:
         available = ", ".join(sorted({*columns, *self.params, *FACTS, "messages", "response", "ground_truth"}))
         return RewardError(
             f"Reward {self.name!r} needs {name!r}, and nothing of that name is given; there are: {available}. "
-            f"Add a column {name!r} to the dataset, set reward.params.{name}, or give the parameter a default."
+            f"Add a column {name!r} to the dataset, set `reward.params.{name}`, or give the parameter a default."
         )
 
     # -- verdicts

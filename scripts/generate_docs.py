@@ -8,6 +8,9 @@ python scripts/generate_docs.py --check    exit 1 when what is there differs
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import sys
 import textwrap
 import types
@@ -68,14 +71,29 @@ def _section(model: type[BaseModel], prefix: str, seen: set[type[BaseModel]]) ->
     seen.add(model)
     title = f"`{prefix}`" if prefix else "The whole run"
     yield f"## {title}\n\n{(model.__doc__ or '').strip()}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
+    meanings = _meanings(model)
     for name, field in model.model_fields.items():
-        meaning = " ".join((field.description or "").split()).replace("|", "\\|")
+        meaning = " ".join(meanings[name].split()).replace("|", "\\|")
         yield f"| `{prefix}{'.' if prefix else ''}{name}` | {_type(field)} | {_default(field)} | {meaning} |\n"
     yield "\n"
     for name, field in model.model_fields.items():
         part = _part(field.annotation)
         if part is not None and part not in seen:
             yield from _section(part, f"{prefix}{'.' if prefix else ''}{name}", seen)
+
+
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The string under each field. Read from the source here: pydantic would read it at every start of a program."""
+    found: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if not issubclass(kind, BaseModel) or kind is BaseModel:
+            continue
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(body, ast.ClassDef)
+        for field, text in itertools.pairwise(body.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                found[field.target.id] = ast.literal_eval(text.value)
+    return found
 
 
 def _part(annotation: object) -> type[BaseModel] | None:

@@ -84,3 +84,13 @@ def test_every_model_of_the_config_is_exported_and_strict() -> None:
     assert PipelineConfig in ours
     assert {model.__name__ for model in ours} <= set(config_models.__all__)
     assert all(model.model_config.get("extra") == "forbid" and model.model_config.get("frozen") for model in ours)
+
+
+@pytest.mark.parametrize("section", ["generation", "judge"])
+def test_an_endpoint_is_called_api_base_or_base_url_and_not_both(section: str) -> None:
+    address = "http://localhost:8000/v1"
+    assert load_config({**LEAST, section: {"base_url": address}}) == load_config(
+        {**LEAST, section: {"api_base": address}}
+    )
+    with pytest.raises(ConfigError, match="'base_url' and 'api_base' are two names of one key"):
+        load_config({**LEAST, section: {"base_url": address, "api_base": address}})

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.flag_names import spoken_in_flags
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_value_pairs
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
+    answers_made,
     exit_code,
     log_to_stderr,
+    name_settings,
     prints_on_stderr,
     tell_that_nothing,
 )
@@ -23,26 +24,56 @@ from reward_kit.sandbox_backends import backend_choices
 if TYPE_CHECKING:
     from reward_kit.execution.best_of_n import BestOfN
 
-__all__ = ["best_of_n"]
+__all__ = ["SETTINGS", "best_of_n"]
 
-_FLAG_NAMES = (
-    ("Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore",
-     "Choose another --output, verify the old answers again with --rescore, or begin anew with --overwrite"),
-    ("Choose another directory with output.output_dir=…", "Choose another --output, or begin anew with --overwrite"),
-    ("Set generation.price.input and .output (money for a million tokens)", "Add it to `prices` or a --prices file"),
-    ("choose another output.output_dir", "choose another --output"),
-    ("output.output_dir", "--output"),
-    ("Check dataset.path_or_name, config_name and split", "Check --dataset, --config-name and --splits"),
-    ("Correct dataset.path_or_name", "Correct --dataset"),
-    ("set dataset.on_bad_row=skip", "set --on-bad-row skip"),
-    ("generation.mock.function_path", "--mock"),
-    ("generation.model_name", "--model"),
-    ("generation.api_base", "--base-url"),
-    ("generation.api_key_env", "--api-key-env"),
-)  # fmt: skip
-"""What a message of the engine calls a setting, and the flag that sets it here."""
+SETTINGS = {
+    "dataset.column_mapping": "--column-mapping",
+    "dataset.config_name": "--config-name",
+    "dataset.format": "--format",
+    "dataset.id_column": "--id-column",
+    "dataset.max_samples": "--max-samples",
+    "dataset.on_bad_row": "--on-bad-row",
+    "dataset.path_or_name": "--dataset",
+    "dataset.preprocess": "--preprocess",
+    "dataset.prompt_template": "--prompt-template",
+    "dataset.split": "--splits",
+    "dataset.streaming": "--streaming",
+    "dataset.system_prompt": "--system-prompt",
+    "evaluation_params.limit_samples": "--max-samples",
+    "generation.api_base": "--base-url",
+    "generation.api_key_env": "--api-key-env",
+    "generation.api_params.max_concurrent_requests": "--concurrency",
+    "generation.api_params.timeout": "--request-timeout",
+    "generation.cache.cache_dir": "--cache-dir",
+    "generation.cache.enabled=false": "cache_dir: null",
+    "generation.extra_body": "--extra-body",
+    "generation.max_tokens": "--max-tokens",
+    "generation.mock.function_path": "--mock",
+    "generation.model_name": "--model",
+    "generation.n": "--num-candidates",
+    "generation.price": "--prices",
+    "generation.temperature": "--temperature",
+    "judge": "judge",
+    "judge.api_base": "--judge-base-url",
+    "judge.api_key_env": "--judge-api-key-env",
+    "judge.model_name": "--judge-model",
+    "judge.price": "--prices",
+    "max_cost": "--max-cost",
+    "output.output_dir": "--output",
+    "output.output_dir=…": "--output …` or begin anew with `--overwrite",
+    "phase": "--phase",
+    "rescore": "--rescore",
+    "retry_failed": "--retry-failed",
+    "reward": "verifiers.SPLIT",
+    "sandbox.backend": "--sandbox",
+    "sandbox.image": "--sandbox-image",
+    "sandbox.sos_url": "--sos-url",
+}
+"""What sets each setting that a message may name: a flag, or a key of the experiment's file."""
 
-_NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet", "as_json", "verbose")
+_NOT_KEYS = ("config", "phase", "overwrite", "rescore", "retry_failed", "dry_run", "quiet", "as_json", "verbose")
+_JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_key_env": "api_key_env"}
+"""The flags for keys of the section `judge`."""
 
 
 @click.command("best-of-n")
@@ -51,7 +82,10 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 @click.option("--config-name", help="The configuration (subset) of a Hugging Face dataset.")
 @click.option("--splits", help="The splits, separated by commas.")
 @click.option("--streaming/--no-streaming", default=None, help="Stream a Hugging Face dataset, or download it first.")
-@click.option("--max-queries", type=click.IntRange(1, MOST), help="Queries of each split, at most.")
+@click.option(
+    "--max-samples", "--max-queries", "max_queries", type=click.IntRange(1, MOST),
+    help="Only the first so many queries of each split.",
+)  # fmt: skip
 @click.option(
     "--format", help="The shape of the rows (`reward-kit datasets formats`); left out, their columns tell it."
 )
@@ -62,35 +96,51 @@ _NOT_KEYS = ("config", "overwrite", "rescore", "retry_failed", "dry_run", "quiet
 @click.option("--preprocess", multiple=True, help="The path of a function from row to row. May be given again.")
 @click.option("--prompt-template", help="A Jinja template over the columns that makes the user turn.")
 @click.option("--id-column", help="The column that names a row.")
-@click.option("--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out, or stop at one.")
+@click.option(
+    "--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out and count them, or stop at one."
+)
 @click.option(
     "--verifier", "verifiers", multiple=True, metavar="SPLIT=WHO",
     help="Who verifies a split: math, code, tool_calling, or the path of a reward. May be given again.",
 )  # fmt: skip
 @click.option("--system-prompt", help="For queries that have none of their own.")
 @click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
-@click.option("--base-url", help="An OpenAI-compatible endpoint.")
+@click.option("--base-url", "--api-base", help="An OpenAI-compatible endpoint.")
 @click.option("--api-key-env", help="The environment variable that holds the endpoint's key.")
-@click.option("-n", "--num-candidates", type=click.IntRange(1, 1_000_000), help="Candidates a query.")
+@click.option("-n", "--num-candidates", type=click.IntRange(1, 1_000_000), help="Candidates per query.")
 @click.option("--temperature", type=FiniteRange(min=0), help="How freely tokens are drawn.")
 @click.option("--max-tokens", type=click.IntRange(1, MOST), help="Of one candidate.")
 @click.option("--top-p", type=FiniteRange(min=0, min_open=True, max=1), help="Of the likeliest tokens.")
 @click.option("--reasoning-effort", help="How hard to think, in the endpoint's words.")
 @click.option("--seed", type=int, help="Each candidate of each query gets its own, derived from it.")
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
-@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight, at most.")
-@click.option("--timeout", type=FiniteRange(min=0, min_open=True), help="Seconds one request may take.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time.")
+@click.option(
+    "--request-timeout", "--timeout", "timeout", type=FiniteRange(min=0, min_open=True),
+    help="Seconds one request to the model may take.",
+)  # fmt: skip
 @click.option("--sandbox", type=click.Choice(backend_choices()), help="Where verifiers run code.")
+@click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
+@click.option("--judge-model", help="The model that a verifier asks for verdicts, where it asks one.")
+@click.option("--judge-base-url", "--judge-api-base", help="The endpoint of that model.")
+@click.option("--judge-api-key-env", help="The environment variable that holds the key of that endpoint.")
 @click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before more is spent.")
-@click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money a million tokens.")
+@click.option(
+    "--prices", metavar="FILE", help="A YAML file: model, then the prices of a million tokens as input and output."
+)
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")
 @click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")
 @click.option("-o", "--output", help="The Parquet file.")
 @click.option("--notes", help="What you test; kept in the Parquet's metadata.")
+@click.option(
+    "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
+    help="Generate and verify; only generate; only verify what was generated (no dataset, no key).",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost by split; call no one, write nothing.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
 @click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
-@click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
@@ -118,19 +168,19 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     if flags["verbose"]:
         log_to_stderr()
     display = ExperimentDisplay(quiet=flags["quiet"], as_json=flags["as_json"])
-    with spoken_in_flags(_FLAG_NAMES):
-        experiment = _experiment(flags["config"], _given(context, flags))
-        if flags["dry_run"]:
-            with prints_on_stderr(when=flags["as_json"]):
-                plans = experiment.plan()
-            display.show_plan(plans)
-            return
-        display.announce(experiment.experiment)
-        options = {name: flags[name] for name in ("overwrite", "rescore", "retry_failed")}
-        with prints_on_stderr(when=flags["as_json"]), rare_collections():
-            result = experiment.run(display.reporter(), **options)
+    name_settings(SETTINGS)
+    experiment = _experiment(flags["config"], _given(context, flags))
+    if flags["dry_run"]:
+        with prints_on_stderr(when=flags["as_json"]):
+            plans = experiment.plan()
+        display.show_plan(plans)
+        return
+    display.announce(experiment.experiment)
+    options = {name: flags[name] for name in ("phase", "overwrite", "rescore", "retry_failed")}
+    with prints_on_stderr(when=flags["as_json"]), rare_collections():
+        result = experiment.run(display.reporter(), **options)
     display.show(result)
-    code = exit_code(result.run.status, result.run.judged)
+    code = exit_code(result.run.status, answers_made(result.run))
     if code == NOTHING_JUDGED:
         tell_that_nothing("verified", result.run.summary)
     sys.exit(code)
@@ -149,7 +199,7 @@ def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
     from reward_kit.cli_commands.config_paths import resolve_experiment_paths
     from reward_kit.execution.best_of_n import BestOfN
-    from reward_kit.execution.experiment import load_experiment, read_experiment_file
+    from reward_kit.execution.experiment import load_experiment, main_names, read_experiment_file
 
     values = {} if file is None else resolve_experiment_paths(read_experiment_file(file), file.parent)
     if isinstance(values.get("verifiers"), dict) and "splits" in given:
@@ -165,10 +215,14 @@ def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
         given["column_mapping"] = key_value_pairs(
             given["column_mapping"], "--column-mapping", "NEW=OLD, such as user_query=question"
         )
+    judge = {_JUDGE_FLAGS[flag]: given.pop(flag) for flag in _JUDGE_FLAGS if flag in given}
+    if judge:
+        chosen = values.get("judge")
+        given["judge"] = (chosen if isinstance(chosen, dict) else {}) | judge
     if "extra_body" in given:
         given["extra_body"] = _json_object(given["extra_body"])
     name = "The experiment" if file is None else f"The experiment {str(file)!r}"
-    experiment = load_experiment(values | given, name)
+    experiment = load_experiment(main_names(values) | given, name)
     return BestOfN(experiment, config_file=None if file is None else str(file))
 
 

@@ -46,8 +46,9 @@ __all__ = ["export"]
 )  # fmt: skip
 @click.option("--split", "splits", multiple=True, help="Only this split. May be given again.")
 @click.option(
-    "--threshold", type=FiniteRange(), help="The score that verifies an answer. Default: what the source says."
-)
+    "--pass-threshold", "--threshold", "threshold", type=FiniteRange(),
+    help="The score from which an answer is verified.  [default: what the source says]",
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")

@@ -8,16 +8,29 @@ library: a program that calls `reward_kit.evaluate` keeps its own.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 from collections.abc import Iterator
 
-__all__ = ["rare_collections"]
+__all__ = ["collect_rarely", "rare_collections"]
 
 _NEW_OBJECTS = 10_000
 """How many are made before the youngest are looked through; left alone, 700: a dozen records."""
 _MOST_OF_THE_INTERPRETER = 2_000
 """Python 3.12 sets some hundred objects of its own aside when it starts."""
+
+
+def collect_rarely() -> None:
+    """Look for cycles less often from here on, and not at all when the process ends.
+
+    For the start of a command, which loads much and throws little away, and for its end, when Python would search all
+    that was ever loaded twice more, although the system is about to take the memory back as a whole.
+    """
+    atexit.register(gc.freeze)
+    youngest, *older = gc.get_threshold()
+    if 0 < youngest < _NEW_OBJECTS:
+        gc.set_threshold(_NEW_OBJECTS, *older)
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ class _Told(TypedDict):
     "--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed of a kind."
 )
 @click.option(
-    "--threshold", type=FiniteRange(), metavar="S",
+    "--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
     help="Score from which an answer counts as verified.  [default: what the run or the file says]",
 )  # fmt: skip
 @click.option(

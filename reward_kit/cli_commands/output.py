@@ -12,27 +12,36 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from reward_kit.errors import with_settings_named
 from reward_kit.redaction import blot, mask, mask_words
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reward_kit.execution.result import RunResult
+
 __all__ = [
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "STOPPED_BY_BUDGET",
+    "Line",
+    "answers_made",
     "echo",
     "echo_error",
     "echo_json",
+    "echo_lines",
     "exit_code",
     "failure_lines",
+    "in_own_words",
     "log_to_stderr",
     "make_console",
+    "name_settings",
     "print_json",
     "prints_on_stderr",
     "remarks",
@@ -56,6 +65,11 @@ def exit_code(status: str, done: int) -> int:
     if status == "stopped":
         return STOPPED_BY_BUDGET
     return 0 if done else NOTHING_JUDGED
+
+
+def answers_made(result: RunResult) -> int:
+    """What a run has to show: judged answers, or, where it only generated, answers."""
+    return result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
 
 
 # ── text on a terminal ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -88,7 +102,26 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 def echo_error(text: str) -> None:
     """Print what went wrong on standard error, in one line."""
-    click.echo(f"Error: {shown(mask(' '.join(text.split(chr(10)))))}", err=True)
+    click.echo(f"Error: {shown(mask(in_own_words(' '.join(text.split(chr(10))))))}", err=True)
+
+
+class Line(NamedTuple):
+    """A line of a small table: what it is about in bold, a figure, and something fainter beside it."""
+
+    label: str
+    value: str = ""
+    note: str = ""
+
+
+def echo_lines(lines: Sequence[Line], *, indent: int = 0, err: bool = False) -> None:
+    """Print a small table."""
+    color = False if os.environ.get("NO_COLOR") else None  # None: click sees whether it is a terminal
+    cleaned = [Line(*(shown(blot(part)) for part in line)) for line in lines]
+    width = max((len(line.label) for line in cleaned), default=0) if len(cleaned) > 1 else 0
+    for line in cleaned:
+        told = f"{click.style(line.label.ljust(width), bold=True)}{'  ' if width else ' '}{line.value}"
+        note = f"  {click.style(line.note, dim=True)}" if line.note else ""
+        click.echo(f"{' ' * indent}{told}{note}".rstrip(), err=err, color=color)
 
 
 def make_console(**options: Any) -> Console:
@@ -146,6 +179,49 @@ def same_command(*more: str) -> str:
     return shlex.join(["reward-kit", *mask_words(typed)])
 
 
+# ── settings, in the words of the command ────────────────────────────────────────────────────────────────────────────
+
+_SECTIONS = ("dataset.", "evaluation_params.", "generation.", "judge.", "output.", "reward.", "sandbox.")
+
+
+class _Names(NamedTuple):
+    """How a command spells settings."""
+
+    own: Mapping[str, str]
+    takes_config: bool
+
+
+_names: ContextVar[_Names] = ContextVar("_names")
+
+
+def name_settings(own: Mapping[str, str], *, takes_config: bool = False) -> None:
+    """From here on, show settings as this command spells them.
+
+    `own` says what stands for a setting, for a whole section, or for a setting with a value (`a.b=c`): a flag, or a key
+    of the command's own file. What is not in it is a key of the command's config if it `takes_config`, and else can
+    only be set by `reward-kit run`.
+    """
+    _names.set(_Names(own, takes_config))
+
+
+def in_own_words(message: str) -> str:
+    """A message of the engine with the settings it names as this command spells them."""
+    return with_settings_named(message, _own_name)
+
+
+def _own_name(path: str, value: str | None) -> str:
+    own, takes_config = _names.get(_Names({}, takes_config=True))
+    whole = path if value is None else f"{path}={value}"
+    if whole in own:
+        return own[whole]
+    places = (path[:end] for end in range(len(path), 0, -1) if path[end : end + 1] in ("", "."))
+    known = next((place for place in places if place in own), None)
+    if known is None:
+        return whole if takes_config or not path.startswith(_SECTIONS) else f"{whole}` of `reward-kit run"
+    name = own[known] + path[len(known) :]
+    return name if value is None else f"{name} {value}" if name.startswith("-") else f"{name}: {value}"
+
+
 # ── failures and remarks ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -166,13 +242,13 @@ def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
     if first is None:
         why = "there was nothing to do. Check the dataset and the limits on how much of it is taken."
     else:
-        again = "Mend that, then run the same command again; add --retry-failed if it says that nothing is owed."
+        again = "Fix that, then run the same command again; add --retry-failed if it says that there is nothing to do."
         why = f"the first failure was: {_short(first)} {again}"
     echo(f"Error: Nothing could be {was_done}: {why}", err=True)
 
 
 def _short(message: str) -> str:
-    line = " ".join(message.split())
+    line = in_own_words(" ".join(message.split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 

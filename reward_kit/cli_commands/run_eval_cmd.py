@@ -12,8 +12,10 @@ from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
+    answers_made,
     exit_code,
     log_to_stderr,
+    name_settings,
     prints_on_stderr,
     same_command,
     tell_that_nothing,
@@ -36,7 +38,7 @@ __all__ = ["run"]
     help="Generate and score; only generate; only score what was generated (no dataset, no key).",
 )  # fmt: skip
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
-@click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); call no one.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
@@ -47,7 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
     dry_run: bool, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
-    """Generate n answers a prompt, judge them, and keep everything.
+    """Generate n answers per prompt, judge them, and keep everything.
 
     Run the same command again after any interruption: it goes on where it was, and nothing is paid twice.
 
@@ -64,6 +66,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     if verbose:
         log_to_stderr()
+    name_settings({"phase": "--phase", "rescore": "--rescore", "retry_failed": "--retry-failed"}, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
@@ -127,5 +130,4 @@ def _display(*, quiet: bool, as_json: bool) -> Display:
 
 
 def _exit_code(result: RunResult) -> int:
-    made = result.judged if "records" in result.summary else result.summary.get("rollouts", 0) - result.failed
-    return exit_code(result.status, made)
+    return exit_code(result.status, answers_made(result))

@@ -61,7 +61,9 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     help="Open at a time; further starts wait.",
 )
 @click.option(
+    "--lifetime",
     "--timeout",
+    "timeout",
     type=FiniteRange(min=0, min_open=True),
     default=600.0,
     show_default=True,

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.flag_names import spoken_in_flags
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
-from reward_kit.cli_commands.output import NOTHING_JUDGED, exit_code, log_to_stderr, tell_that_nothing
+from reward_kit.cli_commands.output import NOTHING_JUDGED, exit_code, log_to_stderr, name_settings, tell_that_nothing
 from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
@@ -22,68 +21,104 @@ if TYPE_CHECKING:
     from reward_kit.execution.result import RunResult
     from reward_kit.execution.shell import ShellEvaluation
 
-__all__ = ["shell"]
+__all__ = ["SETTINGS", "shell"]
 
 _REQUESTS = 64
 _COMMAND_LINE = "The command line"
 
-_FLAG_NAMES = (
-    ("with output.output_dir=…", "with --output-dir"),
-    ("output.output_dir", "--output-dir"),
-    ("dataset.path_or_name", "--dataset"),
-    ("Fix the row, or set dataset.on_bad_row=skip to leave such rows out", "Fix the row, or take it out"),
-    ("generation.model_name", "--model"),
-    ("generation.api_base", "--base-url"),
-    (", or name another variable as generation.api_key_env", ", or pass --api-key"),
-    ("or judge the old rollouts again with --rescore", "or go back to the old settings"),
-)
-"""What a message of the engine calls a setting, and the flag that sets it here."""
+SETTINGS = {
+    "dataset.config_name": "--config-name",
+    "dataset.max_samples": "--max-samples",
+    "dataset.on_bad_row": "--on-bad-row",
+    "dataset.path_or_name": "--dataset",
+    "dataset.split": "--split",
+    "evaluation_params.limit_samples": "--max-samples",
+    "generation.api_base": "--base-url",
+    "generation.api_key_env": "--api-key-env",
+    "generation.api_params.max_concurrent_requests": "--concurrency",
+    "generation.api_params.timeout": "--request-timeout",
+    "generation.cache.cache_dir": "--cache-dir",
+    "generation.cache.enabled=false": "--no-cache",
+    "generation.max_tokens": "--max-tokens",
+    "generation.model_name": "--model",
+    "generation.n": "-n",
+    "generation.temperature": "--temperature",
+    "output.output_dir": "--output-dir",
+    "phase": "--phase",
+    "retry_failed": "--retry-failed",
+    "reward.concurrency": "--concurrency",
+    "reward.timeout": "--command-timeout",
+    "rollouts_file": "--commands-file",
+    "sandbox.backend": "--sandbox",
+    "sandbox.image": "--sandbox-image",
+    "sandbox.setup_join": "--setup-join",
+    "sandbox.sos_url": "--sos-url",
+    "sandbox.timeout": "--command-timeout",
+}
+"""The flag of each setting that a message may name. The time of the reward follows from that of a command."""
 
 
 @click.command()
 @click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
 @click.option("--dataset", help="The tasks: a file (JSONL, CSV, Parquet) or the name of a Hugging Face dataset.")
+@click.option("--config-name", help="The configuration (subset) of a Hugging Face dataset.")
 @click.option("--split", default="test", show_default=True, help="The split of a Hugging Face dataset.")
 @click.option(
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
     help="Write commands and run them; only write them; only run those of a commands file (no dataset, no key).",
 )  # fmt: skip
 @click.option(
-    "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("evaluation_results"),
-    show_default=True, help="Where the files go. Entering it again resumes.",
+    "-o", "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("evaluation_results"),
+    show_default=True, help="Where the files go. The same directory again resumes the run in it.",
 )  # fmt: skip
 @click.option("--max-samples", type=click.IntRange(1, MOST), help="Only the first so many tasks.")
-@click.option("-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="Commands a task.")
+@click.option(
+    "--on-bad-row", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+    help="Stop at a row that is no task, or leave it out and count it.",
+)  # fmt: skip
+@click.option("-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="Commands per task.")
 @click.option(
     "--temperature", type=FiniteRange(min=0), default=0.6, show_default=True, help="How freely tokens are drawn."
 )
 @click.option("--max-tokens", type=click.IntRange(1, MOST), default=2000, show_default=True, help="Of one answer.")
-@click.option("--base-url", help="An OpenAI-compatible endpoint. Else OPENAI_BASE_URL, else the provider's own.")
 @click.option(
-    "--api-key", help="Better: OPENAI_API_KEY in the environment. Others on this machine can see a command line."
+    "--base-url", "--api-base", help="An OpenAI-compatible endpoint. Else OPENAI_BASE_URL, else the provider's own."
 )
+@click.option("--api-key-env", help="The environment variable that holds the endpoint's key. Else OPENAI_API_KEY.")
+@click.option("--api-key", help="Better: --api-key-env. Others on this machine can see a command line.")
+@click.option(
+    "--request-timeout", type=FiniteRange(min=0, min_open=True), default=300.0, show_default=True,
+    help="Seconds one request to the model may take.",
+)  # fmt: skip
+@click.option(
+    "--cache-dir", default=".reward_kit_cache", show_default=True, help="Where answers that were paid for are kept."
+)
+@click.option("--no-cache", is_flag=True, help="Ask again even for what was answered before.")
 @click.option(
     "--sandbox", "backend", default=AUTO, show_default=True, type=click.Choice(backend_choices()),
     help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
 )  # fmt: skip
 @click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
 @click.option(
-    "--sos-port", type=PORT, default=3000, show_default=True, help="The SoS server's. Given alone: --sandbox sos."
+    "--sos-port", type=PORT, default=3000, show_default=True, help="The same, for an SoS server on this machine."
 )
 @click.option("--commands-file", type=NamedPath(path_type=Path), help="Run the commands of this file.")
-@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests, and sandboxes, at a time.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
-    help="&&: a set-up command that fails ends the task. ;: the rest runs all the same.",
+    help="&&: a setup command that fails ends the task. ;: the rest runs all the same.",
 )  # fmt: skip
 @click.option(
     "--snapshots/--no-snapshots",
     default=True,
     show_default=True,
-    help="Whether what a long set-up leaves is kept for the tasks that share it (namespaces).",
+    help="Whether what a long setup leaves is kept for the tasks that share it (namespaces).",
 )
 @click.option(
+    "--command-timeout",
     "--timeout",
+    "timeout",
     type=FiniteRange(min=0, min_open=True),
     default=30.0,
     show_default=True,
@@ -92,9 +127,7 @@ _FLAG_NAMES = (
 @click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
-@click.option(
-    "--retry-failed", is_flag=True, help="Run again what could not be run, also what is not expected to mend."
-)
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
@@ -117,12 +150,12 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
 
     if verbose:
         log_to_stderr()
-    if _was_given(context, "sos_port") and not _was_given(context, "backend"):
+    if (flags["sos_url"] or _was_given(context, "sos_port")) and not _was_given(context, "backend"):
         flags["backend"] = "sos"
-    with spoken_in_flags(_FLAG_NAMES):
-        _check(phase, flags)
-        evaluation = _evaluation(phase, flags)
-        sys.exit(_run(evaluation, phase, ShellDisplay(quiet=quiet, as_json=as_json)))
+    name_settings(SETTINGS)
+    _check(phase, flags)
+    evaluation = _evaluation(phase, flags)
+    sys.exit(_run(evaluation, phase, ShellDisplay(quiet=quiet, as_json=as_json)))
 
 
 def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
@@ -175,6 +208,8 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
     return ShellEvaluation(
         output_dir=flags["output_dir"],
         dataset=flags["dataset"],
+        config_name=flags["config_name"],
+        on_bad_row=flags["on_bad_row"],
         split=flags["split"],
         max_samples=flags["max_samples"],
         generation=_generation(phase, flags),
@@ -183,12 +218,13 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
             {
                 "backend": flags["backend"],
                 "image": flags["sandbox_image"],
-                "sos_url": f"http://127.0.0.1:{flags['sos_port']}",
+                "sos_url": flags["sos_url"] or f"http://127.0.0.1:{flags['sos_port']}",
                 "setup_join": flags["setup_join"],
                 "snapshots": flags["snapshots"],
                 "timeout": flags["timeout"],
             },
             _COMMAND_LINE,
+            section="sandbox",
         ),
         concurrency=flags["concurrency"],
         commands_file=flags["commands_file"],
@@ -207,7 +243,8 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
         return GenerationConfig(enabled=False)
     mock = flags["model"] == "mock"
     base = flags["base_url"] or os.environ.get("OPENAI_BASE_URL") or None
-    key = flags["api_key"] or (_key_for(base) if base else None)
+    usual = _key_for(base) if base and flags["api_key_env"] is None else None
+    key = flags["api_key"] or usual
     given = {
         "model_name": flags["model"],
         "n": flags["n"],
@@ -215,10 +252,15 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
         "max_tokens": flags["max_tokens"],
         "api_base": None if mock else base,
         "api_key": SecretStr(key) if key and not mock else None,
-        "api_params": {"max_concurrent_requests": flags["concurrency"] or _REQUESTS},
+        "api_key_env": None if mock else flags["api_key_env"],
+        "api_params": {
+            "max_concurrent_requests": flags["concurrency"] or _REQUESTS,
+            "timeout": flags["request_timeout"],
+        },
+        "cache": {"enabled": not flags["no_cache"], "cache_dir": flags["cache_dir"]},
         "mock": {"function_path": "reward_kit.generation.mock_shell:answer"},
     }
-    return validated(GenerationConfig, given, _COMMAND_LINE)
+    return validated(GenerationConfig, given, _COMMAND_LINE, section="generation")
 
 
 def _key_for(base_url: str) -> str | None:

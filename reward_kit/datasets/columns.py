@@ -95,7 +95,7 @@ def _lookup(columns: Columns, name: str) -> Any:
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
             hint = nearest_columns(part, value) if isinstance(value, Mapping) else f"{part!r} would be inside {value!r}"
-            raise BadRow(f"there is no column {name!r}, which dataset.column_mapping names ({hint})")
+            raise BadRow(f"there is no column {name!r}, which `dataset.column_mapping` names ({hint})")
         value = value[part]
     return value
 
@@ -104,7 +104,7 @@ def _preprocessing(path: str) -> _Step:
     try:
         function = load_function(path)
     except ImportError as error:
-        raise ConfigError(f"dataset.preprocess: {error}") from error
+        raise ConfigError(f"`dataset.preprocess`: {error}") from error
     name = f"preprocess {path!r}"
 
     def preprocess(columns: Columns) -> Iterable[Columns]:
@@ -128,13 +128,15 @@ def _rendering(source: str) -> _Step:
         from jinja2 import UndefinedError
 
         try:
-            with boundary(BadRow, "dataset.prompt_template"):
+            with boundary(BadRow, "`dataset.prompt_template`"):
                 # A derived dataset's template finds under `user_query` what the template of its base has made.
                 text = template.render(_with_user_turn(columns))
         except BadRow as problem:
             if isinstance(problem.__cause__, UndefinedError):
                 names = ", ".join(repr(name) for name in columns if name not in _HIDDEN)
-                raise BadRow(f"dataset.prompt_template: {problem.__cause__} (the row's columns are {names})") from None
+                raise BadRow(
+                    f"`dataset.prompt_template`: {problem.__cause__} (the row's columns are {names})"
+                ) from None
             raise
         return ({**columns, USER_TURN: text},)
 
@@ -153,4 +155,4 @@ def _compile(source: str) -> Template:
     try:
         return environment.from_string(source)
     except TemplateSyntaxError as error:
-        raise ConfigError(f"dataset.prompt_template is not a Jinja template: {error}. Correct it.") from error
+        raise ConfigError(f"`dataset.prompt_template` is not a Jinja template: {error}. Correct it.") from error

@@ -52,7 +52,9 @@ def files_of(path: str) -> list[Path]:
         files = sorted(Path(match) for match in glob.glob(str(whole), recursive=True) if os.path.isfile(match))
         problem = f"No file matches {path!r}" if glob.has_magic(path) else f"There is no file {path!r}{_near(whole)}"
     if not files:
-        raise DatasetNotFoundError(f"{problem}. Correct dataset.path_or_name; relative paths start in {os.getcwd()!r}.")
+        raise DatasetNotFoundError(
+            f"{problem}. Correct `dataset.path_or_name`; relative paths start in {os.getcwd()!r}."
+        )
     return files
 
 

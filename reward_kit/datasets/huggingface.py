@@ -74,8 +74,8 @@ class HuggingFaceSource:
             )
         except (OSError, ValueError, RuntimeError, DatasetsError) as error:
             raise DatasetError(
-                f"The Hugging Face dataset {self._name!r} cannot be loaded: {error}. Check dataset.path_or_name, "
-                "config_name and split, or name a local file with its suffix."
+                f"The Hugging Face dataset {self._name!r} cannot be loaded: {error}. Check `dataset.path_or_name`, "
+                "`dataset.config_name` and `dataset.split`, or name a local file with its suffix."
             ) from error
 
 
@@ -86,6 +86,6 @@ def _one_split(name: str, loaded: Any) -> Iterable[Mapping[str, Any]]:
     if len(loaded) != 1:
         known = ", ".join(map(repr, loaded))
         raise DatasetError(
-            f"The Hugging Face dataset {name!r} has several splits ({known}). Choose one: dataset.split=…."
+            f"The Hugging Face dataset {name!r} has several splits ({known}). Choose one: `dataset.split=…`."
         )
     return next(iter(loaded.values()))

@@ -114,7 +114,7 @@ class Interpreter:
         if messages[-1].role == "assistant":
             raise BadRow(
                 "the conversation ends with an assistant turn, so the model would be shown the answer; "
-                "remove that turn, or score it with generation.enabled=false"
+                "remove that turn, or score it with `generation.enabled=false`"
             )
         return self._asked(name, content, messages, columns)
 
@@ -231,7 +231,7 @@ def _user_text(columns: Columns) -> str:
     if name not in columns:
         hint = nearest_columns(name, columns)
         raise BadRow(
-            f"there is no column 'user_query', 'prompt' or 'messages' ({hint}); dataset.column_mapping can rename one"
+            f"there is no column 'user_query', 'prompt' or 'messages' ({hint}); `dataset.column_mapping` can rename one"
         )
     value = columns.pop(name) if name == "user_query" else columns[name]
     if not isinstance(value, str) or not value:

@@ -59,7 +59,7 @@ class BadRows:
         """Raise a `DatasetError` that names the place and the reason, or count the row."""
         sentence = f"{origin.name!r}, {origin.unit} {number}: {reason}"
         if not self.skip:
-            raise DatasetError(f"{sentence}. Fix the row, or set dataset.on_bad_row=skip to leave such rows out.")
+            raise DatasetError(f"{sentence}. Fix the row, or set `dataset.on_bad_row=skip` to leave such rows out.")
         self.count += 1
         if len(self.reasons) < _REASONS_KEPT:
             self.reasons.append(sentence)

@@ -101,7 +101,7 @@ class ShapeReader:
     def _with(self, shape: Shape, columns: Columns) -> Columns:
         self.met.setdefault(shape.name, shape.says)
         if missing := sorted(shape.needs - columns.keys()):
-            raise BadRow(f"dataset.format={shape.name} needs the column {missing[0]!r}, which is not there")
+            raise BadRow(f"`dataset.format={shape.name}` needs the column {missing[0]!r}, which is not there")
         added = shape.read(columns)
         if USER_TURN in columns:  # a template has said what is asked
             added = {name: value for name, value in added.items() if name not in ("user_query", "messages")}
@@ -135,7 +135,7 @@ def _question_answer(columns: Columns) -> Shape | None:
         if choices := next((name for name in _CHOICES if columns.get(name)), None):
             raise BadRow(
                 f"the choices in {choices!r} are not part of the question {questions[0]!r}; write how they are shown "
-                f"with dataset.prompt_template, e.g. '{{{{ {questions[0]} }}}} {{{{ {choices} | join(\" / \") }}}}'"
+                f"with `dataset.prompt_template`, e.g. '{{{{ {questions[0]} }}}} {{{{ {choices} | join(\" / \") }}}}'"
             )
     if truth_given or not truths:
         return _plain_shape(questions[0], None)
@@ -162,7 +162,7 @@ def _write(question: str, truths: list[str]) -> str:
     mapping = ", ".join(
         [f"user_query: {question}", *(f"ground_truth: {truth}" for truth in truths)]
     )  # fmt: skip
-    return f"say it, e.g. with dataset.column_mapping={{{mapping}}}"
+    return f"say it, e.g. with `dataset.column_mapping={{{mapping}}}`"
 
 
 # ── the shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -54,7 +54,7 @@ class TaskStream(SampleStream):
 
 
 def task_columns(columns: Columns) -> Columns:
-    """The three columns that make a task, checked: texts, and a list of set-up commands."""
+    """The three columns that make a task, checked: texts, and a list of setup commands."""
     return {
         "task": _text(columns, "task"),
         "setup_commands": setup_commands(columns.get("setup_commands")),
@@ -74,7 +74,7 @@ def _text(columns: Columns, name: str) -> str:
 
 
 def setup_commands(value: Any) -> list[str]:
-    """The set-up as a list: as it is, from its JSON (a CSV knows only text), or one command that is a text."""
+    """The setup as a list: as it is, from its JSON (a CSV knows only text), or one command that is a text."""
     if value is None or value == "":
         return []
     if isinstance(value, str):

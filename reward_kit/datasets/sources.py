@@ -53,7 +53,9 @@ def open_source(config: DatasetConfig) -> Source:
     """The source that `config` names. Local files must exist; nothing is read yet."""
     path = config.path_or_name
     if path is None:
-        raise DatasetError("The dataset names no source. Set dataset.path_or_name to a file or a Hugging Face dataset.")
+        raise DatasetError(
+            "The dataset names no source. Set `dataset.path_or_name` to a file or a Hugging Face dataset."
+        )
     kind = config.source_type or file_format(path) or _format_on_disk(path) or "huggingface"
     if kind == "huggingface":
         return HuggingFaceSource(config, path)
@@ -79,7 +81,7 @@ def _format_on_disk(path: str) -> Format | None:
     if found is None or formats:
         problem = "they differ" if formats else "no known suffix"
         raise DatasetError(
-            f"The format of {path!r} is unclear from its file names ({problem}). Set dataset.source_type."
+            f"The format of {path!r} is unclear from its file names ({problem}). Set `dataset.source_type`."
         )
     return found
 

@@ -21,7 +21,7 @@ from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
-from reward_kit.execution.result import RunResult
+from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.generation.client import ModelClient
 from reward_kit.redaction import blot, without_secrets
@@ -47,7 +47,7 @@ class ExperimentResult:
 
     run: RunResult
     parquet: Path | None
-    """The table; None where the experiment was interrupted before there was one."""
+    """The table; None where the experiment was interrupted before there was one, or only generated."""
 
 
 class BestOfN:
@@ -80,23 +80,27 @@ class BestOfN:
         self,
         reporter: Reporter | None = None,
         *,
+        phase: Phase = "both",
         overwrite: bool = False,
         rescore: bool = False,
         retry_failed: bool = False,
     ) -> ExperimentResult:
-        """Generate, verify, and write the Parquet. `overwrite` begins anew where another experiment's table is."""
+        """Generate, verify, and write the Parquet; or only one of the two, where a `phase` is named.
+
+        `overwrite` begins anew where another experiment's table is.
+        """
         require_parquet(self.experiment.parquet)
         if overwrite:
             self._set_aside()
         else:
             self._refuse_others_output()
-        samples = self.experiment.samples()
-        if not rescore and not (self.experiment.run_directory / ROLLOUTS).exists():
+        samples = None if phase == "execution" else self.experiment.samples()
+        if samples is not None and not rescore and not (self.experiment.run_directory / ROLLOUTS).exists():
             samples.check()
         result = self._pipeline(
-            samples=samples, reporter=reporter, rescore=rescore, retry_failed=retry_failed
+            samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed
         ).run()  # fmt: skip
-        if result.status == "interrupted":
+        if result.status == "interrupted" or phase == "inference":
             return ExperimentResult(result, None)
         self._write(result)
         return ExperimentResult(result, self.experiment.parquet)
@@ -159,13 +163,19 @@ class BestOfN:
             "cost": result.summary.get("cost"),
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
-            "config": without_secrets(experiment.model_dump(mode="json")),
+            "config": without_secrets(_as_given(experiment)),
             "run": {"id": _run_id(directory), "digests": digests, "bytes": size},
             "made_by": directory.made_by,
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,
         }
         return {name: blot(_told(value)) for name, value in facts.items()}
+
+
+def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
+    """The experiment as its table remembers it, without the sections that were left out."""
+    left_out = {"judge", "sandbox_image", "sos_url"} - experiment.model_fields_set
+    return experiment.model_dump(mode="json", exclude=left_out)
 
 
 def _told(value: Any) -> str:

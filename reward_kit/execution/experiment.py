@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from reward_kit.config_models import (
     ApiParamsConfig,
@@ -25,6 +25,7 @@ from reward_kit.config_models import (
     DatasetConfig,
     DatasetFormat,
     GenerationConfig,
+    JudgeConfig,
     MockConfig,
     OutputConfig,
     PipelineConfig,
@@ -32,6 +33,7 @@ from reward_kit.config_models import (
     RewardConfig,
     SandboxConfig,
     StrictPart,
+    by_main_names,
     validated,
 )
 from reward_kit.datasets.ground_truths import KINDS
@@ -42,13 +44,22 @@ from reward_kit.sandbox_backends import AUTO, BackendChoice
 from reward_kit.storage.best_of_n_tables import Verification
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
-__all__ = ["ExperimentConfig", "load_experiment", "read_experiment_file"]
+__all__ = ["ALSO_CALLED", "ExperimentConfig", "load_experiment", "read_experiment_file"]
 
 _NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
 
 
 _OTHER_FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".yaml", ".yml")
 """How the name of a Parquet file does not end."""
+
+
+ALSO_CALLED = {
+    "api_base": "base_url",
+    "max_samples": "max_queries",
+    "n": "num_candidates",
+    "request_timeout": "timeout",
+}
+"""What a run's config or a flag calls a key, and the key's own name here."""
 
 
 class ExperimentConfig(StrictPart):
@@ -63,7 +74,7 @@ class ExperimentConfig(StrictPart):
     streaming: bool = True
     """Stream a Hugging Face dataset instead of downloading it first."""
     max_queries: int | None = Field(default=None, ge=1)
-    """Queries of each split, at most."""
+    """Take at most this many queries of each split, the first ones. Also called `max_samples`."""
     format: DatasetFormat = "auto"
     """The shape of the rows. `auto` tells it by the columns."""
     column_mapping: dict[str, str] = Field(default_factory=dict)
@@ -83,11 +94,11 @@ class ExperimentConfig(StrictPart):
     model: str | None = None
     """A model the endpoint knows; `local` for a small model inside this process; `mock`."""
     base_url: str | None = None
-    """An OpenAI-compatible endpoint. Default: Fireworks for `accounts/…`, else OpenAI."""
+    """An OpenAI-compatible endpoint. Default: Fireworks for `accounts/…`, else OpenAI. Also called `api_base`."""
     api_key_env: str | None = None
     """The environment variable that holds the endpoint's key."""
     num_candidates: int = Field(default=4, ge=1, le=1_000_000)
-    """Answers a query. Raising it later pays only for the new ones."""
+    """Answers per query. Raising it later pays only for the new ones. Also called `n`."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. null: the endpoint's default."""
     max_tokens: int | None = Field(default=2048, ge=1)
@@ -101,13 +112,20 @@ class ExperimentConfig(StrictPart):
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request body, sent as they are."""
     concurrency: int = Field(default=64, ge=1, le=100_000)
-    """Requests in flight, at most."""
+    """Requests at a time."""
     timeout: float = Field(default=300.0, gt=0)
-    """Seconds one request may take."""
+    """Seconds one request may take. Also called `request_timeout`."""
     sandbox: BackendChoice = AUTO
     """Where verifiers run code, for those that run any."""
+    sandbox_image: str | None = None
+    """A container image (docker, podman, sos), or the directory of a root filesystem (namespaces)."""
+    sos_url: str | None = None
+    """Where an SoS server answers. Without a `sandbox`, it is `sos` then."""
+    judge: JudgeConfig = JudgeConfig()
+    """The model that judges, for verifiers that ask one: `model_name`, `api_base` and the other keys of `judge` in the
+    config of a run."""
     max_cost: float | None = Field(default=None, ge=0)
-    """Stop, cleanly and resumably, before the experiment has cost more than this."""
+    """Stop, cleanly and resumably, before the experiment, its judge included, has cost more than this."""
     prices: dict[str, Price] | str = Field(default_factory=dict)
     """Money for a million tokens by model, beside the built-in table; or a YAML file of such."""
     cache_dir: str | None = ".reward_kit_cache"
@@ -118,6 +136,11 @@ class ExperimentConfig(StrictPart):
     """The Parquet file. What it is made from is kept beside it, in a folder called like it, with .run at the end."""
     notes: str | None = None
     """What you test and what you expect; kept in the Parquet's metadata."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _main_names(cls, given: object) -> object:
+        return by_main_names(given, ALSO_CALLED) if isinstance(given, Mapping) else given
 
     @field_validator("splits", mode="before")
     @classmethod
@@ -175,7 +198,8 @@ class ExperimentConfig(StrictPart):
             dataset=self._dataset(),
             generation=self._generation(),
             reward=RewardConfig(function_path=_NO_VERIFIER, by_split=rewards),
-            sandbox=SandboxConfig(backend=self.sandbox),
+            sandbox=self._sandbox(),
+            judge=self._judge(),
             system_prompt=self.system_prompt,
             output=OutputConfig(output_dir=str(self.run_directory)),
             max_cost=self.max_cost,
@@ -201,6 +225,27 @@ class ExperimentConfig(StrictPart):
             on_bad_row=self.on_bad_row,
         )
 
+    def _sandbox(self) -> SandboxConfig:
+        if self.sos_url is None:
+            return SandboxConfig(backend=self.sandbox, image=self.sandbox_image)
+        backend = self.sandbox if "sandbox" in self.model_fields_set else "sos"
+        return SandboxConfig(backend=backend, image=self.sandbox_image, sos_url=self.sos_url)
+
+    def _judge(self) -> JudgeConfig:
+        """The judge, with the price that the table has for it and the cache that the experiment names."""
+        if self.judge.model_name is None:
+            return self.judge
+        given = self.judge.model_fields_set
+        found: dict[str, Any] = {}
+        if "price" not in given:
+            found["price"] = _price_table(self.prices).get(self.judge.model_name or "")
+        if "cache" not in given:
+            found["cache"] = self._cache()
+        return self.judge.model_copy(update=found)
+
+    def _cache(self) -> CacheConfig:
+        return CacheConfig(enabled=False) if self.cache_dir is None else CacheConfig(cache_dir=self.cache_dir)
+
     def _generation(self) -> GenerationConfig:
         return GenerationConfig(
             model_name=self.model,
@@ -214,7 +259,7 @@ class ExperimentConfig(StrictPart):
             api_base=self.base_url,
             api_key_env=self.api_key_env,
             api_params=ApiParamsConfig(max_concurrent_requests=self.concurrency, timeout=self.timeout),
-            cache=CacheConfig(enabled=False) if self.cache_dir is None else CacheConfig(cache_dir=self.cache_dir),
+            cache=self._cache(),
             mock=MockConfig(function_path=self.mock),
             price=_price_table(self.prices).get(self.model or ""),
         )
@@ -227,6 +272,14 @@ class ExperimentConfig(StrictPart):
             raise ConfigError(
                 f"The experiment's `output` is {self.output!r}, and Parquet is written. End it in .parquet."
             )
+
+
+def main_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a file, each by its key's main name, so that a flag takes the place of either name."""
+    try:
+        return by_main_names(values, ALSO_CALLED)
+    except ValueError as error:
+        raise ConfigError(f"The experiment names a key twice: {error}.") from None
 
 
 def load_experiment(values: Mapping[str, Any], name: str = "The experiment") -> ExperimentConfig:

@@ -113,7 +113,7 @@ class Ledger:
             if known is not None and known != rollout.turns:
                 raise StorageError(
                     f"Answer {rollout.response_index} of sample {rollout.sample.id!r} is not what it was when "
-                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another output.output_dir."
+                    f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another `output.output_dir`."
                 )
 
     def refuse_changed(self, sample: Sample, content: str, known: JournalIndex | None = None) -> None:
@@ -121,7 +121,8 @@ class Ledger:
         if (self.rollouts if known is None else known).has_other_content(sample.id, content):
             raise StorageError(
                 f"Sample {sample.id!r} is not what it was when this run was begun: "
-                "its prompt, ground truth or columns changed. Restore the dataset, or choose another output.output_dir."
+                "its prompt, ground truth or columns changed. "
+                "Restore the dataset, or choose another `output.output_dir`."
             )
 
 
@@ -275,7 +276,7 @@ def open_workload(
             return SamplesToAnswer(asked, n, blocking=blocking)
         return AnswersInTheData(rollouts_from_rows(samples, system_prompt=prompt, limit=limit), blocking=blocking)
     if config.dataset is None:
-        raise ConfigError("No dataset is configured. Set dataset.path_or_name to a file or a Hugging Face name.")
+        raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
     if config.generation.enabled:
         return SamplesToAnswer(load_samples(config.dataset, system_prompt=prompt, limit=limit), n, blocking=blocking)
     return AnswersInTheData(load_rollouts(config.dataset, system_prompt=prompt, limit=limit), blocking=blocking)

@@ -35,11 +35,11 @@ __all__ = ["EvaluationPipeline"]
 _log = logging.getLogger(__name__)
 
 _JUDGE_THE_REST = (
-    "Restore it, or generate what is missing: run again without --phase execution and --rescore. "
+    "Restore it, or generate what is missing: run again without `phase=execution` and `rescore`. "
     "To judge only what is left, say so with `reward-kit doctor {!r} --mend`."
 )
-_OTHER_DIRECTORY = "Choose another directory with output.output_dir=…"
-_OR_RESCORE = "Choose another directory with output.output_dir=…, or judge the old rollouts again with --rescore."
+_OTHER_DIRECTORY = "Choose another place with `output.output_dir=…`"
+_OR_RESCORE = "Choose another place with `output.output_dir=…`, or judge the old rollouts again with `rescore`."
 
 
 class _Claim(NamedTuple):
@@ -196,7 +196,7 @@ class EvaluationPipeline:
         if self.phase == "execution" and not path.exists():
             raise ConfigError(
                 f"There are no rollouts to score: {str(path)!r} does not exist. "
-                "Generate them first with --phase inference, or name a file with rollouts_file=…"
+                "Generate them first with `phase=inference`, or name a file with `rollouts_file=…`."
             )
 
     def _open_rollouts(self, directory: RunDirectory, workload: Workload) -> Journal:

@@ -167,8 +167,8 @@ async def open_scorer(
     needed = [name for name in RESOURCES if reward.call.wants(name)]
     if config.isolate and reward.call.is_async and needed:
         raise ConfigError(
-            f"reward.isolate runs {reward.call.name!r} in a process of its own, where there is no {needed[0]} for it. "
-            "Leave reward.isolate out, or have the reward do without."
+            f"`reward.isolate` runs {reward.call.name!r} in a process of its own, where it has no {needed[0]}. "
+            "Leave `reward.isolate` out, or have the reward do without."
         )
     usual = sandboxes_at_a_time() if reward.isolated_with else _DEFAULT_CONCURRENCY
     concurrency = config.concurrency or reward.call.concurrency or usual
@@ -333,4 +333,4 @@ def _verdict(result: EvaluateResult, name: str) -> Verdict:
 
 
 def _too_slow(name: str, seconds: float) -> str:
-    return f"{name!r} did not return within {seconds:g} s. Raise reward.timeout if it needs longer."
+    return f"{name!r} did not return within {seconds:g} s. Raise `reward.timeout` if it needs longer."

@@ -60,6 +60,10 @@ class ShellEvaluation:
     output_dir: Path = Path("evaluation_results")
     dataset: str | None = None
     """A file, or the name of a Hugging Face dataset."""
+    config_name: str | None = None
+    """The configuration (subset) of a Hugging Face dataset."""
+    on_bad_row: Literal["error", "skip"] = "error"
+    """Stop at a row that is no task, or leave it out and count it."""
     split: str = "test"
     """The split of a Hugging Face dataset."""
     max_samples: int | None = None
@@ -109,7 +113,9 @@ class ShellEvaluation:
         return self.commands_file or self.output_dir / COMMANDS
 
     def _dataset(self, name: str) -> DatasetConfig:
-        dataset = validated(DatasetConfig, {"path_or_name": name, "prompt_template": PROMPT}, "The dataset")
+        given: dict[str, Any] = {"path_or_name": name, "prompt_template": PROMPT}
+        given |= {"config_name": self.config_name, "on_bad_row": self.on_bad_row}
+        dataset = validated(DatasetConfig, given, "The dataset", section="dataset")
         local = file_format(name) is not None or "*" in name or os.path.exists(name)
         return dataset if local else dataset.model_copy(update={"split": self.split})
 

@@ -1,4 +1,4 @@
-"""`commands.jsonl` as phase 2 reads it: rollouts to execute, those that share a set-up next to each other.
+"""`commands.jsonl` as phase 2 reads it: rollouts to execute, those that share a setup next to each other.
 
 The file needs no dataset and no other file. It may be ours, or anybody's with the columns `task_id`, `task`,
 `setup_commands`, `success_condition` and `generated_command`. Lines of one task are told apart by `response_index`;
@@ -119,7 +119,7 @@ class CommandsFile:
 
     @property
     def setups(self) -> int:
-        """How many different set-ups there are."""
+        """How many different setups there are."""
         return len(self._groups)
 
     def command_of(self, key: tuple[str, int]) -> str | None:

@@ -45,8 +45,8 @@ class Budget:
         while self._spent + self._reserved + allowance > self._max_cost:
             if self._spent + allowance > self._max_cost or not self._on_their_way:
                 raise BudgetExhaustedError(
-                    f"The next request could cost {allowance:.4g}, and of max_cost={self._max_cost:g} "
-                    f"{self._spent:.4g} is spent. Raise max_cost and run the same command again to go on."
+                    f"The next request could cost {allowance:.4g}, and of `max_cost={self._max_cost:g}` "
+                    f"{self._spent:.4g} is spent. Raise `max_cost` and run the same command again to go on."
                 )
             await self._one_less()
         self._reserved += allowance
@@ -138,7 +138,7 @@ def within(budget: Budget | None, client: ModelClient, price: Price | None, sect
         return client
     if price is None:
         raise ConfigError(
-            f"max_cost is set, but the price of {client.model!r} is not known. "
-            f"Set {section}.price.input and .output (money for a million tokens), or leave max_cost out."
+            f"`max_cost` is set, but the price of {client.model!r} is not known. "
+            f"Set its price for a million tokens with `{section}.price`, or leave `max_cost` out."
         )
     return BudgetedClient(client, budget, price)

@@ -24,9 +24,9 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
     name = config.model_name
     if not name:
         raise ConfigError(
-            "generation.model_name is not set. Set it to a model your endpoint knows (with generation.api_base for an "
-            "endpoint other than OpenAI or Fireworks), to 'local' for a small model inside this process, or to 'mock' "
-            "for answers without a model; or set generation.enabled=false to score answers that are in the data."
+            "`generation.model_name` is not set. Set it to a model your endpoint knows (with `generation.api_base` for "
+            "an endpoint other than OpenAI or Fireworks), to 'local' for a small model inside this process, or to "
+            "'mock' for answers without a model; or set `generation.enabled=false` to score answers in the data."
         )
     if config.api_base is None:
         if name == "mock":
@@ -62,7 +62,7 @@ def _local(name: str) -> ModelClient:
     _, colon, path = name.partition(":")
     if colon and not path:
         raise ConfigError(
-            "generation.model_name is 'local:' without a file. Write local:/path/to/model.gguf, or 'local'."
+            "`generation.model_name` is 'local:' without a file. Write local:/path/to/model.gguf, or 'local'."
         )
     return LocalModelClient(path or None)
 

@@ -8,11 +8,11 @@ Replies are cached as any model's answers are: a verdict that was paid for is ne
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from reward_kit.config_models import JudgeConfig, Price, Sampling
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, RewardKitError, with_settings_named
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import CachedClient, ResponseCache
 from reward_kit.generation.client import ModelClient
@@ -67,10 +67,11 @@ class Judge:
     async def ask(self, prompt: str | Sequence[Message], draws: Sequence[int] = (0,)) -> list[str | Failure]:
         """What the model replies, or the failure in its place, once for each of `draws`."""
         messages = [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
-        answers = await self._client.generate(messages, draws=draws, sampling=self._sampling)
+        with _about_the_judge():
+            answers = await self._client.generate(messages, draws=draws, sampling=self._sampling)
         for answer in answers:
             self.use.count(answer, self._price)
-        return [answer if isinstance(answer, Failure) else answer.message.text for answer in answers]
+        return [_of_the_judge(answer) if isinstance(answer, Failure) else answer.message.text for answer in answers]
 
 
 @contextlib.asynccontextmanager
@@ -81,10 +82,11 @@ async def open_judge(config: JudgeConfig, budget: Budget | None = None) -> Async
     """
     if not config.model_name:
         raise ConfigError(
-            "The reward asks for a judge, and judge.model_name is not set. Set it to a model your endpoint knows, with "
-            "judge.api_base for an endpoint other than OpenAI or Fireworks."
+            "The reward asks for a judge, and `judge.model_name` is not set. Set it to a model your endpoint knows, "
+            "with `judge.api_base` for an endpoint other than OpenAI or Fireworks."
         )
-    client = make_judge_client(config)
+    with _about_the_judge():
+        client = make_judge_client(config)
     with contextlib.ExitStack() as files:
         layered = within(budget, client, price_of(client.model, config.price), "judge")
         if config.cache.enabled:
@@ -93,3 +95,25 @@ async def open_judge(config: JudgeConfig, budget: Budget | None = None) -> Async
             yield Judge(layered, config.sampling(), config.price)
         finally:
             await client.close()
+
+
+# ── a client speaks of `generation`; here it is the section `judge` that is meant ────────────────────────────────────
+
+
+@contextlib.contextmanager
+def _about_the_judge() -> Iterator[None]:
+    try:
+        yield
+    except RewardKitError as error:
+        error.args = (with_settings_named(str(error), _in_judge), *error.args[1:])
+        raise
+
+
+def _of_the_judge(failure: Failure) -> Failure:
+    return failure.model_copy(update={"message": with_settings_named(failure.message, _in_judge)})
+
+
+def _in_judge(path: str, value: str | None) -> str:
+    section, dot, rest = path.partition(".")
+    place = f"judge{dot}{rest}" if section == "generation" else path
+    return place if value is None else f"{place}={value}"

@@ -131,14 +131,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         raise ConfigError(
-            f"generation.mock.rules has the pattern {pattern!r}, not a regular expression: {error}. Correct it."
+            f"`generation.mock.rules` has the pattern {pattern!r}, not a regular expression: {error}. Correct it."
         ) from None
 
 
 def _as_list(response: str | list[str]) -> list[str]:
     responses = [response] if isinstance(response, str) else response
     if not responses:
-        raise ConfigError("generation.mock.rules has a rule with no response. Give it one, or a list of them.")
+        raise ConfigError("`generation.mock.rules` has a rule with no response. Give it one, or a list of them.")
     return responses
 
 
@@ -148,7 +148,7 @@ def _loaded(path: str | None) -> Responder | None:
     try:
         return load_function(path)
     except ImportError as error:
-        raise ConfigError(f"generation.mock.function_path: {error}") from error
+        raise ConfigError(f"`generation.mock.function_path`: {error}") from error
 
 
 def _filled(template: str, match: re.Match[str]) -> str:
@@ -160,7 +160,7 @@ def _filled(template: str, match: re.Match[str]) -> str:
             return match[group] or ""
         except IndexError:
             raise ConfigError(
-                f"generation.mock.rules: the response {template!r} refers to {reference[0]!r}, which the pattern "
+                f"`generation.mock.rules`: the response {template!r} refers to {reference[0]!r}, which the pattern "
                 f"{match.re.pattern!r} does not capture. Add the group, or take the reference out."
             ) from None
 

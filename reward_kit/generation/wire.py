@@ -60,7 +60,7 @@ class Prompt(NamedTuple):
 def settings_of(sampling: Sampling) -> dict[str, Any]:
     """The body's sampling fields: what was set, then `extra_body` as it is."""
     if taken := PROTECTED_FIELDS.intersection(sampling.extra_body):
-        raise ConfigError(f"generation.extra_body sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
+        raise ConfigError(f"`generation.extra_body` sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
     values = {name: getattr(sampling, name) for name in _SENT_AS_THEY_ARE}
     return {name: value for name, value in values.items() if value is not None} | sampling.extra_body
 

@@ -123,7 +123,7 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     if "mod" in gold + answer and (congruent := same_residue(gold, answer)) is not None:
         return congruent
     verdict = _understood(gold, answer, tolerance)
-    if verdict is not True and (elsewhere := _told_elsewhere(gold, answer)) is not None:
+    if verdict is not True and (elsewhere := _with_decimal_point(gold, answer)) is not None:
         verdict = _understood(*elsewhere, tolerance) or verdict
     if verdict is not None:
         return verdict
@@ -132,7 +132,7 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     return ask(gold, answer) if worth_asking(gold, answer) else None
 
 
-def _told_elsewhere(gold: str, answer: str) -> tuple[str, str] | None:
+def _with_decimal_point(gold: str, answer: str) -> tuple[str, str] | None:
     """The pair with a decimal comma read as a point; `None` where there is none."""
     points = with_point(gold), with_point(answer)
     if (points[0] is None) != (points[1] is None):
@@ -148,8 +148,8 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         right = _read(stated_number(gold) or "")
         if right is None and is_prose(gold):
             return _same_prose(gold, answer)
-        if right is None and (told := conclusion(gold)) is not None:
-            right = _read(told)
+        if right is None and (stated := conclusion(gold)) is not None:
+            right = _read(stated)
         if right is not None and given is not None:
             return _compared(right, given, tolerance)
         verdict = None if right is None else _from_words(right, answer, tolerance)
@@ -166,8 +166,8 @@ def _same_prose(gold: str, answer: str) -> bool:
 
 def _from_words(right: ParsedAnswer, answer: str, tolerance: Tolerance) -> bool | None:
     """What an answer in words says, compared; an answer in words that says nothing comparable is another one."""
-    for told in (stated_number(answer), conclusion(answer)):
-        given = _read(told) if told is not None else None
+    for stated in (stated_number(answer), conclusion(answer)):
+        given = _read(stated) if stated is not None else None
         if given is not None:
             return _compared(right, given, tolerance)
     return False if wordy(answer) or is_prose(answer) else None

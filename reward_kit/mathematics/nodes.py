@@ -62,19 +62,19 @@ class Constant(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """Terms added up."""
+    """A sum of terms; a term that is subtracted is a `Negative`."""
 
     terms: tuple[Node, ...]
 
 
 class Product(NamedTuple):
-    """Factors multiplied."""
+    """A product of factors, with or without signs between them."""
 
     factors: tuple[Node, ...]
 
 
 class Quotient(NamedTuple):
-    """A fraction."""
+    """A fraction, or a division: `over` / `under`."""
 
     over: Node
     under: Node
@@ -88,7 +88,7 @@ class Power(NamedTuple):
 
 
 class Negative(NamedTuple):
-    """The opposite."""
+    """A value with a minus sign before it."""
 
     value: Node
 
@@ -109,7 +109,7 @@ class Call(NamedTuple):
 
 
 class Percent(NamedTuple):
-    """Hundredths."""
+    """A value with a percent sign behind it: so many hundredths."""
 
     value: Node
 

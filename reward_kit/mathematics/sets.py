@@ -335,7 +335,7 @@ class RealSets:
         try:
             ordered: list[Piece] = []
             for piece in found:
-                at = sum(self._order(other.low, piece.low) < 0 for other in ordered)
+                at = sum(self._begins_before(other, piece) for other in ordered)
                 ordered.insert(at, piece)
             merged = ordered[:1]
             for piece in ordered[1:]:
@@ -349,6 +349,11 @@ class RealSets:
         except NotReal:
             return found
         return merged
+
+    def _begins_before(self, first: Piece, second: Piece) -> bool:
+        """Whether one piece begins before another; of two that begin at one number, the one that holds it does."""
+        order = self._order(first.low, second.low)
+        return order < 0 or (not order and first.opening == "[" and second.opening == "(")
 
     def _both(self, first: Piece, second: Piece) -> Piece:
         """One piece of two that touch, the first of which begins no later."""

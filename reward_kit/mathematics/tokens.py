@@ -108,7 +108,7 @@ class Unreadable(Exception):
 
 
 class Token(NamedTuple):
-    """A token."""
+    """A piece of text that the parser takes as a whole."""
 
     kind: Kind
     text: str

@@ -52,7 +52,7 @@ class Undecided(Exception):
 
 
 class Big:
-    """A complex number."""
+    """A complex number of sixty digits."""
 
     __slots__ = ("im", "re")
 
@@ -101,7 +101,7 @@ class Big:
         return _inverse(self) * other
 
     def size(self) -> Decimal:
-        """The modulus."""
+        """Its distance from zero."""
         if not self.im:
             return self.re.copy_abs()
         squares = context.add(context.multiply(self.re, self.re), context.multiply(self.im, self.im))

@@ -63,10 +63,10 @@ def bfcl_reward(
     differing = _differences(found_state, expected_state)
     called = len(made) == len(expected_calls) and all(matched)
     spoke = any(turn.text.strip() or turn.tool_calls for turn in messages if turn.role == "assistant")
-    told = f"{sum(matched)} of {len(expected_calls)} turns match, of {len(made)} with calls"
+    reason = f"{sum(matched)} of {len(expected_calls)} turns match, of {len(made)} with calls"
     metrics = {
         "state_match": check(not differing, differing or "the state is the expected one"),
-        "function_call_match": check(called, told),
+        "function_call_match": check(called, reason),
         "format_check": check(spoke, "the agent spoke or called" if spoke else "the agent said nothing at all"),
     }
     failed = [f"{name}: {metric.reason}" for name, metric in metrics.items() if not metric.is_score_valid]
@@ -154,8 +154,8 @@ def _differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     if odd:
         return f"only one of the states has {', '.join(odd)}"[:_SHOWN]
     differing = [name for name in expected if not _same(found[name], expected[name])]
-    told = [f"{name} is {found[name]!r} and should be {expected[name]!r}" for name in differing]
-    return "; ".join(told)[:_SHOWN]
+    differences = [f"{name} is {found[name]!r} and should be {expected[name]!r}" for name in differing]
+    return "; ".join(differences)[:_SHOWN]
 
 
 def _same(found: Any, expected: Any) -> bool:

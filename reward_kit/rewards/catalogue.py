@@ -138,9 +138,9 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
 
 def _parameter(parameter: inspect.Parameter) -> str:
     """The parameter as written, without its annotation. A default that is long, or differs by process, is left out."""
-    told = str(parameter.replace(annotation=parameter.empty))
-    name, equals, default = told.partition("=")
-    return f"{name}=…" if equals and (len(default) > _LONG_DEFAULT or " at 0x" in default) else told
+    written = str(parameter.replace(annotation=parameter.empty))
+    name, equals, default = written.partition("=")
+    return f"{name}=…" if equals and (len(default) > _LONG_DEFAULT or " at 0x" in default) else written
 
 
 # ── needs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -91,12 +91,12 @@ def _synchronous(parts: Sequence[Part], how: How) -> Any:
     def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         if last_reply(messages) is None:
             return no_reply()
-        told: list[Outcome] = []
+        outcomes: list[Outcome] = []
         for part in _in_turn(parts):
-            told.append(part.run(messages, ground_truth, kwargs))
-            if _is_over(told[-1], how):
+            outcomes.append(part.run(messages, ground_truth, kwargs))
+            if _is_over(outcomes[-1], how):
                 break
-        return _combined(parts, told, how)
+        return _combined(parts, outcomes, how)
 
     return composite_reward
 
@@ -105,15 +105,15 @@ def _asynchronous(parts: Sequence[Part], how: How) -> Any:
     async def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         if last_reply(messages) is None:
             return no_reply()
-        told: list[Outcome] = []
+        outcomes: list[Outcome] = []
         one_by_one = [part for part in _in_turn(parts) if part.gate or how == "first_decisive"]
         for part in one_by_one:
-            told.append(await part.run_async(messages, ground_truth, kwargs))
-            if _is_over(told[-1], how):
-                return _combined(parts, told, how)
+            outcomes.append(await part.run_async(messages, ground_truth, kwargs))
+            if _is_over(outcomes[-1], how):
+                return _combined(parts, outcomes, how)
         others = [part for part in _in_turn(parts) if part not in one_by_one]
-        told += await together(part.run_async(messages, ground_truth, kwargs) for part in others)
-        return _combined(parts, told, how)
+        outcomes += await together(part.run_async(messages, ground_truth, kwargs) for part in others)
+        return _combined(parts, outcomes, how)
 
     return composite_reward
 
@@ -193,7 +193,7 @@ def _made_with(params: Mapping[str, Any]) -> Callable[..., Any]:
     """The reward that a config's params describe; every other param is given to each part that takes it."""
     own = {name: value for name, value in params.items() if name in {"parts", "how"}}
     if "parts" not in own:
-        raise ConfigError("composite_reward needs `parts`. List the rewards it is made of in reward.params.parts.")
+        raise ConfigError("composite_reward needs `parts`. List the rewards it is made of in `reward.params.parts`.")
     if unknown := sorted(params.keys() - own.keys()):
         raise ConfigError(f"composite_reward has no param {unknown[0]!r}. Put it into the `params` of a part.")
     return composite(**own)
@@ -315,7 +315,7 @@ def read_parts(parts: object) -> list[Part]:
 def _part(name: str | None, part: object) -> Part:
     settings = part if isinstance(part, Mapping) else {"reward": part}
     try:
-        told = PartSettings.model_validate(dict(settings))
+        read = PartSettings.model_validate(dict(settings))
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
@@ -325,13 +325,13 @@ def _part(name: str | None, part: object) -> Part:
             f"A part has: {known}."
         ) from None
     try:
-        call = RewardCall(_function(told.reward), told.params)
+        call = RewardCall(_function(read.reward), read.params)
     except ImportError as error:
         raise ConfigError(f"A part of a composite reward cannot be loaded: {error}") from error
     if call.mode == "batch":
         raise ConfigError(f"{call.name!r} judges all rollouts of a sample at once, and cannot be a part. Run it alone.")
-    called = name or told.name or name_of(call.func)
-    return Part(called, call, call.func, told.params, told.weight, told.gate, told.threshold, told.decides)
+    called = name or read.name or name_of(call.func)
+    return Part(called, call, call.func, read.params, read.weight, read.gate, read.threshold, read.decides)
 
 
 def _function(reward: Any) -> Callable[..., Any] | str:

@@ -76,6 +76,6 @@ def _number(told: str) -> float:
     if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
         return float(number)
     raise RewardError(
-        f"The reward model's reply {told[:80]!r} is not one number. Check judge.model_name and judge.api: the model "
-        "must have a single output."
+        f"The reward model's reply {told[:80]!r} is not one number. Check `judge.model_name` and `judge.api`: "
+        "the model must have a single output."
     )

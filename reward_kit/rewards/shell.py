@@ -1,8 +1,8 @@
 """Shell tasks: does the command do what was asked? Judged by running it, and then a success condition, in a sandbox.
 
-    fresh sandbox ─▶ set-up, in its shell ─▶ the command, in the same shell ─▶ the condition, a process of its own
+    fresh sandbox ─▶ setup, in its shell ─▶ the command, in the same shell ─▶ the condition, a process of its own
 
-The condition's verdict is its exit status, in the directory where the set-up left the shell: a command cannot redefine
+The condition's verdict is its exit status, in the directory where the setup left the shell: a command cannot redefine
 `test`, change directory or print its way to success. A sandbox that breaks is a failure of the item, never a zero.
 """
 
@@ -45,7 +45,7 @@ async def shell_reward(
 
     `setup_commands` make the sandbox ready; `success_condition` is a shell command that exits with 0 where the task is
     done. The command is taken from the message's code block or prose; without `extract` the whole message is it. A
-    sandbox or a set-up that fails is no verdict.
+    sandbox or a setup that fails is no verdict.
 
     Metrics: `command_success`, `test_passed`.
     Needs: sandbox.
@@ -85,8 +85,8 @@ async def _judged(box: Sandbox, command: str, condition: str) -> EvaluateResult:
 
 
 async def _made_ready(box: Sandbox) -> str:
-    """Where the set-up left the shell, which from now on also fails where a part of a pipeline does."""
-    mark = secrets.token_hex(8)  # what a job of the set-up prints meanwhile is not the answer
+    """Where the setup left the shell, which from now on also fails where a part of a pipeline does."""
+    mark = secrets.token_hex(8)  # what a job of the setup prints meanwhile is not the answer
     said = await box.run(f"set -o pipefail; builtin printf '\\n%s' {mark}; builtin pwd -P")
     found = re.search(rf"{mark}(/.*)", said.stdout)
     if found is None:

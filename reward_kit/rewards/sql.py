@@ -197,7 +197,7 @@ async def _have_duckdb(box: Sandbox) -> None:
     for name, content in _duckdb_files().items():
         await box.write(f"packages/{name}", content)
     if not (await box.run_standalone(have)).ok:
-        raise SandboxError("The sandbox's Python has no duckdb. Use an image that has it: set sandbox.image.")
+        raise SandboxError("The sandbox's Python has no duckdb. Use an image that has it: set `sandbox.image`.")
 
 
 @functools.cache

@@ -52,9 +52,9 @@ class SandboxSpec:
     setup: tuple[str, ...] = ()
     """Commands run in the sandbox's own shell before anything else, so that a `cd` lasts."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a set-up command that fails ends the set-up, and opening with it. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and opening with it. `;`: the rest runs all the same."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Written before the set-up runs; relative names are under `workdir`."""
+    """Written before the setup runs; relative names are under `workdir`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables beside the few that every sandbox has. Nothing of the host's environment is seen."""
     workdir: str | None = None
@@ -128,7 +128,7 @@ class SandboxBackend(Protocol):
         ...
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh sandbox with its set-up done. A failing set-up (`&&`) or a broken backend is a `SandboxError`."""
+        """A fresh sandbox with its setup done. A failing setup (`&&`) or a broken backend is a `SandboxError`."""
         ...
 
     async def close(self) -> None:
@@ -153,5 +153,5 @@ class OpenSandbox(Protocol):
         workdir: str | None = None,
         limits: Limits | None = None,
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """A fresh sandbox with its set-up done and its files written; `limits` instead of those of the settings."""
+        """A fresh sandbox with its setup done and its files written; `limits` instead of those of the settings."""
         ...

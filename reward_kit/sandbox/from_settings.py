@@ -88,7 +88,7 @@ class Sandboxes:
         workdir: str | None = None,
         limits: Limits | None = None,
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """A fresh sandbox with its set-up done and its files written; `limits` instead of those of the settings."""
+        """A fresh sandbox with its setup done and its files written; `limits` instead of those of the settings."""
         return self._one(
             SandboxSpec(
                 image=self._config.image,
@@ -131,7 +131,7 @@ class Sandboxes:
         self._worked = True
 
     def _note(self, error: SandboxError) -> None:
-        """Count failures of the machinery until something works. A wrong set-up, which will not mend, is not one."""
+        """Count failures of the machinery until something works. A wrong setup, which will not mend, is not one."""
         self._failed += error.retryable
         if not self._worked and self._failed >= _FIRST:
             raise SandboxUnavailableError(
@@ -160,7 +160,7 @@ class SandboxOnDemand:
         workdir: str | None = None,
         limits: Limits | None = None,
     ) -> AsyncIterator[Sandbox]:
-        """A fresh sandbox with its set-up done and its files written; `limits` instead of those of the settings."""
+        """A fresh sandbox with its setup done and its files written; `limits` instead of those of the settings."""
         opening = (await self._sandboxes())(
             setup=setup, files=files, environment=environment, workdir=workdir, limits=limits
         )
@@ -247,4 +247,4 @@ async def choose_isolated_python(config: SandboxConfig, sandbox: OpenSandbox) ->
             await zygotes.close()
             if error.retryable or config.backend == "namespaces":
                 raise
-    return PythonByCommands(lambda limits: sandbox(limits=limits))
+    return PythonByCommands(lambda limits: sandbox(limits=limits), loop=sandbox.loop)

@@ -3,7 +3,7 @@
     pool = SandboxPool(backend, size=8, warm=2)
     async with await pool.open(spec) as sandbox: ...        # waits while eight are open
 
-A pool is a backend itself. What it starts ahead has seen no set-up and no command; what has been used is closed, and
+A pool is a backend itself. What it starts ahead has seen no setup and no command; what has been used is closed, and
 never given to anybody else.
 """
 
@@ -19,7 +19,7 @@ from typing import Self
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec
-from reward_kit.sandbox.set_up import run_set_up
+from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["SandboxPool"]
 
@@ -45,7 +45,7 @@ class SandboxPool:
         return await self._backend.probe()
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh sandbox with its set-up done; waits for its turn."""
+        """A fresh sandbox with its setup done; waits for its turn."""
         if self._closed:
             raise SandboxError("The pool of sandboxes is closed. Make another one.", retryable=False)
         await self._free.acquire()
@@ -129,7 +129,7 @@ async def _is_alive(sandbox: Sandbox) -> bool:
 async def _prepare(sandbox: Sandbox, spec: SandboxSpec) -> None:
     for path, content in spec.files.items():
         await sandbox.write(path, content)
-    await run_set_up(sandbox, spec)
+    await run_setup(sandbox, spec)
 
 
 class _Lent:

@@ -131,7 +131,7 @@ class RunDirectory:
         except OSError as error:
             raise StorageError(
                 f"Cannot use {str(self.path)!r} as a run directory ({error.strerror}). "
-                "Choose another with output.output_dir=…"
+                "Choose another `output.output_dir`."
             ) from error
         self._take_lock(self._lock)
         try:
@@ -324,11 +324,11 @@ class RunDirectory:
             if not isinstance(error, BlockingIOError):
                 raise StorageError(
                     f"{str(self.path)!r} cannot be locked ({error.strerror}), so two runs could spoil each other's "
-                    "files. Choose an output.output_dir on a local disk, or mount this filesystem with locks."
+                    "files. Choose an `output.output_dir` on a local disk, or mount this filesystem with locks."
                 ) from error
             raise StorageError(
                 f"Another run (process {holder}) is working in {str(self.path)!r}. "
-                "Wait for it, or choose another output.output_dir."
+                "Wait for it, or choose another `output.output_dir`."
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)

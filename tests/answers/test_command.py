@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.answers.command import extract_command, reads_like_a_command, reads_like_prose
+from tests.growth import growth_of_time
 
 JSON = {
     '{"command": "ls -la"}': "ls -la",
@@ -146,13 +147,17 @@ def test_no_answer_is_too_strange(text: str, opening: str) -> None:
         assert command is None or command.strip()
 
 
-def test_a_long_answer_takes_no_longer_than_it_is_long() -> None:
-    pieces = [
+@pytest.mark.parametrize(
+    "piece",
+    [
         '{"command": "', '{"a": ', "{", "```bash\n", "```", "`x", "<think>", "</think>", "<command>", "a b. ", '"',
         "$ x\n", "'command': '", "x=1 ", "\\", " ", "\n", "<|a|>", "for x in a; do\n", "<<E\n", "ls 'a\n",
-    ]  # fmt: skip
-    for piece in pieces:
-        extract_command(piece * (200_000 // len(piece)))
+    ],
+)  # fmt: skip
+def test_a_long_answer_takes_no_longer_than_it_is_long(piece: str) -> None:
+    """Eight times the text may take some eight times the work, within what is looked at; a quadratic pass takes 64."""
+    work = growth_of_time(lambda size: extract_command(piece * (size // len(piece))), 8_000, times=8, at_least=0.002)
+    assert work < 30
 
 
 def test_english_and_shell_are_told_apart() -> None:

@@ -31,8 +31,9 @@ def metadata(path: Path) -> dict[str, str]:
 
 def test_every_key_of_the_file_has_a_flag_and_every_flag_a_key() -> None:
     names = {parameter.name for parameter in best_of_n.params}
-    own = {"config", "dry_run", "overwrite", "rescore", "retry_failed", "quiet", "as_json", "verbose"}
-    assert names - own == set(ExperimentConfig.model_fields)
+    own = {"config", "dry_run", "overwrite", "phase", "rescore", "retry_failed", "quiet", "as_json", "verbose"}
+    judge = {"judge_model", "judge_base_url", "judge_api_key_env"}
+    assert names - own - judge == set(ExperimentConfig.model_fields) - {"judge"}
 
 
 def test_the_file_alone_is_enough(call: Call, tmp_path: Path) -> None:
@@ -95,19 +96,19 @@ def test_a_budget_stops_it_with_a_code_of_its_own_and_the_same_command_goes_on(c
         prices = {"m": {"input": 1000.0, "output": 1000.0}}
         file = write(tmp_path, model="m", base_url=endpoint.api_base, prices=prices, concurrency=1, max_tokens=5)
         stopped = call("best-of-n", "-c", file, "--max-cost", "0.1")
-        assert stopped.code == 3 and "Run the same command again" in stopped.err and "max_cost" in stopped.err
+        assert stopped.code == 3 and "Run the same command again" in stopped.err and "Raise `--max-cost`" in stopped.err
         assert call("best-of-n", "-c", file, "--max-cost", "100").code == 0
-        assert "Nothing was owed" in call("best-of-n", "-c", file, "--max-cost", "100").err
+        assert "Already complete" in call("best-of-n", "-c", file, "--max-cost", "100").err
 
 
 @pytest.mark.parametrize(
     ("flags", "code", "complaint"),
     [
-        (["--model", "nobody", "--max-cost", "1", "--base-url", "http://127.0.0.1:9/v1"], 2, "a --prices file"),
+        (["--model", "nobody", "--max-cost", "1", "--base-url", "http://127.0.0.1:9/v1"], 2, "with `--prices`"),
         (["--splits", "math,stem"], 2, "Split 'stem' has no verifier"),
         (["--verifier", "code=coded"], 2, "no verifier 'coded'"),
         (["--verifier", "code=tests.loopback.experiments:gone"], 2, "has no attribute 'gone'"),
-        (["--dataset", "nowhere.jsonl"], 2, "Correct --dataset"),
+        (["--dataset", "nowhere.jsonl"], 2, "Correct `--dataset`"),
         (["--config", "nowhere.yaml"], 2, "Check --config"),
         (["--mock", "nowhere.py:x"], 2, "--mock"),
     ],

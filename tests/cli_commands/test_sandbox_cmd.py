@@ -19,7 +19,7 @@ from reward_kit.cli_commands.sandbox_cmd import sandbox as command
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.sos.client import SosBackend
-from tests.sandbox.sos_parts import namespaces
+from tests.sandbox.sos.servers import namespaces
 
 ROOT = Path(__file__).resolve().parents[2]
 

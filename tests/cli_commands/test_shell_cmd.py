@@ -143,7 +143,7 @@ def test_failures_are_told_apart(home: Path) -> None:
     commands, results = lines(out / "commands.jsonl"), lines(out / "results.jsonl")
     assert commands[2]["generated_command"] is None and "No command" in commands[2]["error"]
     assert [row["overall_success"] for row in results] == [True, False, False, None]
-    assert results[3]["command_success"] is results[3]["test_passed"] is None and "set-up" in results[3]["error"]
+    assert results[3]["command_success"] is results[3]["test_passed"] is None and "setup" in results[3]["error"]
     figures = summary(out)
     assert (figures["judged"], figures["successful_samples"], figures["no_command"]) == (3, 1, 1)
     assert (figures["infrastructure_errors"], figures["failures_by_kind"]) == (1, {"score: SandboxError": 1})
@@ -151,7 +151,7 @@ def test_failures_are_told_apart(home: Path) -> None:
     assert done.stderr.rstrip().endswith(" --retry-failed"), "the same command alone would run nothing again"
 
 
-def test_setup_join_lets_a_faulty_set_up_pass(home: Path) -> None:
+def test_setup_join_lets_a_faulty_setup_pass(home: Path) -> None:
     row = command(1, setup_commands=["false", "mkdir work", "cd work"])
     file = write_rows(home / "c.jsonl", [row])
     strict = shell("--phase", "execution", "--commands-file", file, *HERE, "--output-dir", "a", home=home)

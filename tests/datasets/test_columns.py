@@ -87,7 +87,7 @@ def test_a_failing_preprocess_is_named_with_the_row(steps: str, name: str, reaso
 
 
 def test_a_preprocess_that_does_not_load_is_a_config_error(steps: str) -> None:
-    with pytest.raises(ConfigError, match=r"dataset.preprocess: .*did you mean 'shout'"):
+    with pytest.raises(ConfigError, match=r"`dataset.preprocess`: .*did you mean 'shout'"):
         loaded([], preprocess=[f"{steps}:shoot"])
 
 
@@ -113,7 +113,7 @@ def test_a_template_replaces_the_last_user_turn_of_a_conversation() -> None:
     ],
 )
 def test_a_template_that_fails_names_the_row(template: str, reason: str) -> None:
-    with pytest.raises(DatasetError, match=f"row 1: dataset.prompt_template.*{reason}"):
+    with pytest.raises(DatasetError, match=f"row 1: `dataset.prompt_template`.*{reason}"):
         list(loaded([{"question": "a"}], prompt_template=template))
 
 

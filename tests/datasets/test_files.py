@@ -65,7 +65,7 @@ def test_a_missing_file_is_one_sentence_that_names_the_nearest(folder: Path) -> 
 @pytest.mark.parametrize("name", ["*.csv", "nowhere/a.jsonl", "empty"])
 def test_a_path_that_means_no_file_says_so(folder: Path, name: str) -> None:
     (folder / "empty").mkdir()
-    with pytest.raises(DatasetNotFoundError, match=r"Correct dataset\.path_or_name"):
+    with pytest.raises(DatasetNotFoundError, match=r"Correct `dataset\.path_or_name`"):
         files_of(str(folder / name))
 
 

@@ -128,7 +128,7 @@ def test_a_template_says_what_is_asked_and_the_shape_what_is_right() -> None:
 
 
 def test_a_format_that_does_not_fit_names_the_missing_column() -> None:
-    with pytest.raises(DatasetError, match="format=humaneval needs the column 'entry_point'"):
+    with pytest.raises(DatasetError, match=r"`dataset.format=humaneval` needs the column 'entry_point'"):
         sample_of({"prompt": "a", "test": "b"}, format="humaneval")
 
 

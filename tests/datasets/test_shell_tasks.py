@@ -65,7 +65,7 @@ def test_other_columns_are_kept_and_the_prompt_asks_for_the_task(tmp_path: Path)
         ("[ -d x ] || mkdir x", ["[ -d x ] || mkdir x"]),
     ],
 )
-def test_the_set_up_is_a_list_however_it_is_written(tmp_path: Path, given: Any, read: list[str]) -> None:
+def test_the_setup_is_a_list_however_it_is_written(tmp_path: Path, given: Any, read: list[str]) -> None:
     (sample,) = tasks(tmp_path, {**TASK, "setup_commands": given})
     assert sample.columns["setup_commands"] == read
 

@@ -209,7 +209,7 @@ def test_the_source_is_told_by_suffix_or_by_what_is_there(
 def test_files_of_several_formats_need_a_source_type(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
     (tmp_path / "a.csv").touch()
-    with pytest.raises(DatasetError, match=r"Set dataset\.source_type"):
+    with pytest.raises(DatasetError, match=r"Set `dataset\.source_type`"):
         open_source(DatasetConfig(path_or_name=str(tmp_path)))
 
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def task(number: int, **columns: Any) -> Row:
-    """Make a file called after the number, in a directory the set-up went into."""
+    """Make a file called after the number, in a directory the setup went into."""
     return {
         "task": f"Create an empty file called 'f{number}'.",
         "setup_commands": ["mkdir -p work", "cd work"],

@@ -286,3 +286,49 @@ def test_an_experiment_killed_anywhere_makes_the_same_table(tmp_path: Path, proc
         assert left == ["run.parquet", "run.run"], point
         shutil.rmtree(Path(values["output"]).parent)
     assert kills >= 10
+
+
+# ── a judge, and the two phases ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def judge_of_short_answers(body: dict[str, Any], _: int) -> Reaction:
+    """A judge that gives 10 where the answer it is shown holds `\\boxed{1}`, else 1."""
+    assert body["model"] == "grader"
+    return answer("VERDICT: 10" if "boxed{1}" in str(body["messages"]) else "VERDICT: 1")
+
+
+def judged(home: Path, api_base: str, **values: Any) -> dict[str, Any]:
+    judge = {"model_name": "grader", "base_url": api_base, "cache": {"enabled": False}}
+    who = {"math": {"function_path": "judge_reward", "pass_threshold": 0.9}}
+    return experiment(home, splits="math", verifiers=who, judge=judge, **values)
+
+
+def test_a_judge_can_verify_a_split_and_its_settings_are_those_of_the_results(tmp_path: Path) -> None:
+    with serving(judge_of_short_answers) as endpoint:
+        values = judged(tmp_path, endpoint.api_base)
+        run(values)
+        asked = len(endpoint.requests)
+        assert asked == 9
+        assert verdicts(values, "math").count(True) == 1
+        assert run(values).run.judged == 9
+        assert len(endpoint.requests) == asked, "what was judged is not judged again"
+        with pytest.raises(StorageError, match="judge"):
+            run(judged(tmp_path, endpoint.api_base) | {"judge": {**values["judge"], "temperature": 1.0}})
+    known = json.loads(metadata(values)["config"])
+    assert known["judge"]["model_name"] == "grader"
+
+
+def test_an_experiment_without_a_judge_says_nothing_of_one(tmp_path: Path) -> None:
+    values = experiment(tmp_path)
+    run(values)
+    assert "judge" not in json.loads(metadata(values)["config"])
+
+
+def test_generated_first_and_verified_later_is_the_same_table(tmp_path: Path) -> None:
+    at_once, later = (experiment(tmp_path / home, splits="math", verifiers={}) for home in "ab")
+    run(at_once)
+    assert run(later, phase="inference").parquet is None
+    assert not Path(later["output"]).exists()
+    shutil.rmtree(tmp_path / "b" / "data")
+    assert run(later, phase="execution").parquet == Path(later["output"])
+    assert rows(later) == rows(at_once)

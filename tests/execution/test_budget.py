@@ -111,7 +111,7 @@ def test_cached_answers_cost_nothing(tmp_path: Path) -> None:
 
 def test_a_limit_on_an_unknown_price_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     with serving(react) as endpoint:
-        with pytest.raises(ConfigError, match=r"generation\.price\.input"):
+        with pytest.raises(ConfigError, match=r"`generation\.price`"):
             EvaluationPipeline(config(tmp_path, endpoint.api_base, max_cost=1.0)).run()
         assert not endpoint.requests
 
@@ -168,6 +168,6 @@ def test_a_judge_of_the_second_phase_is_bounded_too(tmp_path: Path) -> None:
         judged = config(tmp_path, endpoint.api_base, judge={**prices, "price": PRICE}, **settings)
         result = EvaluationPipeline(judged, phase="execution").run()
         assert (result.status, result.judged, len(asked_of_the_judge(endpoint.requests))) == ("stopped", 3, 3)
-        with pytest.raises(ConfigError, match=r"judge\.price\.input"):
+        with pytest.raises(ConfigError, match=r"`judge\.price`"):
             unpriced = config(tmp_path, endpoint.api_base, judge=prices, **settings)
             EvaluationPipeline(unpriced, phase="execution", rescore=True).run()

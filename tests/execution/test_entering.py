@@ -43,7 +43,7 @@ def test_two_runs_at_once_the_second_is_refused_and_the_first_is_unharmed(tmp_pa
         assert len(endpoint.requests) == 4
     assert refusals == [
         f"Another run (process {pid}) is working in {str(tmp_path / 'run')!r}. "
-        "Wait for it, or choose another output.output_dir."
+        "Wait for it, or choose another `output.output_dir`."
     ]
     assert len(results(tmp_path)) == 4
 
@@ -89,7 +89,7 @@ def test_other_settings_are_refused_by_name_before_anything_is_sent(tmp_path: Pa
         assert len(endpoint.requests) == sent
     assert changed in str(caught.value)
     assert "output.output_dir" in str(caught.value)
-    assert ("--rescore" in str(caught.value)) == changed.startswith("reward.")
+    assert ("`rescore`" in str(caught.value)) == changed.startswith("reward.")
     assert files(tmp_path) == before
 
 
@@ -124,7 +124,7 @@ def test_edited_reward_source_is_refused_and_rescored_on_request(tmp_path: Path)
     run(told)
     before = lines(tmp_path / "run" / "results.jsonl")
     reward.write_text("def f(messages, **kwargs):\n    return 0.75\n")
-    with pytest.raises(StorageError, match=r"reward\.source.*--rescore"):
+    with pytest.raises(StorageError, match=r"reward\.source.*`rescore`"):
         run(told)
     assert lines(tmp_path / "run" / "results.jsonl") == before
     result = run(told, rescore=True)

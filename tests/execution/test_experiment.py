@@ -26,7 +26,7 @@ def test_splits_are_a_list_or_names_with_commas(splits: Any) -> None:
     ("values", "complaint"),
     [
         ({"max_querys": 5}, "unknown key 'max_querys'; did you mean 'max_queries'"),
-        ({"n": 5}, "unknown key 'n'"),
+        ({"n": 5, "num_candidates": 5}, "'n' and 'num_candidates' are two names of one key"),
         ({"splits": "math,math"}, "split 'math' is named twice"),
         ({"splits": 7}, "'splits' is 7"),
         ({"num_candidates": 0}, "'num_candidates' is 0"),
@@ -102,3 +102,22 @@ def test_a_file_that_is_no_experiment_is_said(tmp_path: Path, text: str, complai
         read_experiment_file(tmp_path / "a.yaml")
     with pytest.raises(ConfigError, match=r"Cannot read.*--config"):
         read_experiment_file(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("other", "main", "value"),
+    [("n", "num_candidates", 2), ("max_samples", "max_queries", 7), ("api_base", "base_url", "http://localhost:1/v1")],
+)
+def test_a_key_may_be_called_what_a_run_calls_it(other: str, main: str, value: Any) -> None:
+    assert experiment(**{other: value}) == experiment(**{main: value})
+
+
+def test_the_judge_takes_price_and_cache_from_the_experiment() -> None:
+    made = experiment(judge={"model_name": "j"}, prices={"j": {"input": 1, "output": 2}}, cache_dir="c")
+    judge = made.pipeline_config().judge
+    assert (judge.price and judge.price.output, judge.cache.cache_dir) == (2, "c")
+
+
+def test_the_address_of_a_server_chooses_it() -> None:
+    assert experiment(sos_url="http://box:3000").pipeline_config().sandbox.backend == "sos"
+    assert experiment(sos_url="http://box:3000", sandbox="none").pipeline_config().sandbox.backend == "none"

@@ -65,7 +65,7 @@ def test_a_file_of_somebody_else_needs_only_the_columns_of_the_format(tmp_path: 
     assert read[2].failure is not None and read[2].failure.message == "?"
 
 
-def test_commands_that_share_a_set_up_come_together(tmp_path: Path) -> None:
+def test_commands_that_share_a_setup_come_together(tmp_path: Path) -> None:
     setups = [["a"], ["b"], ["a"], ["c"], ["b"]]
     rows = [command(number, setup_commands=setup) for number, setup in enumerate(setups)]
     commands = CommandsFile(write_rows(tmp_path / "c.jsonl", rows))

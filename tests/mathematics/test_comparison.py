@@ -156,3 +156,4 @@ def test_numbers_that_nobody_can_write_down_are_compared_without_writing_them_do
         assert not compared(tower, other, tolerance)
     compared(f"{tower} < x < {tower} + 1", f"x^2 > {tower}")
     compared(rf"{tower} k, k \in \mathbb{{Z}}", rf"{other} + {tower} k, k \in \mathbb{{Z}}")
+    assert compared(rf"{tower} k, k \in \mathbb{{Z}}", r"3k, k \in \mathbb{Z}") is not True

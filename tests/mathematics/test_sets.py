@@ -137,6 +137,17 @@ def test_two_sets_are_the_same_where_they_have_the_same_members(one: Set, other:
     assert _same(one[0], one[0]) is True
 
 
+@pytest.mark.parametrize(
+    ("closing", "opening", "same"), [(")", "(", False), ("]", "(", True), (")", "[", True), ("]", "[", True)]
+)
+def test_pieces_that_touch_are_one_where_the_number_between_them_is_in_either(
+    closing: str, opening: str, same: bool
+) -> None:
+    low, middle, high = (Number(Fraction(at)) for at in (0, 1, 2))
+    two = SetOperation("∪", (Interval(low, middle, "(", closing), Interval(middle, high, opening, ")")))
+    assert _same(two, Interval(low, high, "(", ")")) is same
+
+
 @given(SETS, SETS)
 def test_joining_is_the_same_in_either_order_and_taking_all_leaves_nothing(one: Set, other: Set) -> None:
     for operator in "∪∩":

@@ -31,7 +31,7 @@ from reward_kit.rewards.code_execution import (
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from reward_kit.sandbox import own
 from tests.rewards.code_parts import answer, require_zygote
-from tests.sandbox.zygote_parts import control_groups
+from tests.sandbox.python.zygotes import control_groups
 
 
 @pytest.fixture(autouse=True)

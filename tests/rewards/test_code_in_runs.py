@@ -11,7 +11,7 @@ from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.reward_function import RewardFunction
 from tests.loopback.runs import config, results
 from tests.rewards.code_parts import require_zygote
-from tests.sandbox.zygote_parts import descendants
+from tests.sandbox.python.zygotes import descendants
 
 PATH = "reward_kit.rewards.deepcoder_reward.deepcoder_code_reward"
 CHECK = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(0) == 0\n"

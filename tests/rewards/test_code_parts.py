@@ -26,6 +26,7 @@ from reward_kit.rewards._code.cases import (
 from reward_kit.rewards._code.compare import Comparison, same_output, same_value, similarity
 from reward_kit.rewards._code.programs import take_apart
 from reward_kit.rewards.code_execution import e2b_code_execution_reward, fractional_code_reward
+from tests.growth import growth_of_time
 from tests.rewards.code_parts import answer
 
 plain = st.recursive(
@@ -54,8 +55,10 @@ def test_any_text_has_code_or_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["```", "```python\n", "`", "<think>", "~~~\n`", "def f(", "(" * 9, " \n"])
-def test_a_very_long_answer_is_read(part: str) -> None:
-    find_code(part * 300_000, "python", "f")  # what is not linear does not end within the time of a test
+def test_a_long_answer_takes_no_longer_than_it_is_long(part: str) -> None:
+    """Eight times the text may take some eight times the work; a quadratic pass takes 64."""
+    work = growth_of_time(lambda size: find_code(part * size, "python", "f"), 2_000, times=8, at_least=0.002)
+    assert work < 30
 
 
 # ── reading tests ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from reward_kit.models import EvaluateResult
 from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from tests.rewards.code_parts import answer, require_zygote
 from tests.rewards.test_code_attacks import CASES, FUNCTION_TESTS
-from tests.sandbox.zygote_residue import WAYS
+from tests.sandbox.python.residue_programs import WAYS
 
 
 @pytest.fixture(autouse=True)

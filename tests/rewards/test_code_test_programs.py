@@ -723,12 +723,12 @@ MBPP: dict[str, tuple[str, str, Any]] = {
         "def sum(xs): return 0",
         "from solution import sum\nassert sum([5, 5]) == 2",
     ),
-    "a set-up line": (
+    "a setup line": (
         "def total(d): return sum(d.values())",
         "def total(d): return 3",
         ["d = {'a': 1}\nassert total(d) == 1", "d = {'a': 1, 'b': 2}\nassert total(d) == 3"],
     ),
-    "a set-up that uses a class of the code": (
+    "a setup that uses a class of the code": (
         HEIGHT,
         NODE + "def height(t): return 1",
         {
@@ -736,17 +736,17 @@ MBPP: dict[str, tuple[str, str, Any]] = {
             "test_list": ["assert height(root) == 3", "assert height(root.left) == 2"],
         },
     ),
-    "such a set-up in the tests": (
+    "such a setup in the tests": (
         HEIGHT,
         NODE + "def height(t): return 1",
         "root = Node(1)\nroot.left = Node(2)\nassert height(root) == 2\nassert height(None) == 0",
     ),
-    "a class in the set-up": (
+    "a class in the setup": (
         SPREAD,
         "def spread(pairs): return 0",
         {"test_setup_code": PAIR, "test_list": ["assert spread([Pair(1, 5), Pair(2, 3)]) == 4"]},
     ),
-    "a class in the set-up and in the code": (
+    "a class in the setup and in the code": (
         PAIR + SPREAD,
         PAIR + "def spread(pairs): return 0",
         {"test_setup_code": PAIR, "test_list": ["assert spread([Pair(1, 5), Pair(2, 3)]) == 4"]},

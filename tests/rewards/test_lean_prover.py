@@ -26,6 +26,7 @@ from reward_kit.rewards.lean_prover import (
 from reward_kit.sandbox.from_settings import Sandboxes
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.execution.shell_support import require_namespaces
+from tests.growth import growth_of_time
 
 STATEMENT = "theorem add_zero' (n : Nat) : n + 0 = n"
 PROOF = f"{STATEMENT} := by\n  simp"
@@ -127,13 +128,15 @@ def test_any_text_can_be_looked_at(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["theorem " * 150_000, "theorem a\n" * 100_000, "/-" * 500_000, '"' * 1_000_000, "```lean\n" * 100_000,
-     "theorem a : (" + "(" * 2_000_000, "@[" * 2_500_000, " " * 5_000_000, "\\" * 5_000_000],
-    ids=lambda text: text[:12],
-)  # fmt: skip
-def test_megabytes_of_malice(text: str) -> None:
-    lean_prover_reward(saying(text), statement=STATEMENT)
+    "part", ["theorem ", "theorem a\n", "/-", '"', "```lean\n", "(", "@[", " ", "\\", "theorem a : (", "-- ", "⟨"]
+)
+def test_eight_times_the_text_is_no_more_than_eight_times_the_work(part: str) -> None:
+    """With room for noise; a quadratic pass would take 64 times."""
+
+    def judged(size: int) -> None:
+        lean_prover_reward(saying("theorem a : " + part * (size // len(part))), statement=STATEMENT)
+
+    assert growth_of_time(judged, 25_000, times=8, at_least=0.002) < 30
 
 
 # ── checked ──────────────────────────────────────────────────────────────────────────────────────────────────────────

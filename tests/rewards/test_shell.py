@@ -46,7 +46,7 @@ async def test_the_command_must_succeed_and_the_condition_hold(sandbox: Sandboxe
     assert beside.score == 0.0 and beside.metrics["command_success"].score == 1.0
 
 
-async def test_what_set_up_did_to_the_shell_lasts(sandbox: Sandboxes) -> None:
+async def test_what_setup_did_to_the_shell_lasts(sandbox: Sandboxes) -> None:
     done = await judge(sandbox, 'touch "$NAME"', "test -f here", "mkdir -p deep/er", "cd deep/er", "NAME=here")
     assert done.score == 1.0
 
@@ -70,7 +70,7 @@ async def test_a_command_cannot_talk_its_way_to_success(sandbox: Sandboxes, chea
     assert result.metrics["test_passed"].score == 0.0 and result.score == 0.0
 
 
-async def test_the_condition_is_judged_where_set_up_ended_wherever_the_command_goes(sandbox: Sandboxes) -> None:
+async def test_the_condition_is_judged_where_setup_ended_wherever_the_command_goes(sandbox: Sandboxes) -> None:
     done = await judge(
         sandbox, "touch a && cd / && exit 0", 'test -f a && test "$(pwd)" = /root/work', "mkdir work", "cd work"
     )

@@ -19,8 +19,15 @@ ROOT = Path(__file__).parents[2]
 USER = 54_321
 """A number that nobody has."""
 FILES = [
-    f"tests/sandbox/test_{name}.py"
-    for name in ("contract", "disk", "hostile", "namespaces", "snapshots", "zygote_hostile")
+    f"tests/sandbox/{name}.py"
+    for name in (
+        "test_contract",
+        "test_hostile",
+        "namespaces/test_backend",
+        "namespaces/test_disk",
+        "namespaces/test_snapshots",
+        "python/test_hostile",
+    )
 ]
 CHOSEN = (
     "namespaces and (standalone_command_past or too_much_memory) or network_is_there or fork_bomb or counted or bomb "
@@ -39,6 +46,7 @@ def place() -> Iterator[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # it is a whole suite, and the machine may be busy
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_an_ordinary_user_is_as_well_served(place: Path) -> None:
     pytest_as_user = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", CHOSEN]

@@ -12,7 +12,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec
 from reward_kit.sandbox.pool import SandboxPool
-from tests.sandbox.places import opened
+from tests.sandbox.every_backend import opened
 
 
 class Counting:
@@ -150,10 +150,10 @@ async def test_what_died_while_it_waited_is_replaced(counting: Counting) -> None
     await pool.close()
 
 
-async def test_a_set_up_that_fails_gives_its_place_back(counting: Counting) -> None:
+async def test_a_setup_that_fails_gives_its_place_back(counting: Counting) -> None:
     pool = SandboxPool(counting, size=1, warm=1)
     for _ in range(3):
-        with pytest.raises(SandboxError, match="set-up"):
+        with pytest.raises(SandboxError, match="setup"):
             await pool.open(SandboxSpec(setup=("false",)))
     async with await pool.open(SandboxSpec()) as sandbox:
         assert (await sandbox.run("true")).ok

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.display.run import Display
-from reward_kit.cli_commands.output import failure_lines, make_console, print_json, remarks, same_command
+from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, remarks, same_command
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.experiment import ExperimentConfig
 from reward_kit.execution.local_engine import Reporter
@@ -74,13 +74,13 @@ class ExperimentDisplay:
             if run.summary.get("skipped_rows"):
                 self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):
-            self._console.print("  Nothing was owed: this experiment was finished before.")
+            self._console.print("  Already complete; nothing to do.")
         for remark in remarks(run.summary):
             self._console.print(f"  {remark}", soft_wrap=True, markup=False)
         if result.parquet is not None:
             self._console.print(f"  {result.parquet}\n  {run.output_dir}", soft_wrap=True, markup=False)
         if run.reason and run.status == "stopped":
-            self._console.print(f"  ended early: {run.reason}", soft_wrap=True, markup=False)
+            self._console.print(f"  ended early: {in_own_words(run.reason)}", soft_wrap=True, markup=False)
         if run.status != "finished":
             again = "Run the same command again to go on; nothing is paid twice:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)

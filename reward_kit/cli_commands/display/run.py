@@ -1,26 +1,37 @@
 """What a person sees of a run: the plan, the progress, and the table in the end.
 
 Progress goes to standard error, tables to standard output; with `--json` both go to standard error, and standard
-output holds the JSON alone.
+output holds the JSON alone. Only what a terminal alone can show, and the table of a sweep, needs `rich`, which takes a
+while to import.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from reward_kit.cli_commands.output import (
+    Line,
+    echo,
+    echo_lines,
+    failure_lines,
+    in_own_words,
+    make_console,
+    print_json,
+    remarks,
+)
 
-from reward_kit.cli_commands.output import failure_lines, make_console, print_json, remarks
-from reward_kit.config_models import PipelineConfig
-from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.local_engine import Reporter
-from reward_kit.execution.plan import Plan
-from reward_kit.execution.result import RunResult
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from reward_kit.config_models import PipelineConfig
+    from reward_kit.execution.counters import RunCounters
+    from reward_kit.execution.local_engine import Reporter
+    from reward_kit.execution.plan import Plan
+    from reward_kit.execution.result import RunResult
 
 __all__ = ["Display"]
 
@@ -37,22 +48,20 @@ class Display:
         """`quiet` shows nothing; `as_json` prints summaries on standard output."""
         self._quiet = quiet
         self._as_json = as_json
-        self._console = make_console(stderr=True, quiet=quiet, highlight=False)
-        self._product = self._console if as_json else make_console(quiet=quiet, highlight=False)
-        """Where tables are printed: what the command was called for."""
 
     def announce(self, label: str, config: PipelineConfig) -> None:
         """Say which run begins."""
         what = config.generation.model_name if config.generation.enabled else "answers in the data"
         title = f"{label} · " if label else ""
-        rest = f" · n={config.generation.n} · {config.output.output_dir}"
-        self._console.print(f"[bold]{escape(f'{title}{what}')}[/]{escape(rest)}")
+        if not self._quiet:
+            rest = f"· n={config.generation.n} · {config.output.output_dir}"
+            echo_lines([Line(f"{title}{what}", rest)], err=True)
 
     def reporter(self) -> Reporter | None:
         """What shows progress, if anything does."""
         if self._quiet:
             return None
-        return _LiveReporter(self._console) if self._console.is_terminal else _PlainReporter(self._console)
+        return _LiveReporter() if sys.stderr.isatty() else _PlainReporter()
 
     def show_plans(self, plans: Sequence[tuple[str, Plan]]) -> None:
         """Print what would be done."""
@@ -60,7 +69,7 @@ class Display:
             _print([{"job": label, **plan.as_dict()} for label, plan in plans])
             return
         for label, plan in plans:
-            self._product.print(_plan_table(label or "Plan: nothing was sent", plan))
+            self._table(label or "Plan: nothing was sent", _plan_lines(plan))
 
     def show_results(self, results: Sequence[tuple[str, RunResult]]) -> None:
         """Print the figures and where the files are."""
@@ -68,24 +77,38 @@ class Display:
             _print([{"job": label, "status": result.status, **result.summary} for label, result in results])
         several = len(results) > 1
         for label, result in results:
-            if not several:
-                self._product.print(_result_table(label, result))
-            told = [*failure_lines(result.summary), *_finished_before(result), *remarks(result.summary)]
-            if several and told:
-                self._product.print(label, style="bold", markup=False)
-            for line in told:
-                self._product.print(f"  {line}", soft_wrap=True, markup=False)
-            if not several:
-                self._product.print(_files(result), soft_wrap=True, markup=False)
+            sentences = [*failure_lines(result.summary), *_finished_before(result), *remarks(result.summary)]
+            if several:
+                self._table(label if sentences else "", [])
+            else:
+                self._table(_title(label, result), _result_lines(result))
+                sentences += _files(result)
+            self._say(*(f"  {sentence}" for sentence in sentences))
         if several:
-            self._product.print(_sweep_table(results))
-            compared = f"reward-kit inspect {results[0][1].output_dir.parent}"
-            self._product.print(f"  Compare them, paired: {compared}", soft_wrap=True, markup=False)
+            self._show_sweep(results)
+
+    def _show_sweep(self, results: Sequence[tuple[str, RunResult]]) -> None:
+        if not self._quiet:
+            make_console(stderr=self._as_json, highlight=False).print(_sweep_table(results))
+        self._say(f"  Compare them, paired: reward-kit inspect {results[0][1].output_dir.parent}")
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""
-        told = f"Run the same command again to go on; nothing is paid twice:\n  {command}"
-        self._console.print(told, soft_wrap=True, markup=False)
+        if not self._quiet:
+            echo(f"Run the same command again to go on; nothing is paid twice:\n  {command}", err=True)
+
+    # What the command was called for goes to standard output, unless that is for JSON.
+
+    def _table(self, title: str, lines: Sequence[Line]) -> None:
+        if self._quiet:
+            return
+        if title:
+            echo_lines([Line(title)], err=self._as_json)
+        echo_lines(lines, indent=2, err=self._as_json)
+
+    def _say(self, *sentences: str) -> None:
+        for sentence in () if self._quiet else sentences:
+            echo(sentence, err=self._as_json)
 
 
 def _print(values: list[dict[str, Any]]) -> None:
@@ -98,25 +121,19 @@ def _print(values: list[dict[str, Any]]) -> None:
 class _PlainReporter:
     """A line now and then, for logs."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
     async def watch(self, counters: RunCounters) -> None:
         while True:
             await asyncio.sleep(_PLAIN_SECONDS)
-            self._console.print(progress_line(counters), soft_wrap=True, markup=False)
+            echo(progress_line(counters), err=True)
 
 
 class _LiveReporter:
-    """Two bars that move, for a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    """Two bars that move, for a terminal. The only part that needs `rich`, which takes a while to import."""
 
     async def watch(self, counters: RunCounters) -> None:
         from rich.live import Live
 
-        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+        with Live(console=make_console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
             while True:
                 live.update(_bars(counters), refresh=True)
                 await asyncio.sleep(_LIVE_SECONDS)
@@ -175,6 +192,7 @@ def _of(expected: int | None) -> str:
 
 def _bars(counters: RunCounters) -> Table:
     from rich.progress_bar import ProgressBar
+    from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
     for stage, done in _stages(counters):
@@ -187,42 +205,39 @@ def _bars(counters: RunCounters) -> Table:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plan_table(title: str, plan: Plan) -> Table:
-    table = _two_columns(title)
-    table.add_row("rows", f"{plan.rows:,}")
-    table.add_row("answers in the end", f"{plan.rollouts:,}")
-    table.add_row("  already on disk", f"{plan.on_disk:,}")
-    table.add_row("  in the cache", f"{plan.cached:,}")
-    table.add_row("  to be generated", f"{plan.answers_to_generate:,}")
-    table.add_row("requests", f"{plan.requests:,}")
-    table.add_row("to be scored", f"{plan.to_score:,}")
-    table.add_row("prompt tokens", f"~ {plan.prompt_tokens:,}")
-    table.add_row("answer tokens", f"up to {plan.completion_tokens:,}")
-    table.add_row("cost", "price not known" if plan.cost is None else f"up to {plan.cost:.4f}")
-    return table
+def _plan_lines(plan: Plan) -> list[Line]:
+    return [
+        Line("rows", f"{plan.rows:,}"),
+        Line("answers in the end", f"{plan.rollouts:,}"),
+        Line("  already on disk", f"{plan.on_disk:,}"),
+        Line("  in the cache", f"{plan.cached:,}"),
+        Line("  to be generated", f"{plan.answers_to_generate:,}"),
+        Line("requests", f"{plan.requests:,}"),
+        Line("to be scored", f"{plan.to_score:,}"),
+        Line("prompt tokens", f"~ {plan.prompt_tokens:,}"),
+        Line("answer tokens", f"up to {plan.completion_tokens:,}"),
+        Line("cost", "price not known" if plan.cost is None else f"up to {plan.cost:.4f}"),
+    ]
 
 
-def _result_table(label: str, result: RunResult) -> Table:
+def _result_lines(result: RunResult) -> list[Line]:
     summary = result.summary
-    title = " · ".join(part for part in (label, result.status if result.status != "finished" else "") if part)
-    table = _two_columns(title or None)
     if "judged" in summary:
-        table.add_row("judged", f"{summary['judged']:,} of {summary['records']:,}")
+        lines = [Line("judged", f"{summary['judged']:,} of {summary['records']:,}")]
     else:
-        table.add_row("rollouts", f"{summary.get('rollouts', result.counters.generated):,}")
-    table.add_row("failed", f"{summary.get('failed', result.counters.failed):,}")
+        lines = [Line("rollouts", f"{summary.get('rollouts', result.counters.generated):,}")]
+    lines.append(Line("failed", f"{summary.get('failed', result.counters.failed):,}"))
     if summary.get("mean_score") is not None:
-        table.add_row("mean score", _with_interval(summary["mean_score"]))
-    for k, estimate in _worth_showing(summary.get("pass_at_k", {})):
-        table.add_row(f"pass@{k}", _with_interval(estimate) + _threshold(summary))
+        lines.append(_with_interval("mean score", summary["mean_score"]))
+    for k, found in _worth_showing(summary.get("pass_at_k", {})):
+        lines.append(_with_interval(f"pass@{k}", found, _threshold(summary)))
     if summary.get("truncated"):
         share = 100 * summary["truncated"] / max(1, summary["records"])
-        table.add_row("cut off", f"{summary['truncated']:,} ({share:.0f} %)  [dim]at the limit of tokens[/]")
-    for row in _effort(summary):
-        table.add_row(*row)
+        lines.append(Line("cut off", f"{summary['truncated']:,} ({share:.0f} %)", "at the limit of tokens"))
+    lines += _effort(summary)
     if result.reason:
-        table.add_row("ended early", escape(result.reason))
-    return table
+        lines.append(Line("ended early", in_own_words(result.reason)))
+    return lines
 
 
 def _threshold(summary: dict[str, Any]) -> str:
@@ -230,16 +245,19 @@ def _threshold(summary: dict[str, Any]) -> str:
     graded = (
         summary["mean_score"] is not None and abs(summary["mean_score"]["value"] - summary["pass_rate"]) > _ROUNDING
     )
-    return f"  [dim]score ≥ {summary['pass_threshold']:g}[/]" if graded else ""
+    return f"score ≥ {summary['pass_threshold']:g}" if graded else ""
 
 
 def _finished_before(result: RunResult) -> list[str]:
     done = result.counters.generated or result.counters.scored
-    return [] if done or result.status != "finished" else ["Nothing was owed: this run was finished before."]
+    return [] if done or result.status != "finished" else ["Already complete; nothing to do."]
 
 
 def _sweep_table(results: Sequence[tuple[str, RunResult]]) -> Table:
     """A line per run of a sweep."""
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for name in ("run", "judged", "failed", "cut off", "mean score", "pass@k", "cost"):
         table.add_column(name, justify="left" if name == "run" else "right")
@@ -270,21 +288,21 @@ def _short(estimate: Mapping[str, Any] | None) -> str:
     return f"{estimate['value']:.3f}" + (f" ({low:.3f}–{high:.3f})" if known else "")
 
 
-def _effort(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def _effort(summary: dict[str, Any]) -> list[Line]:
     entry = summary["this_entry"]
-    rows = []
+    lines = []
     if "prompt_tokens" in summary:  # not so where the run was interrupted and its files were not read
-        rows.append(("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out"))
+        lines.append(Line("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out"))
     if entry["completion_tokens"] and entry["tokens_per_second"]:
-        rows.append(("tokens/s", f"{entry['tokens_per_second']:.1f}"))
+        lines.append(Line("tokens/s", f"{entry['tokens_per_second']:.1f}"))
     if summary.get("cost"):
-        rows.append(("cost", f"{summary['cost']:.4f}"))
+        lines.append(Line("cost", f"{summary['cost']:.4f}"))
     if summary.get("cached"):
-        rows.append(("from the cache", f"{summary['cached']:,}"))
+        lines.append(Line("from the cache", f"{summary['cached']:,}"))
     if summary.get("skipped_rows"):
-        rows.append(("rows skipped", f"{summary['skipped_rows']:,}"))
-    rows.append(("time", f"{entry['seconds']:.1f} s"))
-    return rows
+        lines.append(Line("rows skipped", f"{summary['skipped_rows']:,}"))
+    lines.append(Line("time", f"{entry['seconds']:.1f} s"))
+    return lines
 
 
 def _worth_showing(pass_at_k: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -295,20 +313,18 @@ def _worth_showing(pass_at_k: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(k, pass_at_k[k]) for k in shown if pass_at_k[k] is not None]
 
 
-def _with_interval(estimate: dict[str, Any]) -> str:
+def _with_interval(label: str, estimate: dict[str, Any], note: str = "") -> Line:
     if estimate["low"] is None or not isfinite(estimate["low"]):
-        return f"{estimate['value']:.3f}  [dim]one sample has no interval[/]"
-    return f"{estimate['value']:.3f}  [dim]95 % {estimate['low']:.3f} … {estimate['high']:.3f}[/]"
+        interval = "one sample has no interval"
+    else:
+        interval = f"95 % {estimate['low']:.3f} … {estimate['high']:.3f}"
+    return Line(label, f"{estimate['value']:.3f}", "  ".join(part for part in (interval, note) if part))
 
 
-def _two_columns(title: str | None) -> Table:
-    table = Table(title=title and escape(title), show_header=False, title_justify="left", box=None, padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column()
-    return table
+def _title(label: str, result: RunResult) -> str:
+    return " · ".join(part for part in (label, "" if result.status == "finished" else result.status) if part)
 
 
-def _files(result: RunResult) -> str:
-    made = [path for path in (result.results_path, result.rollouts_path) if path.exists()]
-    made += [path for path in (result.output_dir / "summary.json",) if path.exists()]
-    return "\n".join(f"  {path}" for path in made)
+def _files(result: RunResult) -> list[str]:
+    paths = (result.results_path, result.rollouts_path, result.output_dir / "summary.json")
+    return [str(path) for path in paths if path.exists()]

@@ -133,8 +133,8 @@ class ResponseCache:
             self._file.open()
         except OSError as error:
             raise StorageError(
-                f"cache directory {str(cache_dir)!r} cannot be written ({error.strerror}); choose another with "
-                "generation.cache.cache_dir=…, or go without: generation.cache.enabled=false"
+                f"The cache directory {str(cache_dir)!r} cannot be written ({error.strerror}). Choose another "
+                "`generation.cache.cache_dir`, or go without a cache: `generation.cache.enabled=false`."
             ) from error
 
     def get(self, key: str) -> Completion | None:

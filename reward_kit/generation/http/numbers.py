@@ -88,7 +88,7 @@ class NumbersClient(OpenAICompatibleClient):
         while numbers and isinstance(numbers[-1], list):  # a vector per token: the last token's judges the whole
             numbers = numbers[-1]
         if not numbers or not all(_is_number(value) for value in numbers):
-            raise ProviderError(f"The answer of {self.api_base} has no numbers in {field!r}. Check judge.api.")
+            raise ProviderError(f"The answer of {self.api_base} has no numbers in {field!r}. Check `judge.api`.")
         return [float(value) for value in numbers]
 
 

@@ -126,7 +126,7 @@ def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, asked
     if status == 429:
         return RateLimitError(f"{said}. Lower api_params.max_concurrent_requests.", retry_after=retry_after(headers))
     if status < 300:
-        return ProviderError(f"{said}. That is no whole answer: check generation.api_base, or try again later.")
+        return ProviderError(f"{said}. That is no whole answer: check `generation.api_base`, or try again later.")
     if status >= 500 or status in {408, 409, 425}:
         overloaded = status in {503, 529}
         return ProviderError(f"{said}. Try again later.", retry_after=retry_after(headers), overloaded=overloaded)
@@ -140,7 +140,7 @@ def _stopping(
     if status == 402 or (status in {400, 403, 429} and _NO_CREDIT.search(complaint.text)):
         return EndpointError(f"{said}. The account is out of credit: top it up, then run again to go on.")
     if status == 401 or (status == 403 and not _FLAGGED.search(complaint.text)):
-        return AuthError(f"{said}. Check the key: generation.api_key_env names the variable that holds it.")
+        return AuthError(f"{said}. Check the key: `generation.api_key_env` names the variable that holds it.")
     if status == 407:
         return AuthError(
             f"The proxy on the way to {said}. Give it a login: HTTPS_PROXY=http://user:password@host:port, or unset it."
@@ -148,18 +148,18 @@ def _stopping(
     if 300 <= status < 400:
         where = headers.get("Location", "elsewhere")
         return EndpointError(
-            f"{asked.endpoint} redirects to {mask(where)!r}. Set generation.api_base to the address meant."
+            f"{asked.endpoint} redirects to {mask(where)!r}. Set `generation.api_base` to the address meant."
         )
     if status in {404, 405, 410} or (status == 400 and _NO_SUCH_MODEL.search(complaint.text)):
-        return EndpointError(f"{said}. Check generation.model_name ({asked.model!r}) and generation.api_base.")
+        return EndpointError(f"{said}. Check `generation.model_name` ({asked.model!r}) and `generation.api_base`.")
     return None
 
 
 def _of_this_request(status: int, complaint: Complaint, asked: Asked, said: str) -> RewardKitError:
     if status == 413 or _CONTEXT.search(complaint.text):
-        return ContextLengthError(f"{said}. Shorten the prompt or lower generation.max_tokens.")
+        return ContextLengthError(f"{said}. Shorten the prompt or lower `generation.max_tokens`.")
     if "n" in asked.parameters and (complaint.param == "n" or _ABOUT_CHOICES.search(complaint.text)):
-        return ChoicesRefused(f"{said}. Set generation.n_mode=fanout.")
+        return ChoicesRefused(f"{said}. Set `generation.n_mode=fanout`.")
     name = _refused_parameter(complaint, asked.parameters)
     if name is not None:
         return ParameterRefused(name, complaint.words)

@@ -83,7 +83,7 @@ async def as_asker(judge: Any) -> AsyncIterator[Asker]:
         yield judge
     else:
         raise ConfigError(
-            f"{judge!r} is no judge. Set judge.model_name in the config, or give a model's name, a client or a Judge."
+            f"{judge!r} is no judge. Set `judge.model_name` in the config, or give a model's name, a client or a Judge."
         )
 
 
@@ -116,9 +116,9 @@ async def compare_answers(
     """Which answer is better, by majority of `votes`, each given in both orders; orders that disagree are a tie."""
     forth = await _votes(judge, comparing(question, first, second, rubric=rubric), votes, read_choice)
     back = await _votes(judge, comparing(question, second, first, rubric=rubric), votes, read_choice)
-    told = tuple(_outcome(one, other) for (one, _), (other, _) in zip(forth, back, strict=False))
-    (most, count), *rest = Counter(told).most_common()
-    return Comparison(0.5 if rest and rest[0][1] == count else most, told)
+    outcomes = tuple(_outcome(one, other) for (one, _), (other, _) in zip(forth, back, strict=False))
+    (most, count), *rest = Counter(outcomes).most_common()
+    return Comparison(0.5 if rest and rest[0][1] == count else most, outcomes)
 
 
 def _outcome(forth: str, back: str) -> float:

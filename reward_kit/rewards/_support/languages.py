@@ -77,7 +77,7 @@ def words_by_language(text: str, target: str | None = None) -> Counter[str]:
     A single letter is no word, except where letters are written without spaces: there two of them are one.
     """
     counts: Counter[str] = Counter()
-    told: dict[str, str] = {}
+    language_of: dict[str, str] = {}
     short: dict[str, _Piece] = {}
     detector = _detector(_candidates(target))
     for piece in _pieces(text):
@@ -88,10 +88,10 @@ def words_by_language(text: str, target: str | None = None) -> Counter[str]:
         if len(whole.text) < (_ENOUGH_UNSPACED if piece.script in _UNSPACED else _ENOUGH):
             short[piece.script] = whole
             continue
-        told[piece.script] = _language(whole, target, detector)
-        counts[told[piece.script]] += whole.words
+        language_of[piece.script] = _language(whole, target, detector)
+        counts[language_of[piece.script]] += whole.words
     for script, left in short.items():
-        counts[told.get(script) or _language(left, target, detector)] += left.words
+        counts[language_of.get(script) or _language(left, target, detector)] += left.words
     return counts
 
 

@@ -141,8 +141,8 @@ class CallComparer:
         if len(expected) != len(made):
             return f"{len(made)} {'call was' if len(made) == 1 else 'calls were'} made, and {len(expected)} expected"
         pairs = zip(expected, made, strict=True)
-        told = (self.difference(wanted, call) for wanted, call in pairs)
-        return next((difference for difference in told if difference), "the calls cannot be paired")
+        differences = (self.difference(wanted, call) for wanted, call in pairs)
+        return next((difference for difference in differences if difference), "the calls cannot be paired")
 
 
 def _is_omission(candidate: Any) -> bool:

@@ -34,8 +34,8 @@ def argument_report(given: Mapping[str, Any], expected: Mapping[str, Any], stric
         "exact": missing + extra + mistyped,
         "partial": extra + mistyped or ([] if given else missing),
     }.get(strictness, missing + mistyped)
-    told = [("missing", missing), ("not expected", extra), ("of another type", mistyped)]
-    reason = "; ".join(f"{what}: {', '.join(names)}" for what, names in told if names) or "all as expected"
+    problems = [("missing", missing), ("not expected", extra), ("of another type", mistyped)]
+    reason = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names) or "all as expected"
     return MetricResult(score=float(not wrong), reason=reason, is_score_valid=not wrong)
 
 

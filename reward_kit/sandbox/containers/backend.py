@@ -20,13 +20,15 @@ import os
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import MissingExtraError, RewardKitError
 from reward_kit.sandbox.containers.engine import ContainerKind, Engine
 from reward_kit.sandbox.containers.sandbox import ContainerSandbox
 from reward_kit.sandbox.contract import Limits, Probe, Sandbox, SandboxSpec
+
+if TYPE_CHECKING:
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["DEFAULT_IMAGE", "ContainerBackend", "docker", "make_docker", "make_podman", "podman"]
 
@@ -84,7 +86,7 @@ class ContainerBackend:
         return Probe(works, version if works else f"its shell answered {said.output!r}")
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh container with its files written and its set-up done."""
+        """A fresh container with its files written and its setup done."""
         kind = ContainerKind(spec.image or self._image, _made_into(spec.limits), spec.network)
         await self._prepare(kind.image)
         key, stream = await self._engine.create(kind)

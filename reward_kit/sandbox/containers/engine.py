@@ -17,17 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reward_kit.errors import MissingExtraError, RewardKitError, SandboxError
 from reward_kit.sandbox.containers.stream import DriverStream
 from reward_kit.sandbox.contract import Limits
+from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 
 if TYPE_CHECKING:
     from docker import APIClient
 
-__all__ = ["CAPABILITIES", "ContainerKind", "Engine", "State"]
-
-CAPABILITIES = (
-    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW",
-    "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
-)  # fmt: skip
-"""What root in a sandbox may do: the set that docker gives a container by default, and nothing more."""
+__all__ = ["ContainerKind", "Engine", "State"]
 
 _T = TypeVar("_T")
 _LABEL = "reward-kit.sandbox"
@@ -251,7 +246,7 @@ def _create(client: APIClient, kind: ContainerKind, owner: str) -> dict[str, Any
         memswap_limit=limits.memory_mb << 20,
         pids_limit=limits.processes + _OWN_PROCESSES,
         cap_drop=["ALL"],
-        cap_add=list(CAPABILITIES),
+        cap_add=[name.removeprefix("CAP_") for name in CONTAINER_CAPABILITIES],
         security_opt=["no-new-privileges"],
         log_config=LogConfig(type="none"),
         ulimits=[

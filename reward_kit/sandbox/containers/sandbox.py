@@ -14,12 +14,12 @@ from typing import Self
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.capture import Captured, Output
 from reward_kit.sandbox.containers.engine import Engine, State
 from reward_kit.sandbox.containers.stream import DriverStream, Ending, Heard, Operation, Sink, StreamEnded
 from reward_kit.sandbox.contract import SandboxSpec
-from reward_kit.sandbox.set_up import run_set_up
-from reward_kit.sandbox.shell_files import check_file, file_name, to_read, to_write
+from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
+from reward_kit.sandbox.output import Captured, Output
+from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["ContainerSandbox"]
 
@@ -57,7 +57,7 @@ class ContainerSandbox:
         self._workdir = "/"
 
     async def begin(self) -> None:
-        """Start the shell where the spec says, write its files, run its set-up."""
+        """Start the shell where the spec says, write its files, run its setup."""
         exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in self._spec.environment.items())
         place = shlex.quote(self._spec.workdir or "")
         moves = f"mkdir -p -- {place} && cd -- {place}" if self._spec.workdir else "true"
@@ -68,7 +68,7 @@ class ContainerSandbox:
         self._workdir = self._before.directory
         for path, content in self._spec.files.items():
             await self.write(path, content)
-        await run_set_up(self, self._spec)
+        await run_setup(self, self._spec)
 
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the persistent shell."""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["DiskUse", "held_use", "tree_use"]
+__all__ = ["DiskUse", "device_of_memory", "held_use", "tree_use"]
 
 _BLOCK = 512
 _NAMES_PER_FILE = 8
@@ -86,7 +86,7 @@ def held_use(processes: Iterable[int]) -> DiskUse:
     """
     sizes: dict[tuple[int, int], int] = {}
     parts: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    memory = _device_of_memory()
+    memory = device_of_memory()
     for process in processes:
         for thread in _names(f"/proc/{process}/task"):
             for name in _names(f"/proc/{thread}/fd"):
@@ -98,7 +98,7 @@ def held_use(processes: Iterable[int]) -> DiskUse:
     return DiskUse(sum(sizes.values()) + sum(mapped), len(sizes) + len(mapped))
 
 
-def _device_of_memory() -> int:
+def device_of_memory() -> int:
     """What the kernel calls the filesystem of files that were never anywhere but in memory."""
     if not hasattr(os, "memfd_create"):
         return -1

@@ -20,6 +20,7 @@ __all__ = [
     "kill_in",
     "living_in",
     "most_processes",
+    "only_keep_open",
     "processes_below",
     "processes_beside",
     "processes_in",
@@ -37,6 +38,7 @@ _PARENT, _FLAGS, _THREADS, _STARTED = 1, 6, 17, 19
 _EXITING = 4
 """PF_EXITING: set before a first process takes the others with it."""
 _CHUNK = 1 << 16
+_HIGHEST_DESCRIPTOR = 1 << 20
 _CLOCK = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -284,3 +286,12 @@ def _is_below(process: int, ancestors: set[int], known: dict[int, list[bytes]]) 
             return False
         process = int(fields[_PARENT])
     return True
+
+
+def only_keep_open(kept: list[int]) -> None:
+    """Close every descriptor but these and the standard ones: a forked process has all of its parent's."""
+    low = 3
+    for descriptor in sorted(kept):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, _HIGHEST_DESCRIPTOR)

@@ -1,12 +1,16 @@
-"""The few system calls a sandbox needs that Python does not offer, by ctypes; Linux only.
+"""The system calls that sandboxes need and Python does not offer, by ctypes; Linux only.
 
-Nothing here imports anything heavy: the supervisor, of which every porter is a fork, stays small.
+Nothing here imports anything heavy: a supervisor, of which every porter is a fork, stays small.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import mmap
 import os
+import signal
+import socket
 import struct
 
 TYPE_CHECKING = False
@@ -21,7 +25,6 @@ __all__ = [
     "CLONE_NEWPID",
     "CLONE_NEWUSER",
     "CLONE_NEWUTS",
-    "CONTAINER_CAPABILITIES",
     "MS_BIND",
     "MS_NODEV",
     "MS_NOEXEC",
@@ -35,11 +38,20 @@ __all__ = [
     "become_subreaper",
     "bound_capabilities",
     "die_with_parent",
+    "drop_capabilities",
     "keep_capabilities",
     "load_seccomp",
     "mount",
     "no_new_privileges",
+    "own_shared_memory",
+    "pivot",
+    "process_cpu_clock",
+    "protect_memory",
+    "raise_loopback",
+    "read_only",
+    "set_hostname",
     "setns",
+    "spawn_init",
     "umount",
     "unshare",
 ]
@@ -63,57 +75,61 @@ MS_SILENT: Final = 0x8000
 MS_PRIVATE: Final = 0x4_0000
 MS_SLAVE: Final = 0x8_0000
 
-CONTAINER_CAPABILITIES: Final = {
-    "CAP_CHOWN": 0,
-    "CAP_DAC_OVERRIDE": 1,
-    "CAP_FOWNER": 3,
-    "CAP_FSETID": 4,
-    "CAP_KILL": 5,
-    "CAP_SETGID": 6,
-    "CAP_SETUID": 7,
-    "CAP_SETPCAP": 8,
-    "CAP_NET_BIND_SERVICE": 10,
-    "CAP_NET_RAW": 13,
-    "CAP_SYS_CHROOT": 18,
-    "CAP_MKNOD": 27,
-    "CAP_AUDIT_WRITE": 29,
-    "CAP_SETFCAP": 31,
-}
-"""What root may do in a container of the usual engines, and in a sandbox here: name to number."""
-
 _MNT_DETACH: Final = 2
+_CLONE_VM: Final = 0x100
+_CLONE_FILES: Final = 0x400
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
 _PR_SET_SECCOMP: Final = 22
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _SECCOMP_MODE_FILTER: Final = 2
+_SIOCSIFFLAGS: Final = 0x8914
+_IFF_UP: Final = 1
+_SYS_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
+_SYS_MOUNT_SETATTR: Final = 442
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID = 1, 2
+_MAP_FIXED: Final = 0x10
+_PROTECTIONS: Final = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
+_STACK_BYTES: Final = 1 << 16
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_text, _word = ctypes.c_char_p, ctypes.c_ulong
+_int, _long, _word, _size = ctypes.c_int, ctypes.c_long, ctypes.c_ulong, ctypes.c_size_t
+_text, _address = ctypes.c_char_p, ctypes.c_void_p
 
 
-def _function(name: str, *kinds: Any) -> Any:
+def _function(name: str, *kinds: Any, returns: Any = _int) -> Any:
     """A function of the C library. All are looked up at once: else every fork would look up its own."""
     function = _libc[name]
     function.argtypes = kinds
+    function.restype = returns
     return function
 
 
 _mount = _function("mount", _text, _text, _text, _word, _text)
-_umount = _function("umount2", _text, ctypes.c_int)
-_unshare = _function("unshare", ctypes.c_int)
-_setns = _function("setns", ctypes.c_int, ctypes.c_int)
-_prctl = _function("prctl", ctypes.c_int, _word, _word, _word, _word)
+_umount = _function("umount2", _text, _int)
+_unshare = _function("unshare", _int)
+_setns = _function("setns", _int, _int)
+_prctl = _function("prctl", _int, _word, _word, _word, _word)
 _capset = _function("capset", _text, _text)
+_pivot_root = _function("syscall", _long, _text, _text, returns=_long)
+_mount_setattr = _function("syscall", _long, _long, _text, _long, _address, _size, returns=_long)
+_sethostname = _function("sethostname", _text, _size)
+_pause = _function("pause")
+_clone = _function("clone", _address, _address, _int, _address)
+_mmap = _function("mmap", _address, _size, _int, _int, _int, _long, returns=_address)
+_mprotect = _function("mprotect", _address, _size, _int)
 _CAPABILITY_HEADER: Final = struct.pack("=Ii", 0x2008_0522, 0)
 """Version 3, this process."""
 
 
-def _check(result: int, what: str) -> None:
-    if result != 0:
+def _check(result: int, what: str) -> int:
+    if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
@@ -135,6 +151,25 @@ def unshare(flags: int) -> None:
 def setns(descriptor: int, flags: int) -> None:
     """setns(2), with a pidfd or a namespace's file."""
     _check(_setns(descriptor, flags), "setns")
+
+
+def read_only(target: str) -> None:
+    """Make a tree of mounts read-only and without set-user-id programs, whatever flags it already has."""
+    attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID, 0, 0, 0)
+    place = (_AT_FDCWD, target.encode(), _AT_RECURSIVE)
+    done = _mount_setattr(_SYS_MOUNT_SETATTR, *place, ctypes.addressof(attributes), ctypes.sizeof(attributes))
+    _check(done, f"mount_setattr {target}")
+
+
+def pivot(root: str) -> None:
+    """Make the mount at `root` the root, and let go of the old one."""
+    number = _SYS_PIVOT_ROOT.get(os.uname().machine)
+    if number is None:
+        raise OSError(f"pivot_root: unknown machine {os.uname().machine!r}")
+    os.chdir(root)
+    _check(_pivot_root(number, b".", b"."), "pivot_root")
+    umount(".")
+    os.chdir("/")
 
 
 def become_subreaper() -> None:
@@ -167,6 +202,16 @@ def keep_capabilities(kept: frozenset[int]) -> None:
     _check(_capset(_CAPABILITY_HEADER, sets), "capset")
 
 
+def drop_capabilities() -> None:
+    """Give up every capability for good."""
+    keep_capabilities(frozenset())
+
+
+def protect_memory(protected: bool) -> None:
+    """Whether other processes of the same user are kept from reading this one's memory and descriptors."""
+    _check(_prctl(_PR_SET_DUMPABLE, 0 if protected else 1, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+
+
 class _Program(ctypes.Structure):
     """What the kernel calls struct sock_fprog."""
 
@@ -178,3 +223,77 @@ def load_seccomp(program: bytes) -> None:
     value = _Program(len(program) // 8, program)
     done = _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(value), 0, 0)
     _check(done, "prctl(PR_SET_SECCOMP)")
+
+
+def set_hostname(name: str) -> None:
+    """Name this namespace's host."""
+    _check(_sethostname(name.encode(), len(name)), "sethostname")
+
+
+def raise_loopback() -> None:
+    """Let this network namespace reach itself, which is all that there is in it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+
+
+_stacks: list[mmap.mmap] = []
+
+
+def _stack_top() -> int:
+    """Where the stack of a first process begins; it is one for all, since none of them ever uses more than a word.
+
+    Private: Python's own choice is memory that every forked program could write to, and the next one read.
+    """
+    if not _stacks:
+        _stacks.append(mmap.mmap(-1, _STACK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    return ctypes.addressof(ctypes.c_char.from_buffer(_stacks[0])) + _STACK_BYTES
+
+
+def spawn_init() -> int:
+    """Start a process that does nothing but be there until it is killed: the first of a process namespace just made.
+
+    Processes whose parent is gone become its children, and are reaped because it ignores SIGCHLD. It runs `pause` of
+    the C library on a stack of its own in this process's memory, so that nothing is copied to start it. It shares this
+    process's descriptors, and so keeps none open. No signal may have a handler when this is called, for it would run
+    in that shared memory.
+    """
+    previous = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        pause = ctypes.cast(_pause, ctypes.c_void_p)
+        return _check(_clone(pause, _stack_top(), _CLONE_VM | _CLONE_FILES | signal.SIGCHLD, None), "clone")
+    finally:
+        signal.signal(signal.SIGCHLD, previous)
+
+
+def own_shared_memory() -> None:
+    """Put a private copy in the place of all memory that forked processes could write to together.
+
+    Libraries have some, as OpenMP's; our own code has none. What it was shared for is lost with it.
+    """
+    for begin, size, permissions in _writable_together():
+        protection = sum(_PROTECTIONS[letter] for letter in permissions[:3] if letter != "-")
+        content = ctypes.string_at(begin, size) if "r" in permissions else b""
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
+        if _mmap(begin, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) != begin:
+            raise OSError(ctypes.get_errno(), "mmap: memory that all programs share could not be replaced")
+        ctypes.memmove(begin, content, len(content))
+        _check(_mprotect(begin, size, protection), "mprotect")
+
+
+def _writable_together() -> list[tuple[int, int, str]]:
+    """Where, how large and with which permissions there is shared memory that is writable or can be made so."""
+    found, here = [], (0, 0, "")
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            first, *others = line.split()
+            if "-" in first:
+                begin, end = (int(part, 16) for part in first.split("-"))
+                here = (begin, end - begin, others[0])
+            elif first == "VmFlags:" and {"sh", "mw"} <= set(others):
+                found.append(here)
+    return found
+
+
+def process_cpu_clock(pid: int) -> int:
+    """The number of the clock that counts a process's CPU time, for `time.clock_gettime`."""
+    return (~pid << 3) | 2

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import select
 import signal
 import socket
@@ -23,17 +24,19 @@ from contextlib import suppress
 
 from reward_kit.sandbox.linux.memory import MemoryWatch
 from reward_kit.sandbox.linux.processes import Roll
-from reward_kit.sandbox.local.entering import IGNORED_BY_PYTHON, enter_limits
 from reward_kit.sandbox.local.messages import Inbox, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ABORT_SIGNAL", "Porter", "main"]
+__all__ = ["ABORT_SIGNAL", "IGNORED_BY_PYTHON", "Porter", "enter_limits", "main"]
 
 ABORT_SIGNAL = 62
 """Tells a session's shell to give up its command."""
+
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+"""Signals that programs in a sandbox get with their default meaning back: what is ignored stays so over exec."""
 
 _CANNOT_EXECUTE, _CANNOT_FORK = 127, 126
 _FIRST_TO_GO, _LAST_TO_GO = b"500", b"0"
@@ -247,6 +250,22 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def enter_limits(rlimits: dict[str, int]) -> None:
+    """Be bounded, with all that will be started."""
+    os.umask(0o022)
+    for name, value in rlimits.items():
+        _limit(vars(resource)[name], value)
+
+
+def _limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    # A process over its CPU time gets a second to hear of it before it is killed.
+    top = value + 1 if kind == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else value
+    resource.setrlimit(kind, (value, top))
 
 
 def main() -> None:

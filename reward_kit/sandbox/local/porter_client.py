@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.local.channel import Channel
 
-__all__ = ["Child", "Ended", "Portal"]
+__all__ = ["Child", "Ended", "PorterClient"]
 
 
 class Ended(NamedTuple):
@@ -30,7 +30,7 @@ class Child(NamedTuple):
     ended: asyncio.Future[Ended]
 
 
-class Portal:
+class PorterClient:
     """The way into one sandbox. Every wait on it ends when its porter dies."""
 
     def __init__(self, ours: socket.socket) -> None:

@@ -14,12 +14,11 @@ from typing import Self
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import SandboxSpec
-from reward_kit.sandbox.linux.disk import DiskGuard
 from reward_kit.sandbox.linux.disk_use import DiskUse
 from reward_kit.sandbox.linux.rlimits import most_use
 from reward_kit.sandbox.local.pipes import Reader, write_all
 from reward_kit.sandbox.local.session import Place, ShellSession, run_beside
-from reward_kit.sandbox.set_up import run_set_up
+from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["LocalSandbox"]
 
@@ -52,19 +51,19 @@ class LocalSandbox:
         self._session = ShellSession(place, workdir)
         self._closing: asyncio.Task[None] | None = None
         self._full = False
-        self.set_up_seconds = 0.0
-        """How long its set-up took."""
-        self._disk = DiskGuard(disk, most_use(place.limits), self._exceeded, self.is_quiet)
+        self.setup_seconds = 0.0
+        """How long its setup took."""
+        self._disk = _DiskGuard(disk, most_use(place.limits), self._exceeded, self.is_quiet)
         self._is_bounded = is_bounded
 
     async def prepare(self, spec: SandboxSpec) -> None:
-        """Wait until it is open, write the files, run the set-up."""
+        """Wait until it is open, write the files, run the setup."""
         await self._opened
         for path, content in spec.files.items():
             await self.write(path, content)
         began = time.monotonic()
-        await run_set_up(self, spec)
-        self.set_up_seconds = time.monotonic() - began
+        await run_setup(self, spec)
+        self.setup_seconds = time.monotonic() - began
 
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the persistent shell."""
@@ -95,7 +94,7 @@ class LocalSandbox:
     def _exceeded(self) -> None:
         """Too much disk: everything in the sandbox ends, the shell too."""
         self._full = True
-        self._place.portal.end("empty")
+        self._place.porter.end("empty")
 
     def _noted(self, done: ExecResult) -> ExecResult:
         if not self._full:
@@ -143,7 +142,7 @@ class LocalSandbox:
         """Have a process in the sandbox, as its own user, read or write a file."""
         whole = posixpath.join(self._workdir, path)
         request = {"path": whole, "most": self._place.limits.file_size_mb << 20}
-        child = self._place.portal.enter(do, request, [descriptor])
+        child = self._place.porter.enter(do, request, [descriptor])
         done, _ = await asyncio.wait([child.ended], timeout=_FILE_SECONDS)
         if not done:
             raise SandboxError(f"To {do} {path!r} in the sandbox took more than {_FILE_SECONDS:g} s. Try again.")
@@ -166,7 +165,7 @@ class LocalSandbox:
             await self._end()
         finally:
             self._session.close()
-            self._place.portal.close()
+            self._place.porter.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -184,3 +183,77 @@ async def _feed(sink: int, content: bytes) -> None:
         pass  # the reader says why it stopped
     finally:
         os.close(sink)
+
+
+# ── the disk it takes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PAUSE = 0.25
+"""Seconds. Less can hardly be enough to write more than a sandbox may hold."""
+_SHARE = 1
+"""A pause is at least so many times as long as the look before it. No look takes long: it ends at the limits."""
+
+
+class _DiskGuard:
+    """Watches one sandbox: from soon after a command begins until none runs and nobody is left in it but its shell."""
+
+    def __init__(
+        self,
+        measure: Callable[[DiskUse], Awaitable[DiskUse]],
+        most: DiskUse,
+        exceeded: Callable[[], None],
+        is_quiet: Callable[[], bool],
+    ) -> None:
+        """Call `exceeded` whenever the sandbox is found to take more than `most`.
+
+        `measure` tells what it takes, and may stop counting at what it is given. `is_quiet` tells whether only the
+        shell is left.
+        """
+        self._measure = measure
+        self._most = most
+        self._exceeded = exceeded
+        self._is_quiet = is_quiet
+        self._running = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def begin(self) -> None:
+        """A command begins."""
+        self._running += 1
+        if self._timer is None and self._looking is None:
+            # Not one per command: a command can be shorter than setting a timer for it.
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self._look)
+
+    def end(self) -> None:
+        """It has ended. What it has started may still be at work."""
+        self._running -= 1
+
+    def close(self) -> None:
+        """Nothing more will run."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._is_closed:
+            self._looking = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            await self._keep_looking()
+        finally:
+            self._looking = None  # at once: a command that begins now has to be watched again
+
+    async def _keep_looking(self) -> None:
+        while True:
+            began = time.monotonic()
+            # Asked first: whoever is there by then is seen by this look, and nobody else can come.
+            is_over = not self._running and await asyncio.to_thread(self._is_quiet)
+            if (await self._measure(self._most)).exceeds(self._most):
+                self._exceeded()
+            if is_over and not self._running:
+                return
+            await asyncio.sleep(max(_PAUSE, _SHARE * (time.monotonic() - began)))

@@ -12,19 +12,29 @@ import select
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.capture import Output
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.linux.processes import boot_ticks
-from reward_kit.sandbox.local.driver import DRIVER, NO_INPUT, PLACES, STDIN, message, parse_reports
 from reward_kit.sandbox.local.meter import Meter
 from reward_kit.sandbox.local.pipes import Reader, write_all
-from reward_kit.sandbox.local.porter_client import Child, Ended, Portal
+from reward_kit.sandbox.local.porter_client import Child, Ended, PorterClient
+from reward_kit.sandbox.output import Output
 
-__all__ = ["Place", "ShellSession", "run_beside"]
+__all__ = [
+    "DRIVER",
+    "NO_INPUT",
+    "PLACES",
+    "STDIN",
+    "Place",
+    "Report",
+    "ShellSession",
+    "message",
+    "parse_reports",
+    "run_beside",
+]
 
 _ABORT_SECONDS = 0.05
 _ABORT_ATTEMPTS = 6
@@ -35,7 +45,7 @@ _MAX_ARGUMENT = 100_000
 class Place(NamedTuple):
     """Where processes are started, and what every process there is given."""
 
-    portal: Portal
+    porter: PorterClient
     limits: Limits
     environment: Mapping[str, str]
     meter: Callable[[], Meter]
@@ -48,7 +58,7 @@ class Place(NamedTuple):
     def spawn(self, arguments: list[str], places: tuple[int, ...], descriptors: list[int], **where: Any) -> Child:
         """Start a process. The descriptors are taken over."""
         what = {"program": self.shell, "arguments": arguments, "environment": self.environment, "places": places}
-        return self.portal.enter("spawn", {**what, **where}, descriptors)
+        return self.porter.enter("spawn", {**what, **where}, descriptors)
 
 
 class _Turn:
@@ -213,7 +223,7 @@ class ShellSession:
             if self._place.is_ending():
                 raise SandboxError("The sandbox ended while a command ran in it. Open another one.")
         except asyncio.CancelledError:
-            self._place.portal.end(
+            self._place.porter.end(
                 "kill", self.child, turn.since
             )  # nobody knows what the shell is at: it is of no more use
             raise
@@ -242,9 +252,9 @@ class ShellSession:
         """End the command; where the shell does not come back from it, the shell, too."""
         turn.timed_out = True
         for _ in range(_ABORT_ATTEMPTS):
-            self._place.portal.end("abort", self.child, turn.since)
+            self._place.porter.end("abort", self.child, turn.since)
             await asyncio.wait([reported], timeout=_ABORT_SECONDS)
-        self._place.portal.end("kill", self.child, turn.since)
+        self._place.porter.end("kill", self.child, turn.since)
 
     def close(self) -> None:
         """Close this side of every pipe."""
@@ -308,10 +318,10 @@ async def _ended_in_time(place: Place, child: Child, turn: _Turn, timeout: float
         done, _ = await asyncio.wait([child.ended], timeout=timeout)
         while not done:
             turn.timed_out = True
-            place.portal.end("kill", child, turn.since)
+            place.porter.end("kill", child, turn.since)
             done, _ = await asyncio.wait([child.ended], timeout=1.0)
     except asyncio.CancelledError:
-        place.portal.end("kill", child, turn.since)
+        place.porter.end("kill", child, turn.since)
         raise
     return child.ended.result()
 
@@ -331,3 +341,72 @@ def _input(data: bytes | None) -> int:
         view = view[os.write(descriptor, view) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+# ── what the shell runs ───────────────────────────────────────────────────────────────────────────────────────────────
+#
+#     backend ──▶ 250:  nonce ␀ (input command ␀ nonce ␀)*          input is the number of the descriptor to read from
+#     shell   ──▶ 251:  (nonce status directory ␀)*                 once at the start, then after every command
+#
+# A command is evaluated in the shell itself, so what it does there lasts. None of these descriptors is open in what it
+# starts, and the nonce that ends it is read only after it has ended: nothing that is printed can be taken for an end or
+# a status. What a command does to its standard descriptors is undone after it.
+#
+# bash keeps a descriptor that is redirected for a while aside, from 10 upwards and closed to children. The loop here
+# runs with 249 to 254 redirected, and uses them there: as 10 to 15. So nothing has to be closed for each command.
+#
+# On signal 62 the shell gives up its command: `continue` leaves whatever loops the command is in and returns to the
+# loop here. Out of a function there is no such way, so there the shell ends itself.
+
+PLACES: Final = (0, 1, 2, 249, 250, 251, 252, 253, 254)
+"""Where a session's descriptors come: three that go nowhere, no input, messages, reports, input, output, errors."""
+NO_INPUT: Final = 10
+"""Always at its end."""
+STDIN: Final = 13
+"""What a command is given to read."""
+
+# All on one line: bash counts the lines of a command from the line of its `eval`.
+DRIVER: Final = """
+__rk_set() { return "$1"; };
+__rk_s=0;
+shopt -s execfail;
+trap '[[ ${__rk_b-} ]] && { [[ ${FUNCNAME-} ]] && kill -KILL $$; continue 99; }' 62;
+{ while
+__rk_b= __rk_o=${REPLY-};
+builtin read -r -d '' -u 11 &&
+builtin printf '%s %s %s\\0' "$REPLY" "$__rk_s" "$PWD" >&12 &&
+builtin read -r -d '' -u 11;
+do
+__rk_c=${REPLY:2} __rk_i=${REPLY::2} REPLY=$__rk_o __rk_p=$__rk_s __rk_s=143 __rk_b=1;
+for __rk_1 in 1; do
+__rk_set "$__rk_p";
+eval "$__rk_c" <&"$__rk_i" >&14 2>&15;
+done;
+__rk_s=$?;
+done; } 249<&- 250<&- 251>&- 252<&- 253>&- 254>&-
+""".strip().replace("\n", " ")
+"""What a session's bash runs. A command's `break` and `continue` end at the loop of one turn around it."""
+
+
+class Report(NamedTuple):
+    """What the shell said after a command."""
+
+    nonce: bytes
+    status: int
+    directory: str
+
+
+def message(command: bytes, place: int, nonce: bytes) -> bytes:
+    """What is sent to have a command run. It holds no NUL."""
+    return b"%d%b\0%b\0" % (place, command, nonce)
+
+
+def parse_reports(data: bytearray) -> list[Report]:
+    """Take the complete reports out of `data`. What is no report, because a command found the way, is passed over."""
+    reports = []
+    while (end := data.find(0)) >= 0:
+        parts = bytes(data[:end]).split(b" ", 2)
+        del data[: end + 1]
+        if len(parts) == 3 and parts[1].isdigit():  # noqa: PLR2004
+            reports.append(Report(parts[0], int(parts[1]), parts[2].decode(errors="surrogateescape")))
+    return reports

@@ -13,19 +13,22 @@ import os
 import shutil
 import socket
 import tempfile
+from typing import TYPE_CHECKING
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
-from reward_kit.sandbox.linux.overlay import remove_tree
 from reward_kit.sandbox.linux.processes import processes_below
+from reward_kit.sandbox.linux.remove_tree import remove_tree
 from reward_kit.sandbox.linux.rlimits import process_limits
 from reward_kit.sandbox.local.channel import start_program
 from reward_kit.sandbox.local.meter import NoMeter
-from reward_kit.sandbox.local.porter_client import Portal
+from reward_kit.sandbox.local.porter_client import PorterClient
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.local.session import Place
+
+if TYPE_CHECKING:
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["UnisolatedBackend", "make_backend"]
 
@@ -70,7 +73,7 @@ class UnisolatedBackend:
             bounds = json.dumps(process_limits(spec.limits))
             porter = await asyncio.to_thread(start_program, "local.porter", theirs, bounds)
         place = Place(
-            portal=Portal(ours),
+            porter=PorterClient(ours),
             limits=spec.limits,
             environment=_environment(home) | dict(spec.environment),
             meter=NoMeter,
@@ -80,7 +83,7 @@ class UnisolatedBackend:
 
         async def end() -> None:
             self._open.discard(sandbox)
-            place.portal.close()  # upon which the porter ends whatever is left
+            place.porter.close()  # upon which the porter ends whatever is left
             await asyncio.to_thread(porter.wait)
             await asyncio.to_thread(remove_tree, home)
 

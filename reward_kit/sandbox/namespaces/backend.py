@@ -28,27 +28,29 @@ import socket
 import subprocess
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.cgroups import Hierarchy, ProcessGroup, find_hierarchy
 from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
 from reward_kit.sandbox.linux.loop_disk import make_template
-from reward_kit.sandbox.linux.overlay import remove_home, upper_directories
 from reward_kit.sandbox.linux.processes import is_ending, processes_beside
 from reward_kit.sandbox.linux.rlimits import process_limits
 from reward_kit.sandbox.linux.seccomp import compile_filter
 from reward_kit.sandbox.local.meter import GroupMeter, Meter, NoMeter, TurnMeter
-from reward_kit.sandbox.local.porter_client import Portal
+from reward_kit.sandbox.local.porter_client import PorterClient
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.local.session import Place
 from reward_kit.sandbox.namespaces.bubblewrap import bubblewrap_options
+from reward_kit.sandbox.namespaces.files import remove_home, upper_directories
 from reward_kit.sandbox.namespaces.rootfs import Root, host_root, image_root
 from reward_kit.sandbox.namespaces.snapshots import Snapshot, SnapshotPolicy, SnapshotStore
 from reward_kit.sandbox.namespaces.state import StateDirectory
-from reward_kit.sandbox.namespaces.supervisor_client import Supervised, Supervision
+from reward_kit.sandbox.namespaces.supervisor_client import SandboxStatus, SupervisorClient
+
+if TYPE_CHECKING:
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["NamespacesBackend", "make_backend"]
 
@@ -134,18 +136,18 @@ class NamespacesBackend:
     ) -> None:
         """Keep sandboxes' files under `state`, which should be on a real disk; share the work among `supervisors`.
 
-        `snapshots`: when long set-ups are kept for those who ask for the same; None: never.
+        `snapshots`: when long setups are kept for those who ask for the same; None: never.
         """
         self._state = state
         self._most = supervisors or max(1, min(8, os.cpu_count() or 1))
         self._machine: _Machine | None = None
-        self._supervisions: list[Supervision] = []
+        self._supervisors: list[SupervisorClient] = []
         self._is_starting = False
         self._roots: dict[str | None, Root] = {}
         self._disks: dict[int, str] = {}
         self._keys = itertools.count(1)
         self._lock = asyncio.Lock()
-        self._open: dict[LocalSandbox, Supervised] = {}
+        self._open: dict[LocalSandbox, SandboxStatus] = {}
         self._snapshots = SnapshotStore(snapshots, self._open_fresh, self._keep, self._discard) if snapshots else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._discarded: list[str] = []
@@ -153,35 +155,35 @@ class NamespacesBackend:
 
     # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, Supervision, Root]:
+    async def _ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, SupervisorClient, Root]:
         """This machine, the supervisor with the least to do, and the root; each made when it is first needed."""
-        supervision = min((one for one in self._supervisions if one.alive), key=_load, default=None)
+        supervisor = min((one for one in self._supervisors if one.alive), key=_load, default=None)
         is_known = image in self._roots and disk_mb in self._disks
-        if self._machine is None or supervision is None or not is_known:
+        if self._machine is None or supervisor is None or not is_known:
             async with self._lock:
                 return await self._make_ready(image, disk_mb)
-        if supervision.load and len(self._supervisions) < self._most and not self._is_starting:
+        if supervisor.load and len(self._supervisors) < self._most and not self._is_starting:
             self._start_in_background(self._machine)
-        return self._machine, supervision, self._roots[image]
+        return self._machine, supervisor, self._roots[image]
 
-    async def _make_ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, Supervision, Root]:
+    async def _make_ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, SupervisorClient, Root]:
         if self._machine is None:
             self._machine = await asyncio.to_thread(_Machine.examine, self._state)
-        for dead in [one for one in self._supervisions if not one.alive]:
-            self._supervisions.remove(dead)
+        for dead in [one for one in self._supervisors if not one.alive]:
+            self._supervisors.remove(dead)
             await dead.stop()  # there is a process to be buried
-        if not self._supervisions:
+        if not self._supervisors:
             await self._start_supervisor(self._machine)
         if image not in self._roots:
             self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
         if disk_mb not in self._disks:
             self._disks[disk_mb] = await asyncio.to_thread(self._machine.make_disk, disk_mb)
-        return self._machine, min(self._supervisions, key=_load), self._roots[image]
+        return self._machine, min(self._supervisors, key=_load), self._roots[image]
 
     async def _start_supervisor(self, machine: _Machine) -> None:
-        supervision = Supervision(machine.settings())
-        await supervision.start()
-        self._supervisions.append(supervision)
+        supervisor = SupervisorClient(machine.settings())
+        await supervisor.start()
+        self._supervisors.append(supervisor)
 
     def _start_in_background(self, machine: _Machine) -> None:
         """All supervisors are busy, and there may be more of them: the next sandbox need not wait for one."""
@@ -226,43 +228,41 @@ class NamespacesBackend:
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self, spec: SandboxSpec) -> LocalSandbox:
-        """A fresh sandbox with its set-up done."""
+        """A fresh sandbox with its setup done."""
         return await (self._snapshots.open(spec) if self._snapshots else self._open_fresh(spec, None))
 
     async def _open_fresh(self, spec: SandboxSpec, snapshot: Snapshot | None) -> LocalSandbox:
-        machine, supervision, root = await self._ready(spec.image, spec.limits.disk_mb)
+        machine, supervisor, root = await self._ready(spec.image, spec.limits.disk_mb)
         key = next(self._keys)
         request = _request(machine, root, self._disks[spec.limits.disk_mb], spec, snapshot)
         ours, porters_end = socket.socketpair()
-        supervised = supervision.open(key, request, porters_end)
+        status = supervisor.open(key, request, porters_end)
         if snapshot is not None:
             snapshot.users += 1
-        supervised.closed.add_done_callback(lambda _: self._closed(supervised, snapshot))
-        portal = Portal(ours)
-        group = _Group(machine.hierarchy, supervised, portal)
+        status.closed.add_done_callback(lambda _: self._closed(status, snapshot))
+        porter = PorterClient(ours)
+        group = _Group(machine.hierarchy, status, porter)
         place = Place(
-            portal=portal,
+            porter=porter,
             limits=spec.limits,
             environment={**_ENVIRONMENT, **spec.environment},
             meter=group.meter,
             processes=group.processes,
-            is_ending=lambda: bool(supervised.first) and is_ending(supervised.first),
+            is_ending=lambda: bool(status.first) and is_ending(status.first),
         )
 
         async def end() -> None:
             self._open.pop(sandbox, None)
             group.close()
-            await supervision.close(key)
+            await supervisor.close(key)
 
         async def disk(most: DiskUse) -> DiskUse:
             held = await asyncio.to_thread(lambda: held_use(group.processes()))
-            return held + await self._tree_use(supervision, key, supervised.home, most)
+            return held + await self._tree_use(supervisor, key, status.home, most)
 
         workdir = spec.workdir or place.environment["HOME"]
-        sandbox = LocalSandbox(
-            place, workdir, supervised.opened, end, disk=disk, is_bounded=lambda: supervised.is_bounded
-        )
-        self._open[sandbox] = supervised
+        sandbox = LocalSandbox(place, workdir, status.opened, end, disk=disk, is_bounded=lambda: status.is_bounded)
+        self._open[sandbox] = status
         try:
             await sandbox.prepare(spec)
         except BaseException:
@@ -270,7 +270,7 @@ class NamespacesBackend:
             raise
         return sandbox
 
-    async def _tree_use(self, supervision: Supervision, key: int, home: str, most: DiskUse) -> DiskUse:
+    async def _tree_use(self, supervisor: SupervisorClient, key: int, home: str, most: DiskUse) -> DiskUse:
         """What a sandbox's files take that have a name.
 
         Root can look for itself. Another user is kept out by modes that a command may set, and asks the supervisor,
@@ -278,25 +278,25 @@ class NamespacesBackend:
         """
         if self._machine is not None and self._machine.as_root:
             return await asyncio.to_thread(tree_use, [home], most)
-        return await supervision.measure(key, most)
+        return await supervisor.measure(key, most)
 
-    def _closed(self, supervised: Supervised, snapshot: Snapshot | None) -> None:
+    def _closed(self, status: SandboxStatus, snapshot: Snapshot | None) -> None:
         """Nothing is left of a sandbox but its files."""
-        if supervised.home and not supervised.is_kept:
-            self._discard(supervised.home)
+        if status.home and not status.is_kept:
+            self._discard(status.home)
         if snapshot is not None and self._snapshots is not None:
             self._snapshots.released(snapshot)
 
     async def _keep(self, sandbox: LocalSandbox) -> tuple[str, int] | None:
         """Close a sandbox and leave its files, for a snapshot; None where they could not be kept."""
-        supervised = self._open[sandbox]
-        supervised.is_wanted = True
+        status = self._open[sandbox]
+        status.is_wanted = True
         await sandbox.close()
-        await supervised.closed
-        if not supervised.is_kept:
+        await status.closed
+        if not status.is_kept:
             return None
         everything = DiskUse(sys.maxsize, sys.maxsize)
-        return supervised.home, (await asyncio.to_thread(tree_use, [supervised.home], everything)).size
+        return status.home, (await asyncio.to_thread(tree_use, [status.home], everything)).size
 
     def _discard(self, home: str) -> None:
         """Remove what a sandbox has left, soon: going to another thread takes as long as the work there."""
@@ -316,8 +316,8 @@ class NamespacesBackend:
         """Close every sandbox, and leave nothing behind."""
         await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)))
         async with self._lock:  # a supervisor that is being started is stopped, too
-            await asyncio.gather(*(supervision.stop() for supervision in self._supervisions))
-            self._supervisions.clear()
+            await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors))
+            self._supervisors.clear()
             machine, self._machine = self._machine, None
         self._sweep()
         while tasks := list(self._tasks):
@@ -338,8 +338,8 @@ def _version(program: str) -> str:
     return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
-def _load(supervision: Supervision) -> int:
-    return supervision.load
+def _load(supervisor: SupervisorClient) -> int:
+    return supervisor.load
 
 
 def _make_root(image: str | None, state: StateDirectory) -> Root:
@@ -350,14 +350,14 @@ class _Group:
     """Who is in a sandbox and what they use: by its control group, which has its name only when the sandbox is open;
     where there are no groups, by its pid namespace."""
 
-    def __init__(self, hierarchy: Hierarchy | None, supervised: Supervised, portal: Portal) -> None:
+    def __init__(self, hierarchy: Hierarchy | None, status: SandboxStatus, porter: PorterClient) -> None:
         self._hierarchy = hierarchy
-        self._supervised = supervised
-        self._turns = TurnMeter(portal)
+        self._status = status
+        self._turns = TurnMeter(porter)
         self._meter: Meter | None = None
 
     def _known(self) -> ProcessGroup | None:
-        name = self._supervised.group
+        name = self._status.group
         return ProcessGroup(self._hierarchy, name) if self._hierarchy and name else None
 
     def meter(self) -> Meter:
@@ -375,7 +375,7 @@ class _Group:
         group = self._known()
         if group is not None:
             return group.processes()
-        return processes_beside(self._supervised.first) if self._supervised.first else []
+        return processes_beside(self._status.first) if self._status.first else []
 
     def close(self) -> None:
         if self._meter is not None:

@@ -22,11 +22,26 @@ import signal
 import socket
 from contextlib import suppress
 
+from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 from reward_kit.sandbox.linux.cgroups import Hierarchy, ProcessGroup
-from reward_kit.sandbox.linux.processes import Roll
-from reward_kit.sandbox.local.entering import enter_limits, enter_namespaces, give_up_rights, only_keep_open
+from reward_kit.sandbox.linux.processes import Roll, only_keep_open
+from reward_kit.sandbox.linux.syscalls import (
+    CLONE_NEWCGROUP,
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    bound_capabilities,
+    keep_capabilities,
+    load_seccomp,
+    no_new_privileges,
+    setns,
+    unshare,
+)
 from reward_kit.sandbox.local.messages import Inbox, send
-from reward_kit.sandbox.local.porter import Porter
+from reward_kit.sandbox.local.porter import Porter, enter_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Nursery", "PorterAhead"]
 
+_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID
+_KEPT = frozenset(CONTAINER_CAPABILITIES.values())
 _AT_A_TIME = 4
 _ALL_DONE = "all_done"
 _END_SECONDS = 5.0
@@ -153,9 +170,9 @@ class PorterAhead:
         told = ("rlimits", "own_users", "own_network", "memory_bytes")
         send(self._ours, {"first": first, **{name: kind[name] for name in told}})
 
-    def serve(self, portal: int) -> None:
+    def serve(self, porters_end: int) -> None:
         """Say through which socket its backend talks to it. It needs no more than that."""
-        send(self._ours, {}, [portal])
+        send(self._ours, {}, [porters_end])
         self._ours.close()
 
     def hang_up(self) -> None:
@@ -177,7 +194,7 @@ def _be_nursery(
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries; the supervisor has pidfds
         only_keep_open([orders.fileno(), supervisor, *pins])
-        give_up_rights()
+        _give_up_rights()
         if not _fork_porters(orders, hierarchy, pins, seccomp):
             _end_all_of(supervisor)
     finally:
@@ -227,13 +244,13 @@ def _wait(descriptor: int, group: ProcessGroup | None, pins: list[int], seccomp:
         inbox = Inbox(orders)
         kind, _ = _next(inbox)
         enter_limits(kind["rlimits"])
-        enter_namespaces(kind["first"], seccomp, own_users=kind["own_users"], own_network=kind["own_network"])
+        _enter_namespaces(kind["first"], seccomp, own_users=kind["own_users"], own_network=kind["own_network"])
         roll.first = kind["first"]
         if group is None:
             porter.watch_memory(kind["memory_bytes"], own_network=kind["own_network"])
-        _, (portal,) = _next(inbox)
+        _, (porters_end,) = _next(inbox)
         orders.close()
-        porter.serve(socket.socket(fileno=portal))
+        porter.serve(socket.socket(fileno=porters_end))
     finally:
         os._exit(0)
 
@@ -245,3 +262,31 @@ def _next(inbox: Inbox) -> tuple[dict[str, Any], list[int]]:
             return message
         if not inbox.receive():
             os._exit(0)
+
+
+# ── going into a sandbox ─────────────────────────────────────────────────────────────────────────────────────────────
+#
+# What a process does before it is one of a sandbox, and cannot undo.
+
+
+def _give_up_rights() -> None:
+    """Nothing that is started from here on can have more rights than a process of a sandbox."""
+    bound_capabilities(_KEPT)
+    no_new_privileges()
+
+
+def _enter_namespaces(first: int, seccomp: bytes | None, *, own_users: bool, own_network: bool) -> None:
+    """Be where the process `first` is, with the rights of a process there.
+
+    What is not its own cannot be entered without rights in it; we are there already.
+    Of the pid namespace, only those that are started from here are members: this process cannot be seen from inside.
+    """
+    pidfd = os.pidfd_open(first)
+    setns(pidfd, _NAMESPACES | (CLONE_NEWNET if own_network else 0) | (CLONE_NEWUSER if own_users else 0))
+    os.close(pidfd)
+    unshare(CLONE_NEWCGROUP)  # its own group becomes the root: what that is called is not for those inside
+    if own_users:
+        bound_capabilities(_KEPT)  # who enters a user namespace gets all of them back
+    keep_capabilities(_KEPT)
+    if seccomp is not None:
+        load_seccomp(seccomp)

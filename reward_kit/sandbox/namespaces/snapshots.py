@@ -1,8 +1,8 @@
-"""Set-ups that take long are done once: what they leave is stacked under every sandbox that asks for the same.
+"""Setups that take long are done once: what they leave is stacked under every sandbox that asks for the same.
 
-A set-up that took more than a moment is ended where it stands, its upper layer becomes a lower one, and what it did in
+A setup that took more than a moment is ended where it stands, its upper layer becomes a lower one, and what it did in
 the shell (directory, variables, functions, options) is written down and read again by the next shell. Whoever asks for
-the same while it runs waits for it. Left out are set-ups that look at the clock or at chance, that leave a process
+the same while it runs waits for it. Left out are setups that look at the clock or at chance, that leave a process
 behind, or that write to memory; and a snapshot is used for a minute or two only, so that its files do not look old.
 """
 
@@ -29,7 +29,7 @@ _VOLATILE = re.compile(
     r"\b(date|sleep|at|cron|nohup|setsid|disown|uuidgen|mktemp|shuf|hostname|uptime|ps|kill|ulimit|exec|exit)\b"
     r"|RANDOM|SECONDS|EPOCH|/dev/(u?random|shm|fd|tcp)|/proc\b|\$\$|\$!|(^|[^&>])&($|[^&>])|(touch|--date|-d)\b.*(ago|now|yesterday)"
 )
-"""Set-ups that are different each time they run, or that leave something behind which is not a file."""
+"""Setups that are different each time they run, or that leave something behind which is not a file."""
 
 _STATE = r"""
 for __rk_v in $(compgen -v); do
@@ -49,10 +49,10 @@ _REMEMBERED = 10_000
 
 @dataclass(frozen=True)
 class SnapshotPolicy:
-    """When a set-up is worth keeping, and for how long."""
+    """When a setup is worth keeping, and for how long."""
 
     slower_than: float = 0.05
-    """Seconds that a set-up has to take."""
+    """Seconds that a setup has to take."""
     seconds: float = 120.0
     """How long a snapshot is used."""
     most_bytes: int = 1 << 30
@@ -61,7 +61,7 @@ class SnapshotPolicy:
 
 @dataclass(eq=False)
 class Snapshot:
-    """What a set-up left."""
+    """What a setup left."""
 
     home: str
     """Where its files are."""
@@ -73,7 +73,7 @@ class Snapshot:
 
 
 def snapshot_key(spec: SandboxSpec) -> str | None:
-    """The same for specs whose set-up leaves the same; None for one that may not."""
+    """The same for specs whose setup leaves the same; None for one that may not."""
     if not spec.setup or any(_VOLATILE.search(command) for command in spec.setup):
         return None
     files = {path: hashlib.sha256(content).hexdigest() for path, content in spec.files.items()}
@@ -105,7 +105,7 @@ class SnapshotStore:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def open(self, spec: SandboxSpec) -> LocalSandbox:
-        """A sandbox with its set-up done, one way or the other."""
+        """A sandbox with its setup done, one way or the other."""
         key = snapshot_key(spec)
         if key is None or key in self._not_worth:
             return await self._open_fresh(spec, None)
@@ -131,7 +131,7 @@ class SnapshotStore:
 
     async def _take(self, key: str, sandbox: LocalSandbox) -> Snapshot | None:
         """Make a snapshot of a sandbox that has just been set up, which ends it; None where that is not worth it."""
-        state = await sandbox.run(_STATE) if sandbox.set_up_seconds > self._policy.slower_than else None
+        state = await sandbox.run(_STATE) if sandbox.setup_seconds > self._policy.slower_than else None
         is_fit = state is not None and state.ok and not state.truncated and sandbox.is_quiet()
         kept = await self._keep(sandbox) if is_fit else None
         if state is None or kept is None:

@@ -11,7 +11,7 @@ import tempfile
 from contextlib import suppress
 
 from reward_kit.errors import SandboxError
-from reward_kit.sandbox.linux.overlay import remove_tree
+from reward_kit.sandbox.linux.remove_tree import remove_tree
 
 __all__ = ["STATE_VARIABLE", "StateDirectory"]
 

@@ -28,7 +28,7 @@ from contextlib import suppress
 
 from reward_kit.sandbox.linux.cgroups import Hierarchy
 from reward_kit.sandbox.linux.disk_use import DiskUse, tree_use
-from reward_kit.sandbox.linux.overlay import remove_home
+from reward_kit.sandbox.linux.processes import only_keep_open
 from reward_kit.sandbox.linux.syscalls import (
     CLONE_NEWNS,
     CLONE_NEWUSER,
@@ -39,17 +39,19 @@ from reward_kit.sandbox.linux.syscalls import (
     umount,
     unshare,
 )
-from reward_kit.sandbox.local.entering import only_keep_open
 from reward_kit.sandbox.local.messages import Inbox, send
 from reward_kit.sandbox.namespaces.bubblewrap import Launcher
+from reward_kit.sandbox.namespaces.files import Workshop, remove_home
 from reward_kit.sandbox.namespaces.nursery import Nursery
-from reward_kit.sandbox.namespaces.supervised_sandbox import SupervisedSandbox
-from reward_kit.sandbox.namespaces.workshop import Workshop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
+
+    from reward_kit.sandbox.namespaces.bubblewrap import Bubblewrap, Launcher
+    from reward_kit.sandbox.namespaces.files import MountedFiles, Workshop
+    from reward_kit.sandbox.namespaces.nursery import PorterAhead
 
 __all__ = ["Supervisor", "main"]
 
@@ -79,9 +81,9 @@ class Supervisor:
         self._nursery = Nursery(hierarchy, pins, names, seccomp)
         self._channel = channel
         self._inbox = Inbox(channel)
-        self._sandboxes: set[SupervisedSandbox] = set()
-        self._given: dict[int, SupervisedSandbox] = {}
-        self._ahead: SupervisedSandbox | None = None
+        self._sandboxes: set[_Sandbox] = set()
+        self._given: dict[int, _Sandbox] = {}
+        self._ahead: _Sandbox | None = None
         self._kind: dict[str, Any] = {}
         self._is_kind_wanted = False
         self._poll = select.poll()
@@ -111,7 +113,7 @@ class Supervisor:
         with suppress(BrokenPipeError, ConnectionResetError):
             send(self._channel, message)
 
-    def drop(self, sandbox: SupervisedSandbox) -> None:
+    def drop(self, sandbox: _Sandbox) -> None:
         """A sandbox has closed. The files of one that nobody has asked for are nobody else's business."""
         self._sandboxes.discard(sandbox)
         self._given.pop(sandbox.key, None)
@@ -166,32 +168,32 @@ class Supervisor:
                 case "close":
                     self._close(request["sandbox"], keep=request.get("keep", False))
 
-    def _open(self, request: dict[str, Any], portal: int) -> None:
+    def _open(self, request: dict[str, Any], porters_end: int) -> None:
         """`kind` is told where it is another one than the last."""
         kind = request.get("kind", self._kind)
         self._is_kind_wanted = kind is self._kind
         ahead, self._ahead, self._kind = self._ahead, None, kind
         if ahead is not None and ahead.kind is kind and not ahead.closing:
             self._given[request["sandbox"]] = ahead
-            ahead.give_to(request["sandbox"], portal)
+            ahead.give_to(request["sandbox"], porters_end)
             return
         if ahead is not None:
             ahead.close()
-        self._open_new(request["sandbox"], portal)
+        self._open_new(request["sandbox"], porters_end)
 
-    def _open_new(self, key: int, portal: int) -> None:
+    def _open_new(self, key: int, porters_end: int) -> None:
         try:
             sandbox = self._given[key] = self._new_sandbox()
         except OSError as error:  # no process could be started, or no group made
-            os.close(portal)
+            os.close(porters_end)
             self.say({"event": "failed", "sandbox": key, "reason": str(error)})
             self.say({"event": "closed", "sandbox": key, "home": "", "kept": False})
         else:
-            sandbox.give_to(key, portal)
+            sandbox.give_to(key, porters_end)
             sandbox.begin()
 
-    def _new_sandbox(self) -> SupervisedSandbox:
-        sandbox = SupervisedSandbox(self, self._kind, self._nursery.take())
+    def _new_sandbox(self) -> _Sandbox:
+        sandbox = _Sandbox(self, self._kind, self._nursery.take())
         self._sandboxes.add(sandbox)
         return sandbox
 
@@ -286,3 +288,211 @@ def main() -> None:
     gc.disable()  # a collection would touch every page that porters share with us
     send(channel, {"event": "ready"})
     supervisor.serve()
+
+
+# ── one sandbox ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_READY = b"\n"
+"""What the first process of a sandbox says when it runs."""
+
+
+class _Sandbox:
+    """One sandbox, from its mounts to its unmounting. It may be put together before anybody asks for it."""
+
+    def __init__(self, supervisor: Supervisor, kind: dict[str, Any], porter: PorterAhead) -> None:
+        """Take the description and the process that will serve it; `begin` does the work."""
+        self.kind = kind
+        self.key = 0
+        """By what the backend knows it; 0 where nobody has asked for it yet."""
+        self._supervisor = supervisor
+        self._porter = porter
+        self._porters_end = -1
+        self._files: MountedFiles | None = None
+        self._bwrap: Bubblewrap | None = None
+        self._said = b""
+        self._first = 0  # by its number outside
+        self._living: dict[str, int] = {}  # by their pidfds
+        self._is_mounted = True
+        self._made = self._open = self._closing = self._keep = False
+
+    @property
+    def opening(self) -> bool:
+        """Whether it is still being put together."""
+        return not (self._open or self._closing)
+
+    @property
+    def closing(self) -> bool:
+        """Whether it is of no more use."""
+        return self._closing
+
+    @property
+    def home(self) -> str:
+        """Where its files are; nowhere, when it has not come so far."""
+        return self._files.home if self._files else ""
+
+    @property
+    def uppers(self) -> list[str]:
+        """Where what is written in it comes to lie."""
+        return self._files.root.uppers if self._files else []
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self) -> None:
+        """Start everything."""
+        self._watch("porter", self._porter.pidfd)
+        try:
+            if self._porter.group is not None:
+                self._porter.group.limit(memory_bytes=self.kind["memory_bytes"], processes=self.kind["processes"])
+            self._files = files = self._supervisor.workshop.make(self.kind)
+            self._bwrap = self._supervisor.launcher.start(files.root.path, files.devices, self.kind["options"])
+            if self._bwrap.pidfd >= 0:  # else it has ended, and has said why
+                self._watch("bwrap", self._bwrap.pidfd)
+            self._supervisor.watch(self._bwrap.said, self._hear)
+        except OSError as error:
+            self._fail(str(error))
+
+    def _watch(self, name: str, pidfd: int) -> None:
+        self._living[name] = pidfd
+        self._supervisor.watch(pidfd, lambda: self._ended(name))
+
+    def _hear(self) -> None:
+        """The first process says an empty line when it runs; anything else is bwrap complaining."""
+        assert self._bwrap is not None
+        data = os.read(self._bwrap.said, 4096)
+        self._said += data
+        if data and self._said != _READY:
+            return
+        self._made = True
+        self._supervisor.forget(self._bwrap.said)
+        found = self._said == _READY and self._find_first(self._bwrap.first())
+        if self._closing:
+            self._kill()
+        elif found:
+            self._enter()
+        else:
+            self._fail(self._complaint)
+
+    @property
+    def _complaint(self) -> str:
+        return self._said.decode(errors="replace").strip() or "bwrap ended without a word"
+
+    def _find_first(self, first: int) -> bool:
+        self._first = first
+        try:
+            self._watch("first", os.pidfd_open(first))
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _enter(self) -> None:
+        """It is all there: let the porter in. What bwrap was given is its own by now, and here only in the way."""
+        self._open = True
+        with suppress(BrokenPipeError):  # it has ended, and that will be heard of
+            self._porter.enter(self._first, self.kind)
+        self._introduce()
+        self._umount()
+
+    def give_to(self, key: int, porters_end: int) -> None:
+        """Somebody asks for it, and talks to its porter through `porters_end`, which is taken over."""
+        self.key, self._porters_end = key, porters_end
+        self._introduce()
+
+    def _introduce(self) -> None:
+        if self._open and self.key:
+            group = self._porter.group.name if self._porter.group else ""
+            is_bounded = self._files is not None and self._files.is_bounded
+            told = {"group": group, "home": self.home, "first": self._first, "bounded": is_bounded}
+            with suppress(BrokenPipeError):
+                self._porter.serve(self._porters_end)
+            self._close_porters_end()
+            self._supervisor.say({"event": "opened", "sandbox": self.key, **told})
+
+    def _close_porters_end(self) -> None:
+        if self._porters_end >= 0:
+            os.close(self._porters_end)
+        self._porters_end = -1
+
+    def _umount(self) -> None:
+        if self._files is not None and self._is_mounted:
+            self._is_mounted = False
+            self._files.umount()
+
+    def _fail(self, reason: str) -> None:
+        self._tell({"event": "failed", "reason": reason})
+        self.close()
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """Tell who has asked for it, if anybody has."""
+        if self.key:
+            self._supervisor.say({**event, "sandbox": self.key})
+
+    # ── closing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def close(self, *, keep: bool = False) -> None:
+        """Kill everything in it; the rest follows when the last one is dead. `keep`: what was written is wanted."""
+        if self._closing:
+            return
+        self._closing = True
+        self._keep = keep
+        self._kill()
+        self._finish()
+
+    def _kill(self) -> None:
+        """A bwrap that is still at work is let finish: by now it may have a child that nobody else knows of."""
+        for name, pidfd in self._living.items():
+            if name != "bwrap" or self._made:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+    def _ended(self, who: str) -> None:
+        """One of its three processes is no more. When it is not closing, the sandbox has died."""
+        self._supervisor.forget(self._living.pop(who))
+        if not self._closing:
+            self._fail(self._last_words() if who == "bwrap" else f"its {who} process ended")
+        else:
+            self._finish()
+
+    def _last_words(self) -> str:
+        """What bwrap has said before it ended; that matters only to who waits for the sandbox to open."""
+        if self._bwrap is not None and not self._made:
+            os.set_blocking(self._bwrap.said, False)
+            with suppress(BlockingIOError):
+                while data := os.read(self._bwrap.said, 4096):
+                    self._said += data
+            self._made = True
+            self._supervisor.forget(self._bwrap.said)
+        return self._complaint
+
+    def _finish(self) -> None:
+        if self._living:
+            return
+        self._close_porters_end()
+        if self._bwrap is not None:
+            self._bwrap.close()
+        self._umount()
+        self._porter.remove()
+        if self._keep and self._files is not None and self._files.is_bounded:
+            self._copy(self._files)
+        else:
+            self._end(is_kept=self._keep)
+
+    def _copy(self, files: MountedFiles) -> None:
+        """What is wanted goes to where other supervisors find it, too."""
+        try:
+            result = files.copy()
+        except OSError:
+            self._end(is_kept=False)
+            return
+
+        def copied() -> None:
+            is_kept = files.is_copied(result)
+            self._supervisor.forget(result)
+            self._end(is_kept=is_kept)
+
+        self._supervisor.watch(result, copied)
+
+    def _end(self, *, is_kept: bool) -> None:
+        if self._files is not None:
+            self._files.release()
+        self._supervisor.drop(self)
+        self._tell({"event": "closed", "home": self.home, "kept": is_kept})

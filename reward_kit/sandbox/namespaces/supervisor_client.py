@@ -11,7 +11,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.sandbox.linux.disk_use import DiskUse
 from reward_kit.sandbox.local.channel import Channel, start_program
 
-__all__ = ["Supervised", "Supervision"]
+__all__ = ["SandboxStatus", "SupervisorClient"]
 
 _START_SECONDS = 30.0
 _CLOSE_SECONDS = 30.0
@@ -19,7 +19,7 @@ _KEEP_SECONDS = 300.0
 """Where files are kept, they may have to be copied."""
 
 
-class Supervised:
+class SandboxStatus:
     """What has become of one sandbox."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -43,13 +43,13 @@ class Supervised:
         """Nothing is left of it but its files."""
 
 
-class Supervision:
+class SupervisorClient:
     """One supervisor process. Every wait on it ends when it dies."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         """`settings` go to the process as they are; `start` starts it."""
         self._settings = settings
-        self._sandboxes: dict[int, Supervised] = {}
+        self._sandboxes: dict[int, SandboxStatus] = {}
         self._kind: dict[str, Any] = {}
         self._dead: str | None = None
 
@@ -129,9 +129,9 @@ class Supervision:
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, key: int, kind: dict[str, Any], porters_end: socket.socket) -> Supervised:
+    def open(self, key: int, kind: dict[str, Any], porters_end: socket.socket) -> SandboxStatus:
         """Begin to open a sandbox of this kind, whose porter talks through `porters_end`, which is taken over."""
-        sandbox = self._sandboxes[key] = Supervised(self._loop)
+        sandbox = self._sandboxes[key] = SandboxStatus(self._loop)
         sandbox.closed.add_done_callback(lambda _: self._sandboxes.pop(key, None))
         news = {} if kind == self._kind else {"kind": kind}
         self._kind = kind

@@ -10,6 +10,7 @@ the machine may be busy.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import io
 import json
@@ -45,8 +46,8 @@ _START: Final = (
     "from reward_kit.sandbox.python.inside.by_command import main; main()"
 )
 _PARTS: Final = (
-    *("frames", "messages", "plain", "inside.by_command", "inside.names", "inside.objects", "inside.program"),
-    *("inside.remote", "inside.test_files", "inside.test_plan", "inside.tests"),
+    *("messages", "plain", "inside.by_command", "inside.frameworks", "inside.names", "inside.objects"),
+    *("inside.plan", "inside.program", "inside.remote", "inside.tests"),
 )
 _OWN_MB: Final = 64
 """What an interpreter takes itself, beside its program."""
@@ -99,11 +100,13 @@ async def run_within(place: Place, command: str, seconds: float, stdin: bytes) -
 class PythonByCommands:
     """Python in sandboxes that run commands: one per request, closed after it."""
 
-    def __init__(self, open_place: OpenPlace, python: str = "python3") -> None:
-        """In sandboxes that `open_place` opens, by their interpreter `python`."""
+    def __init__(
+        self, open_place: OpenPlace, python: str = "python3", *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        """In sandboxes that `open_place` opens on `loop` (or on the one we are on), by their interpreter `python`."""
         self._open = open_place
         self._python = python
-        self.loop = running_loop()
+        self.loop = loop or running_loop()
         """The event loop that the sandboxes live on."""
 
     @property
@@ -113,7 +116,7 @@ class PythonByCommands:
 
     def using(self, python: str) -> PythonByCommands:
         """The same by another interpreter of the sandbox, by path or name."""
-        return PythonByCommands(self._open, python)
+        return PythonByCommands(self._open, python, loop=self.loop)
 
     async def close(self) -> None:
         """Nothing stays open between requests."""
@@ -214,7 +217,7 @@ class PythonByCommands:
         async with self._open(replace(chosen, memory_mb=chosen.memory_mb + _OWN_MB)) as place:
             if not (await place.run_standalone(f"command -v {shlex.quote(self._python)}", timeout=_TOOL_SECONDS)).ok:
                 raise SandboxError(
-                    f"The sandbox has no {self._python!r}. Use an image that has it: set sandbox.image, for instance "
+                    f"The sandbox has no {self._python!r}. Use an image that has it: set `sandbox.image`, for instance "
                     "to 'python:3.12-slim'.",
                     retryable=False,
                 )
@@ -231,7 +234,7 @@ class PythonByCommands:
         done = await run_within(place, command, seconds, stdin)
         if done.exit_code == 1 and done.stderr.strip() == "Python 3.11 or newer is needed":
             raise SandboxError(
-                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Use another image: set sandbox.image.",
+                f"{self.interpreter} is too old: Python 3.11 or newer is needed. Choose another `sandbox.image`.",
                 retryable=False,
             )
         return done

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reward_kit.sandbox.linux import kernel
-from reward_kit.sandbox.linux.group_memory import MemoryMeter
+from reward_kit.sandbox.linux import syscalls
+from reward_kit.sandbox.linux.cgroups import MemoryMeter
 from reward_kit.sandbox.linux.memory import MemoryWatch
 from reward_kit.sandbox.python.messages import WORK, longest
 
@@ -164,7 +164,7 @@ class Cell:
 
     @functools.cached_property
     def _clocks(self) -> list[int]:
-        return [kernel.process_cpu_clock(pid) for pid in self._pids if pid > 0]
+        return [syscalls.process_cpu_clock(pid) for pid in self._pids if pid > 0]
 
     def look_at_memory(self) -> float:
         """Where no control group bounds its memory, see to it; seconds until that should be done again."""

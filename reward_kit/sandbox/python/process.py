@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from reward_kit.errors import SandboxError
-from reward_kit.sandbox.linux.group_memory import make_group, remove_group
+from reward_kit.sandbox.linux.cgroups import make_memory_group, memory_group
 from reward_kit.sandbox.python.messages import LENGTH, WORK, Message, pack, sizes
 
 __all__ = ["ADVICE", "Zygote"]
@@ -55,7 +55,7 @@ class Zygote:
 
         `packages` are directories of packages that the interpreter has beside its own.
         """
-        group = await asyncio.to_thread(make_group, f"reward-kit-zygote-{os.getpid()}-{next(_numbers)}")
+        group = await asyncio.to_thread(make_memory_group, f"reward-kit-zygote-{os.getpid()}-{next(_numbers)}")
         ours, theirs = socket.socketpair()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the zygote
         try:
@@ -180,4 +180,4 @@ async def _receive(reader: asyncio.StreamReader) -> Message:
 
 async def _remove(group: str | None) -> None:
     if group is not None:
-        await asyncio.to_thread(remove_group, group)
+        await asyncio.to_thread(memory_group(group).remove)

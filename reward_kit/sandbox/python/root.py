@@ -16,22 +16,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from reward_kit.sandbox.linux import kernel, syscalls
+from reward_kit.sandbox.linux import syscalls
+from reward_kit.sandbox.linux.devices import make_devices
 from reward_kit.sandbox.python.messages import WORK
 
 __all__ = ["HIDDEN", "enter", "refresh"]
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
 _ETC = ("ld.so.cache", "localtime", "alternatives")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 HIDDEN = ("/tmp", WORK, "/proc", "/dev")
 """What of the machine a program never sees, because it has its own."""
 _ELSEWHERE = "/env"
@@ -63,8 +61,8 @@ def enter(staging: str, uid: int, packages: Sequence[str]) -> None:
     for name in ("proc", "tmp", WORK[1:]):
         (root / name).mkdir(exist_ok=True)
     syscalls.mount("proc", str(root / "proc"), "proc", _PRIVATE | syscalls.MS_NOEXEC, "")
-    kernel.read_only(staging)
-    kernel.pivot(staging)
+    syscalls.read_only(staging)
+    syscalls.pivot(staging)
     _move_interpreter(seen_at)
     sys.path.extend(path for path in packages if path not in sys.path)
 
@@ -156,17 +154,11 @@ def _mount_points() -> list[str]:
 
 
 def _copy(path: Path, target: Path) -> bool:
-    """Make a small file or a device of our own; False where that is not permitted."""
-    found = path.stat()
+    """Make a small file our own; False where that is not permitted."""
+    if path.stat().st_size > _MIB:
+        return False
     try:
-        if stat.S_ISCHR(found.st_mode):
-            os.mknod(target, stat.S_IFCHR | 0o666, found.st_rdev)
-            os.chmod(target, 0o666)
-            os.close(os.open(target, os.O_RDONLY))  # where devices may be made and not used
-        elif found.st_size > _MIB:
-            return False
-        else:
-            shutil.copyfile(path, target)
+        shutil.copyfile(path, target)
     except OSError:
         target.unlink(missing_ok=True)
         return False
@@ -187,7 +179,4 @@ def _etc(root: Path, uid: int) -> None:
 def _dev(root: Path) -> None:
     dev = root / "dev"
     dev.mkdir()
-    for name in _DEVICES:
-        _bind(Path("/dev") / name, dev / name)
-    for name, target in {**_LINKS, "shm": "/tmp"}.items():
-        (dev / name).symlink_to(target)
+    make_devices(str(dev), links={"shm": "/tmp"})

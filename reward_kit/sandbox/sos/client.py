@@ -4,7 +4,7 @@ A server of ours keeps to the whole contract, and this client hands it over as i
 it lacks is made up for by `original.py`. Which of the two answers is seen by the answer to the first request.
 
 Covered: whatever isolation the server gives; with `reward-kit sandbox serve`, that of its backend. Every request has a
-deadline. A server that refuses, hangs, breaks off or has forgotten the sandbox is a retryable `SandboxError`; a set-up
+deadline. A server that refuses, hangs, breaks off or has forgotten the sandbox is a retryable `SandboxError`; a setup
 that fails is one that is not retryable. What a killed client leaves behind ends with the server's reaper.
 Not covered: the server is trusted, and the connection is not encrypted unless the address is https. The original server
 isolates with plain containers: network open, root, no limits on memory or processes, and exit codes that a command can
@@ -15,21 +15,35 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import os
 import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from reward_kit.config_models import SandboxConfig
-from reward_kit.errors import RewardKitError, SandboxError
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from reward_kit.errors import AuthError, RewardKitError, SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
-from reward_kit.sandbox.shell_files import check_file, file_name, to_read, to_write
-from reward_kit.sandbox.sos.http import SosConnection
-from reward_kit.sandbox.sos.protocol import DEFAULT_PORT, TOKEN_VARIABLE, CreateAnswer, ExecAnswer
+from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
+from reward_kit.sandbox.sos.protocol import (
+    DEFAULT_PORT,
+    FAILED_TO_PULL,
+    SETUP_FAILED,
+    TOKEN_VARIABLE,
+    CreateAnswer,
+    ExecAnswer,
+)
 
-__all__ = ["SosBackend", "SosSandbox", "make_backend"]
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+    from reward_kit.config_models import SandboxConfig
+
+__all__ = ["SosBackend", "SosConnection", "SosSandbox", "make_backend"]
 
 _CALL_SECONDS = 30.0
 """For requests that the server answers at once."""
@@ -154,7 +168,7 @@ class SosBackend:
         return Probe(works, f"{self._connection.base_url} answers" if works else f"it answered {said.output!r}")
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """A fresh sandbox there, with its set-up done."""
+        """A fresh sandbox there, with its setup done."""
         from reward_kit.sandbox.sos.original import OriginalSosSandbox
 
         image = spec.image or self._image
@@ -194,3 +208,117 @@ def _terms(spec: SandboxSpec) -> dict[str, object]:
         "limits": vars(spec.limits),
         "network": spec.network,
     }
+
+
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A deadline on every one, and every way to fail as an error of ours.
+
+_log = logging.getLogger(__name__)
+_A = TypeVar("_A", bound=BaseModel)
+_SHOWN = 2000
+_LARGEST = 64 << 20
+"""Bytes of one answer."""
+
+
+class SosConnection:
+    """One server, spoken to over kept-alive connections."""
+
+    def __init__(self, base_url: str, token: str | None) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._session: ClientSession | None = None
+
+    async def post(self, path: str, body: object, answer: type[_A], *, deadline: float) -> _A:
+        """What the server answers to `body`; anything but a 200 with that shape is an error."""
+        content = await self.request("POST", path, body, deadline=deadline)
+        try:
+            return answer.model_validate(orjson.loads(content))
+        except (orjson.JSONDecodeError, ValidationError):
+            raise SandboxError(
+                f"{self.base_url}{path} answered {content[:200]!r}, which no SoS server says; check the address"
+            ) from None
+
+    async def request(self, method: str, path: str, body: object = None, *, deadline: float) -> bytes:
+        """The body of the 200 that comes within `deadline` seconds."""
+        import aiohttp
+
+        place = f"the sandbox server {self.base_url}"
+        data = None if body is None else orjson.dumps(body)
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        try:
+            async with (
+                asyncio.timeout(deadline),
+                self._open_session().request(method, f"{self.base_url}{path}", data=data, headers=headers) as answer,
+            ):
+                status, content = answer.status, await _read(answer, place)
+        except TimeoutError:
+            raise SandboxError(
+                f"{place} did not answer {method} {path} within {deadline:g} s; check that it is well, and try again"
+            ) from None
+        except aiohttp.ClientConnectorError as error:
+            raise SandboxError(
+                f"cannot reach {place}: {error.strerror or error}; start one with `reward-kit sandbox serve`, or name "
+                "the right address with `sandbox.sos_url`"
+            ) from error
+        except (aiohttp.ClientError, ConnectionError, OSError) as error:
+            text = str(error) or type(error).__name__
+            raise SandboxError(
+                f"{place} broke off {method} {path}: {text}; check that it is well, and try again"
+            ) from error
+        if status == 200:  # noqa: PLR2004
+            return content
+        raise _failure(place, f"{method} {path}", status, content.decode("utf-8", "replace")[:_SHOWN])
+
+    async def quietly(self, path: str, body: object, *, deadline: float) -> None:
+        """Post something whose failure changes nothing for the caller: the server's own reaper mends it."""
+        try:
+            await self.request("POST", path, body, deadline=deadline)
+        except (SandboxError, AuthError) as error:
+            _log.warning("%s", error)
+
+    async def close(self) -> None:
+        """Close the connections. The next request would open new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open_session(self) -> ClientSession:
+        if self._session is None:
+            import aiohttp
+
+            # A start waits for its turn on an open connection, so there is no bound on their number here.
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={"Accept-Encoding": "identity"},
+                auto_decompress=False,  # nothing packed is asked for, and nothing is unpacked
+            )
+        return self._session
+
+
+async def _read(answer: ClientResponse, place: str) -> bytes:
+    """The body, as long as it is not too large."""
+    parts, size = [], 0
+    async for part in answer.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST:
+            raise SandboxError(
+                f"{place} answered with more than {_LARGEST >> 20} MB; check the address", retryable=False
+            )
+    return b"".join(parts)
+
+
+def _failure(place: str, what: str, status: int, text: str) -> SandboxError | AuthError:
+    if status == 401:  # noqa: PLR2004
+        return AuthError(f"{place} refuses the token; set {TOKEN_VARIABLE} to the one it printed at its start")
+    if status == 400 and text.startswith(SETUP_FAILED):  # noqa: PLR2004
+        return SandboxError(f"{text.rstrip()}; correct the setup commands of this task", retryable=False)
+    if status == 400 and text.startswith(FAILED_TO_PULL):  # noqa: PLR2004
+        return SandboxError(f"{place}: {text}; name an image it has with `sandbox.image`", retryable=False)
+    if status == 400 and what.endswith("/start"):  # noqa: PLR2004 - a server of ours says what its backend said
+        return SandboxError(text, retryable=False)
+    final = status in (400, 413, 415, 422)
+    advice = "check what is asked of it" if final else "check that it is well, and try again"
+    return SandboxError(f"{place} answered {status} to {what}: {text}; {advice}", retryable=not final)

@@ -16,7 +16,7 @@ import time
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import SandboxSpec
-from reward_kit.sandbox.set_up import set_up_failed
+from reward_kit.sandbox.setup import setup_failed
 from reward_kit.sandbox.sos.client import SosSandbox
 from reward_kit.sandbox.sos.protocol import TIMED_OUT_EXIT_CODE
 
@@ -35,7 +35,7 @@ class OriginalSosSandbox(SosSandbox):
     _shell: int | None = None
 
     async def prepare(self, spec: SandboxSpec) -> None:
-        """Write the files, run the set-up as long as it takes, and bring the session where that left off."""
+        """Write the files, run the setup as long as it takes, and bring the session where that left off."""
         shell = await self._session_line("echo $$")
         self._shell = int(shell.output) if shell.output.isdigit() else None
         if spec.workdir is not None:
@@ -46,7 +46,7 @@ class OriginalSosSandbox(SosSandbox):
         for path, content in spec.files.items():
             await self.write(path, content)
         if spec.setup:
-            await self._set_up(spec)
+            await self._run_setup(spec)
 
     async def run(self, command: str, *, timeout: float | None = None, stdin: bytes | None = None) -> ExecResult:
         """Run in the session. `timeout` cannot be longer than the server's own 2 s."""
@@ -75,14 +75,14 @@ class OriginalSosSandbox(SosSandbox):
             "use `reward-kit sandbox serve`, which does not"
         )
 
-    async def _set_up(self, spec: SandboxSpec) -> None:
+    async def _run_setup(self, spec: SandboxSpec) -> None:
         """Run it standalone, where time is not limited; then take directory, exports and functions into the session."""
         joined = f" {spec.setup_join} ".join(spec.setup)
         keep = f"{{ declare -px; declare -f; printf 'cd -- %q\\n' \"$PWD\"; }} > {_STATE}"
         script = f"{joined}\nstatus=$?\n{keep}\nexit $status"
         done = await self.run_standalone(script)
         if done.timed_out or (not done.ok and spec.setup_join == "&&"):
-            raise set_up_failed(joined, done)
+            raise setup_failed(joined, done)
         await self._session_line(f". {_STATE} >/dev/null 2>&1; rm -f {_STATE}")
 
 

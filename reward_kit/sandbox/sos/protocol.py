@@ -32,7 +32,7 @@ DEFAULT_PORT = 3000
 TOKEN_VARIABLE = "REWARD_KIT_SANDBOX_TOKEN"
 """The environment variable in which server and client find the bearer token."""
 SETUP_FAILED = "Setup commands failed: "
-"""How the 400 of a failing set-up begins; its output follows."""
+"""How the 400 of a failing setup begins; its output follows."""
 FAILED_TO_PULL = "Failed to pull image"
 """How the 400 of an image that is not to be had begins."""
 TIMED_OUT_EXIT_CODE = 124
@@ -47,7 +47,7 @@ class _Body(BaseModel):
 class ContractTerms(_Body):
     """Additive: open the sandbox as `contract.py` says, not as the original server would.
 
-    The set-up runs in the sandbox's own shell; a standalone command runs where the shell is; no `pipefail`; output is
+    The setup runs in the sandbox's own shell; a standalone command runs where the shell is; no `pipefail`; output is
     not trimmed; `exit N` reports N; a command over its time is an answer, not a 504.
     """
 
@@ -82,7 +82,7 @@ class CreateBody(_Body):
 
     @property
     def joined_setup(self) -> str:
-        """The set-up as one command, as the list of sandboxes shows it; empty when there is none."""
+        """The setup as one command, as the list of sandboxes shows it; empty when there is none."""
         if self.contract is None:
             return " && ".join(self.setup_commands)
         return f" {self.contract.setup_join} ".join(self.contract.setup)

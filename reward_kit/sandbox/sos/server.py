@@ -1,6 +1,6 @@
 """Our SoS server: the routes of the original over any local backend.
 
-Kept: routes, bodies, status codes, error texts, status strings, the ' && ' join of the set-up, which runs as a process
+Kept: routes, bodies, status codes, error texts, status strings, the ' && ' join of the setup, which runs as a process
 of its own, `pipefail` in the session, trimmed session output, standalone commands in the image's directory, `exit`, the
 trajectory.
 
@@ -27,8 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import ConfigError
 from reward_kit.sandbox.contract import SandboxBackend
-from reward_kit.sandbox.sos.host import HostOptions, SandboxHost
-from reward_kit.sandbox.sos.hosted import HostedSandbox, Refusal
+from reward_kit.sandbox.sos.host import HostedSandbox, HostOptions, Refusal, SandboxHost
 from reward_kit.sandbox.sos.protocol import DEFAULT_PORT, CreateBody, ExecBody, StopBody
 
 if TYPE_CHECKING:

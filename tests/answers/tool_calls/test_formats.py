@@ -13,6 +13,7 @@ from reward_kit.answers.tool_calls.calls import CallError
 from reward_kit.answers.tool_calls.formats import calls_in_text, read_calls
 from reward_kit.answers.tool_calls.tools import read_tools
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+from tests.growth import growth_of_time
 
 WEATHER = {"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}
 TOOLS = read_tools([
@@ -171,31 +172,34 @@ def test_no_text_is_too_strange_to_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("before", "part", "after"),
     [
-        "<tool_call>" * 450_000,
-        "<tool_call>" + "[" * 5_000_000,
-        "<tool_call>" + '{"a":' * 1_000_000,
-        '<tool_call>{"name": "f", "arguments": {"x": "' + "a" * 5_000_000 + '"}}</tool_call>',
-        '<tool_call>{"name": "f", "arguments": {"x": ' + "9" * 5_000_000 + "}}</tool_call>",
-        "<function=f>" * 400_000,
-        "<function=" * 500_000,
-        "<function=f>" + "<parameter=x>" * 380_000 + "</function>",
-        "[TOOL_CALLS]" * 400_000,
-        "<|python_tag|>" + "f(" * 2_500_000,
-        "f(" + "[" * 5_000_000,
-        "f(x=" + "'" * 1_000_000 + ")",
-        "f(x=" + "\\" * 5_000_000 + ")",
-        "f(x=" + "9" * 5_000_000 + ")",
-        " " * 5_000_000,
-        "[" + " " * 5_000_000 + "f()",
-        "```\n" * 1_250_000,
-        "<think>" * 700_000,
-        "a." * 2_500_000 + "()",
-        "<tool_call>" + '{"name":"f"}' * 80_000,
+        ("", "<tool_call>", ""),
+        ("<tool_call>", "[", ""),
+        ("<tool_call>", '{"a":', ""),
+        ('<tool_call>{"name": "f", "arguments": {"x": "', "a", '"}}</tool_call>'),
+        ('<tool_call>{"name": "f", "arguments": {"x": ', "9", "}}</tool_call>"),
+        ("", "<function=f>", ""),
+        ("", "<function=", ""),
+        ("<function=f>", "<parameter=x>", "</function>"),
+        ("", "[TOOL_CALLS]", ""),
+        ("<|python_tag|>", "f(", ""),
+        ("f(", "[", ""),
+        ("f(x=", "'", ")"),
+        ("f(x=", "\\", ")"),
+        ("f(x=", "9", ")"),
+        ("", " ", ""),
+        ("[", " ", "f()"),
+        ("", "```\n", ""),
+        ("", "<think>", ""),
+        ("", "a.", "()"),
+        ("<tool_call>", '{"name":"f"}', ""),
     ],
-    ids=lambda text: text[:24],
 )
-def test_five_megabytes_of_malice_are_read_in_one_pass(text: str) -> None:
-    """A pass that went back over the text would not come to its end within the time a test may take."""
-    read_calls(Message(role="assistant", content=text), TOOLS)
+def test_eight_times_the_text_is_no_more_than_eight_times_the_work(before: str, part: str, after: str) -> None:
+    """With room for noise; a pass that went back over the text would take 64 times."""
+
+    def work(size: int) -> None:
+        read_calls(Message(role="assistant", content=before + part * (size // len(part)) + after), TOOLS)
+
+    assert growth_of_time(work, 25_000, times=8, at_least=0.002) < 30

@@ -69,7 +69,7 @@ def test_a_run_on_a_terminal_shows_bars_and_leaves_the_table(tmp_path: Path) -> 
     told = config(tmp_path, rows=questions(20), generation__mock={"latency_ms": 100})
     file = write_config(tmp_path, told)
     control, terminal = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm", "COLUMNS": "100"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen([sys.executable, "-m", "reward_kit", "run", str(file)], cwd=tmp_path, stderr=terminal,
                           stdout=subprocess.PIPE, env=environment) as process:  # fmt: skip
         os.close(terminal)

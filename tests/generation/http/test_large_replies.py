@@ -12,7 +12,7 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import Completion, Failure
-from reward_kit.sandbox.sos.http import SosConnection
+from reward_kit.sandbox.sos.client import SosConnection
 from tests.generation.loopback import Misbehave, Says, answer, ask, client_of, loopback, scripted
 
 pytestmark = pytest.mark.usefixtures("each_exchange")

@@ -22,11 +22,10 @@ import tempfile
 from types import CoroutineType
 from typing import Any
 
-from reward_kit.sandbox.python.frames import CHANNEL, described
 from reward_kit.sandbox.python.inside.objects import serve_objects
 from reward_kit.sandbox.python.inside.program import load_module, new_module, refresh_interpreter
 from reward_kit.sandbox.python.inside.tests import CODE, judged
-from reward_kit.sandbox.python.messages import SOLUTION
+from reward_kit.sandbox.python.messages import CHANNEL, SOLUTION, described
 from reward_kit.sandbox.python.plain import decode, encode
 
 __all__ = ["main"]

@@ -17,9 +17,8 @@ from collections.abc import Callable, Mapping
 from types import CoroutineType
 from typing import Any
 
-from reward_kit.sandbox.python.frames import CHANNEL, Frames, described
 from reward_kit.sandbox.python.inside.program import be_program_again, load_module, new_module
-from reward_kit.sandbox.python.messages import MAIN, SOLUTION, WORK
+from reward_kit.sandbox.python.messages import CHANNEL, MAIN, SOLUTION, WORK, Frames, described
 from reward_kit.sandbox.python.plain import decode, encode
 
 __all__ = ["answer_calls", "answer_runs"]

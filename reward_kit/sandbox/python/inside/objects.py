@@ -20,9 +20,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import GeneratorType, ModuleType
 from typing import Any
 
-from reward_kit.sandbox.python.frames import CHANNEL, Frames, described
 from reward_kit.sandbox.python.inside.program import load_module, new_module
-from reward_kit.sandbox.python.messages import SOLUTION, WORK
+from reward_kit.sandbox.python.messages import CHANNEL, SOLUTION, WORK, Frames, described
 from reward_kit.sandbox.python.plain import changeable, decode, encode
 
 __all__ = ["serve_objects"]

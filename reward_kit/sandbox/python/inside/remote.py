@@ -38,8 +38,7 @@ from collections.abc import (
 from types import GeneratorType
 from typing import Any, NoReturn, TypeVar
 
-from reward_kit.sandbox.python.frames import Frames
-from reward_kit.sandbox.python.messages import NONCE_BYTES
+from reward_kit.sandbox.python.messages import NONCE_BYTES, Frames
 from reward_kit.sandbox.python.plain import changeable, decode, encode
 
 __all__ = [

@@ -1,6 +1,6 @@
 """What runs in the process of a test program: the tests, with the code they test reachable only by `Remote`s.
 
-    the set-up's names ─▶ the names of the code that the tests use ─▶ run every test ─▶ what each said
+    the setup's names ─▶ the names of the code that the tests use ─▶ run every test ─▶ what each said
 
 A test is a piece of source: asserts, `check(candidate)`, functions called `test…`, unittest or pytest classes. Which
 tests it defines is read from it first; each of them must then have run and passed. Nothing of the code under test is
@@ -21,7 +21,16 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from reward_kit.sandbox.python.frames import CHANNEL, Frames, described
+from reward_kit.sandbox.python.inside.frameworks import (
+    EndOfProgram,
+    Report,
+    Watcher,
+    prepare_pytest,
+    run_coroutine,
+    run_pytest,
+    run_unittest,
+    without_main,
+)
 from reward_kit.sandbox.python.inside.names import (
     MODULES,
     Names,
@@ -32,20 +41,10 @@ from reward_kit.sandbox.python.inside.names import (
     offer_modules,
     tested_object,
 )
+from reward_kit.sandbox.python.inside.plan import RAN, STAR, TYPE, Plan, Ran, bound_names, class_sources, read_plan
 from reward_kit.sandbox.python.inside.program import new_module
 from reward_kit.sandbox.python.inside.remote import CodesExit, Link, Remote, UnjudgeableError, type_of
-from reward_kit.sandbox.python.inside.test_files import (
-    EndOfProgram,
-    Report,
-    Watcher,
-    prepare_pytest,
-    run_coroutine,
-    run_pytest,
-    run_unittest,
-    without_main,
-)
-from reward_kit.sandbox.python.inside.test_plan import RAN, STAR, TYPE, Plan, Ran, bound_names, class_sources, read_plan
-from reward_kit.sandbox.python.messages import WORK
+from reward_kit.sandbox.python.messages import CHANNEL, WORK, Frames, described
 
 __all__ = ["CODE", "judge_program", "judged"]
 
@@ -87,7 +86,7 @@ def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list
     except BaseException as error:  # noqa: BLE001 - whatever the code raises as it is loaded
         return [("loading", f"while the code was loaded: {_in_a_line(error)}")]
     scene = _Scene(link, names, settings)
-    if problem := scene.set_up(prelude):
+    if problem := scene.run_setup(prelude):
         return [("loading", f"while the tests were set up: {problem}")]
     found: list[Verdict] = []
     for number, (source, tree) in enumerate(zip(tests, trees, strict=True)):
@@ -131,17 +130,17 @@ class _Scene:
             if kind[:1] == ["exception"]:
                 obtained(link, name, kind)
 
-    def set_up(self, setup: ast.Module) -> str | None:
-        """Run what comes before the tests; what was wrong with the code, where the set-up uses it."""
+    def run_setup(self, setup: ast.Module) -> str | None:
+        """Run what comes before the tests; what was wrong with the code, where the setup uses it."""
         used = self._link.used
         wanted = _mentioned([setup]) - bound_names(setup)
         self._report_to(Ran(), self._home, wanted)
         program = read_plan(setup, None).program
         error = self._attempt(lambda: self._provide(setup, wanted)) or self._attempt(
-            lambda: exec(compile(program, "<set-up>", "exec", dont_inherit=True), vars(self._home))
+            lambda: exec(compile(program, "<setup>", "exec", dont_inherit=True), vars(self._home))
         )
         if error is not None and self._link.used == used:
-            raise UnjudgeableError(f"the set-up of the tests failed: {error}")
+            raise UnjudgeableError(f"the setup of the tests failed: {error}")
         return error or self._link.gone
 
     def run(self, source: str, tree: ast.Module, name: str) -> list[Verdict]:
@@ -171,7 +170,7 @@ class _Scene:
         return tally.verdicts(stopped=self._stop_early)
 
     def _for_pytest(self) -> ModuleType:
-        """A module that pytest will find under the name of a file, with what the set-up defined."""
+        """A module that pytest will find under the name of a file, with what the setup defined."""
         place = new_module(_FILE.removesuffix(".py"), f"{WORK}/{_FILE}")
         defined = {key: value for key, value in vars(self._home).items() if not key.lower().startswith(("test", "__"))}
         vars(place).update(defined)
@@ -226,7 +225,7 @@ class _Scene:
         return None
 
     def _provide(self, tree: ast.Module, wanted: set[str]) -> None:
-        """Let the test find what it uses and does not define: never a built-in, nor what the set-up has defined."""
+        """Let the test find what it uses and does not define: never a built-in, nor what the setup has defined."""
         place = vars(self._home)
         entry = entry_name(self._entry_point)
         for name in wanted:
