@@ -17,14 +17,14 @@ from reward_kit.execution.local_engine import LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
-from reward_kit.execution.run_identity import reading_of, rollouts_settings
-from reward_kit.execution.split_rewards import Rewards, load_rewards
+from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
+from reward_kit.scoring.rewards import Rewards, load_rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, held_by, line_numbers, refuse_cut
@@ -181,7 +181,7 @@ class EvaluationPipeline:
             rollouts,
             rollouts.index(),
             results.index() if results is not None else JournalIndex(),
-            whole_groups=reward is not None and reward.judges_groups,
+            whole_groups=reward is not None and reward.judge_groups,
             scoring=reward is not None,
         )
 
@@ -233,7 +233,7 @@ class EvaluationPipeline:
             settings = rollouts_settings(self.config)
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
-            settings = reward.settings(self.config)
+            settings = results_settings(reward, self.config)
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution.owed import Ledger, Work, Workload
-from reward_kit.execution.split_rewards import Rewards
 from reward_kit.generation.cache.responses import CachedClient, ResponseCache
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, estimate_tokens, price_of
 from reward_kit.models import Usage
+from reward_kit.scoring.rewards import Rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
@@ -71,7 +71,7 @@ def make_plan(
             rollouts,
             rollouts.index(),
             JournalIndex() if anew else results.index(),
-            whole_groups=reward is not None and reward.judges_groups,
+            whole_groups=reward is not None and reward.judge_groups,
             retry_failed=retry_failed,
             scoring=reward is not None,
         )

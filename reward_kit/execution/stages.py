@@ -16,10 +16,10 @@ from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, Item, WorkQueue
-from reward_kit.execution.scorers import Scorer
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
+from reward_kit.scoring.scorers import Scorer
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.line_writer import LineWriter

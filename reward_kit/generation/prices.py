@@ -64,7 +64,7 @@ def cost_of(usage: Usage, price: Price) -> float:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens a prompt has: four characters a token, and a few tokens a turn.
+    """About how many tokens a prompt has: four characters per token, and a few tokens per turn.
 
     An estimate for planning, typically within a third for English and too low for code and for other scripts; what a
     request really used is in its `Usage`.
