@@ -161,6 +161,13 @@ class EvaluationPipeline:
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.asked = ledger.asked if end.status == "finished" else None
+            if workload.formats:
+                directory.note("dataset_format", workload.formats)
+            if budget is not None and budget.overspent:
+                _log.warning(
+                    "max_cost=%g was exceeded by %.4g: requests that were on their way cost more than was set apart "
+                    "for them.", self.config.max_cost, budget.overspent,
+                )  # fmt: skip
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
             if end.status == "interrupted":
