@@ -40,6 +40,7 @@ COMMANDS: dict[str, _Entry] = {
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
+    "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
     "doctor": _Entry("doctor_cmd", "doctor", "Say what works on this machine, and what to install."),

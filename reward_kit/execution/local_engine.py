@@ -36,6 +36,7 @@ from reward_kit.scoring.rewards import Rewards
 from reward_kit.scoring.scorers import Scorer, open_rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.line_writer import LineWriter
+from reward_kit.storage.projected_file import ProjectedFile
 
 __all__ = ["End", "LocalEngine", "Reporter"]
 
@@ -80,8 +81,13 @@ class LocalEngine:
         *,
         budget: Budget | None = None,
         keep: Sequence[Callable[[], None]] = (),
+        beside: ProjectedFile | None = None,
     ) -> None:
-        """Take what both stages share. Each of `keep` is called now and then, to put down what no journal holds."""
+        """Take what both stages share. Each of `keep` is called now and then, to put down what no journal holds.
+
+        `beside` the rollouts, a second file may tell them in other columns.
+        """
+        self._beside = beside
         self._vocabulary = vocabulary
         self._config = config
         self._directory = directory
@@ -108,7 +114,7 @@ class LocalEngine:
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
-                made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False)
+                made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False, beside=self._beside)
                 await self._generate(queue, play, made, None, stop)
             else:
                 await self._both(queue, play, rollouts, results, reward, stop)
@@ -123,7 +129,9 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY if play is not None else _READ_AHEAD)
         writer = LineWriter()
-        made = rollouts_output(rollouts, writer, self._counters, handover, groups=reward.judge_groups)
+        made = rollouts_output(
+            rollouts, writer, self._counters, handover, groups=reward.judge_groups, beside=self._beside
+        )
         at_hand = self._counters.unjudged if play is None else 1
         async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
