@@ -59,7 +59,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "best_of_n": best_of_n.main,
     "adapters": adapters.main,
 }
-"""Every benchmark with a goal, by name."""
+"""Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""
 
 
 def main(arguments: list[str] | None = None) -> None:

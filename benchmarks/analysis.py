@@ -32,7 +32,7 @@ MEMORY_GOAL = 1.5
 ROUNDS = 5
 CANDIDATES = 4
 SPLITS = ("math", "code", "tool_calling")
-READ_FOR_THE_VOTE = {name: TEXTS[name] for name in ("query", "response", "verifier")}
+READ_FOR_THE_VOTE = {name: TEXTS[name] for name in ("query", "ground_truth", "response")}
 WORDS = ("we", "add", "both", "numbers", "then", "check", "the", "sum", "against", "what", "was", "asked", "before")
 
 ONE_INSPECTION = """
@@ -114,6 +114,7 @@ def write_experiment(path: Path, queries: int, *, seed: int) -> None:
         "query_id": ids[query],
         "split": split,
         "query": asked[query],
+        "ground_truth": query.astype(str),
         "candidate_idx": pa.array(np.tile(np.arange(CANDIDATES), queries), pa.int32()),
         "response": [f"{thoughts[n % len(WORDS)]} {n} {thoughts[n % 7]} \\boxed{{{n}}}" for n in said],
         "is_verified": pa.array(verified, mask=failed),

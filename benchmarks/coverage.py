@@ -2,7 +2,8 @@
 
 Each query has its own chance of a right answer (a beta distribution), so that its eight answers are alike by a given
 correlation. Every setting is simulated many times, and the share of intervals that hold the true value is counted: for
-the rate, for pass@k, and for the paired difference of two systems together with its test.
+the rate, for pass@k, and for the paired difference of two systems together with its test; for picking the best-scored
+of k answers, for the majority of k, for the mean of graded scores, and for its paired difference.
 
     python -m benchmarks coverage          the summary
     python -m benchmarks.coverage          every setting, a line each
@@ -21,9 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.report import Report, Row
-from reward_kit.statistics import PassAtK, paired_difference
+from reward_kit.analysis.rates import mean_of_queries
+from reward_kit.statistics import (
+    ClusteredMean,
+    ClusterSums,
+    Estimate,
+    PassAtK,
+    majority_at_k,
+    paired_difference,
+    rank_weights,
+)
 
-__all__ = ["Setting", "main", "measured"]
+__all__ = ["Setting", "main", "measured", "measured_from_pools"]
 
 ANSWERS = 8
 KS = (1, 2, 4, 8)
@@ -36,6 +46,14 @@ ENOUGH = 5
 BETTER = 0.1
 """The share of its failures that the second system gets right."""
 LEAST, LOW, HIGH = 0.90, 0.93, 0.975
+POOL = 40_000
+"""Queries that an experiment of single answers draws from."""
+TOLD_APART = 1.0
+"""By how many standard deviations the scores of right answers lie above those of wrong ones."""
+WRONG = (0.5, 0.3, 0.2)
+"""How wrong answers divide among three that are equally wrong."""
+SOME = 0.5
+"""A graded score above it is that of a right answer."""
 
 Chances = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -56,9 +74,12 @@ class Setting(NamedTuple):
 
 def main(*, quick: bool = False) -> Report:
     """Measure the whole grid; quick: a corner of it."""
-    found = [*measured((20, 50), 100)] if quick else [*measured(QUERIES, SIMULATIONS)]
+    if quick:
+        found = [*measured((20, 50), 100), *measured_from_pools((20, 50), 20)]
+    else:
+        found = [*measured(QUERIES, SIMULATIONS), *measured_from_pools(QUERIES, SIMULATIONS // 4)]
     rows = []
-    for kind in ("pass", "difference"):
+    for kind in ("pass", "difference", "best", "majority", "graded mean", "graded difference"):
         of_kind = [setting for setting in found if setting.figure.startswith(kind)]
         shown = [setting for setting in of_kind if setting.showing >= ENOUGH]
         inside = sum(LOW <= setting.held <= HIGH for setting in shown)
@@ -105,6 +126,118 @@ def measured(
                 yield from _of_passes(rights, mean, correlation)
                 changes = rng.multinomial(count, _change_chances(mean, correlation, answers), simulations)
                 yield _of_differences(changes, mean, correlation)
+
+
+# ── figures of single answers ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Pool(NamedTuple):
+    """Many queries, taken for all there are: an experiment draws from them, and their mean is the truth."""
+
+    values: dict[str, Chances]
+    """One value per query, for each figure."""
+    scores: Chances
+    """The graded score of each answer to each query."""
+    changes: Chances
+    """By how much the mean score of each query differs in a second system."""
+
+
+def measured_from_pools(queries: tuple[int, ...], simulations: int, *, seed: int = 1) -> Iterator[Setting]:
+    """Simulate the figures that rest on single answers: which is picked, what a majority says, graded scores."""
+    rng = np.random.default_rng(seed)
+    for correlation, mean in product(CORRELATIONS, MEANS):
+        pool = _pool(mean, correlation, rng)
+        for count in queries:
+            drawn = rng.integers(POOL, size=(simulations, count))
+            for figure, values in pool.values.items():
+                yield _of_picks(figure, values, drawn, mean, correlation)
+            yield _of_grades(pool.scores, drawn, mean, correlation)
+            yield _of_changes(pool.changes, drawn, mean, correlation)
+
+
+def _pool(mean: float, correlation: float, rng: np.random.Generator) -> _Pool:
+    chance = _chances(mean, correlation, rng)
+    right = rng.random((POOL, ANSWERS)) < chance[:, None]
+    by_rank = np.take_along_axis(right, np.argsort(rng.normal(right * TOLD_APART), axis=1), 1)
+    values = {f"best of {k}": by_rank @ np.array(rank_weights(ANSWERS, k)) for k in KS[1:]}
+    wrong = ANSWERS - right.sum(axis=1)
+    groups = np.column_stack([right.sum(axis=1), rng.multinomial(wrong, WRONG)])
+    kinds, of_query = np.unique(groups, axis=0, return_inverse=True)
+    correct = (1.0, *(0.0 for _ in WRONG))
+    for k in KS[1:]:
+        won = [majority_at_k(tuple(kind), correct, k) for kind in kinds.tolist()]
+        values[f"majority of {k}"] = np.array(won)[of_query.ravel()]
+    scores = _graded(right, rng)
+    second = rng.random((POOL, ANSWERS)) < chance[:, None]
+    second |= rng.random((POOL, ANSWERS)) < BETTER
+    return _Pool(values, scores, _graded(second, rng).mean(axis=1) - scores.mean(axis=1))
+
+
+def _chances(mean: float, correlation: float, rng: np.random.Generator) -> Chances:
+    """Each query's chance of a right answer."""
+    if correlation == 0:
+        return np.full(POOL, mean)
+    if correlation == 1:
+        return (rng.random(POOL) < mean).astype(np.float64)
+    spread = 1 / correlation - 1
+    return rng.beta(mean * spread, (1 - mean) * spread, POOL)
+
+
+def _graded(right: NDArray[np.bool_], rng: np.random.Generator) -> Chances:
+    """Scores between 0 and 1: a right answer gets most of them, and every answer some."""
+    return 0.75 * right + 0.25 * rng.random(right.shape)
+
+
+def _of_picks(figure: str, values: Chances, drawn: Counts, mean: float, correlation: float) -> Setting:
+    k, sizes = int(figure.rsplit(maxsplit=1)[-1]), np.full(drawn.shape[1], ANSWERS)
+    truth, held, showing = float(values.mean()), 0, 0.0
+    for chosen in values[drawn]:
+        estimate = mean_of_queries(chosen, sizes, k)
+        held += estimate is not None and _inside(estimate.low, truth, estimate.high)
+        showing += min(np.count_nonzero(chosen > 0), np.count_nonzero(chosen < 1))
+    return Setting(figure, drawn.shape[1], correlation, mean, held / len(drawn), showing / len(drawn))
+
+
+def _of_grades(scores: Chances, drawn: Counts, mean: float, correlation: float) -> Setting:
+    truth, held = float(scores.mean()), 0
+    for chosen in drawn:
+        estimate = _mean_of(scores[chosen])
+        held += estimate is not None and _inside(estimate.low, truth, estimate.high)
+    right = (scores > SOME).any(axis=1).mean(), (scores < SOME).any(axis=1).mean()
+    showing = float(min(right)) * drawn.shape[1]
+    return Setting("graded mean", drawn.shape[1], correlation, mean, held / len(drawn), showing)
+
+
+def _mean_of(scores: Chances) -> Estimate | None:
+    """The estimate that `ClusteredMean` makes of these queries, from their sums."""
+    sums = scores.sum(axis=1)
+    found = ClusterSums(
+        clusters=len(sums),
+        scores=scores.size,
+        shift=0.0,
+        totals=float(sums.sum()),
+        total_squares=float(sums @ sums),
+        totals_by_size=float(sums.sum()) * ANSWERS,
+        size_squares=float(len(sums) * ANSWERS**2),
+        bounded=True,
+        passing=float(np.minimum(1.0, sums).sum()),
+        failing=float(np.minimum(1.0, ANSWERS - sums).sum()),
+        score_squares=float((scores * scores).sum()),
+    )
+    return ClusteredMean.of(found).estimate()
+
+
+def _of_changes(changes: Chances, drawn: Counts, mean: float, correlation: float) -> Setting:
+    truth, held, count = float(changes.mean()), 0, drawn.shape[1]
+    for chosen in changes[drawn]:
+        total, squares, size = float(chosen.sum()), float(chosen @ chosen), float(np.abs(chosen).sum())
+        found = paired_difference(total, squares, samples=count, absolute=size)
+        held += _inside(found.low, truth, found.high)
+    differing = float((np.abs(changes) > SOME / ANSWERS).mean()) * count
+    return Setting("graded difference", count, correlation, mean, held / len(drawn), differing)
+
+
+# ── figures of counts ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _right_chances(mean: float, correlation: float, answers: int) -> Chances:
@@ -193,5 +326,6 @@ def _pass_truth(mean: float, correlation: float, k: int) -> float:
 
 
 if __name__ == "__main__":
-    for line in measured(QUERIES, int(sys.argv[1]) if len(sys.argv) > 1 else SIMULATIONS):
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else SIMULATIONS
+    for line in (*measured(QUERIES, times), *measured_from_pools(QUERIES, times // 4)):
         print(f"{line.held:.4f}  {_words(line)}", flush=True)

@@ -1,7 +1,13 @@
-"""Start-up: importing the package beside importing pydantic, and `--help` beside a minimal click program's."""
+"""Start-up: importing the package beside importing pydantic, and `--help` beside a minimal click program.
+
+Also a whole run of one mock sample, beside a program that only composes its config.
+"""
 
 from __future__ import annotations
 
+import json
+import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -28,6 +34,24 @@ def hello(name):
 
 hello()
 """
+RUN_GOAL = 1.3
+COMPOSING = """
+import sys
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from reward_kit.config_models import load_config
+
+file = Path(sys.argv[1])
+with initialize_config_dir(config_dir=str(file.parent), job_name="baseline", version_base="1.3"):
+    load_config(OmegaConf.to_container(compose(config_name=file.name), resolve=True))
+"""
+"""What no run of `reward-kit run` can do without."""
+ASYNCHRONOUS = "async def reward(messages, **kwargs):\n    return 1.0\n"
+SYNCHRONOUS = ASYNCHRONOUS.replace("async ", "")
+"""The same in a worker process, which has a Python of its own to start."""
 
 
 def main(*, quick: bool = False) -> Report:
@@ -46,12 +70,54 @@ def main(*, quick: bool = False) -> Report:
         for command in commands.values():  # once beforehand, so that everything is compiled
             _seconds(command)()
         times = interleaved({name: _seconds(command) for name, command in commands.items()}, rounds)
+        runs = _one_sample(shop.directory, rounds)
     found = [
         _row("import reward_kit, of import pydantic", times["reward_kit"], times["pydantic"], GOAL),
         _row("reward-kit --help, of a minimal click program", times["reward-kit"], times["click"], GOAL),
         _row("import reward_kit, of an empty program", times["reward_kit"], times["bare"], None),
+        _row("reward-kit run, one mock sample, CPU of composing", runs["run"], runs["composing"], RUN_GOAL),
+        _row("the same with a worker process", runs["run with a worker"], runs["composing"], None),
     ]
     return Report("startup", f"whole processes, best of {rounds}", found)
+
+
+def _one_sample(home: Path, rounds: int) -> dict[str, Timed]:
+    """Processor time of a whole run of one sample, its children's included, and of composing the same config."""
+    (home / "composing.py").write_text(COMPOSING)
+    commands = {"composing": [sys.executable, str(home / "composing.py"), str(_config(home, "run", ASYNCHRONOUS))]}
+    for name, reward in (("run", ASYNCHRONOUS), ("run with a worker", SYNCHRONOUS)):
+        commands[name] = [*_console_script(), "run", str(_config(home, name.replace(" ", "_"), reward))]
+    for command in commands.values():
+        _processor_seconds(command, home)()
+    return interleaved({name: _processor_seconds(command, home) for name, command in commands.items()}, rounds)
+
+
+def _config(home: Path, name: str, reward: str) -> Path:
+    (home / f"{name}_reward.py").write_text(reward)
+    (home / f"{name}.jsonl").write_text('{"user_query": "2 + 2?", "ground_truth_for_eval": "4"}\n')
+    config = {
+        "dataset": {"path_or_name": str(home / f"{name}.jsonl")},
+        "generation": {"model_name": "mock", "cache": {"enabled": False}},
+        "reward": {"function_path": f"{home / name}_reward.py:reward"},
+        "output": {"output_dir": str(home / _OUTPUT)},
+    }
+    file = home / f"{name}.yaml"
+    file.write_text(json.dumps(config))  # JSON is YAML
+    return file
+
+
+def _processor_seconds(command: list[str], home: Path) -> Callable[[], float]:
+    def measure() -> float:
+        shutil.rmtree(home / _OUTPUT, ignore_errors=True)  # else there is nothing to do
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True, cwd=home)  # no repository: no git is asked
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return measure
+
+
+_OUTPUT = "one_sample"
 
 
 def _row(what: str, ours: Timed, theirs: Timed, goal: float | None) -> Row:

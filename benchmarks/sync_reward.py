@@ -16,8 +16,9 @@ from benchmarks.report import Report, Row
 from benchmarks.scene import Workshop, interleaved, rows, timed_run, workshop
 from reward_kit.config_models import PipelineConfig, RewardConfig, SandboxConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
-from reward_kit.execution.scorers import Reward, open_scorer
 from reward_kit.models import Message, Rollout, Sample
+from reward_kit.scoring.rewards import Reward
+from reward_kit.scoring.scorers import open_scorer
 
 __all__ = ["main"]
 
@@ -73,7 +74,7 @@ class Judge:
         return RewardConfig(function_path=f"benchmarks.own_rewards:{function.__name__}", params=params, workers=WORKERS)
 
     async def _score_all(self, config: RewardConfig) -> float:
-        opening = open_scorer(Reward(config), config, self._shop.directory, SandboxConfig(), at_hand=self.count)
+        opening = open_scorer(Reward(config), self._shop.directory, SandboxConfig(), at_hand=self.count)
         async with opening as scorer:
 
             async def hand() -> None:

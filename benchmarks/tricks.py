@@ -15,8 +15,9 @@ import asyncio
 import contextlib
 import gc
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -26,9 +27,12 @@ from reward_kit.datasets import interpret
 from reward_kit.generation import play, wire
 from reward_kit.generation.http import transport
 from reward_kit.models import Completion, Message, Rollout, Sample
+from reward_kit.storage.journal import Journal
+from reward_kit.storage.line_writer import LineWriter
 from reward_kit.utils import event_loop
 from reward_kit.utils import trusted as trusted_values
 from reward_kit.utils.batcher import Batcher
+from reward_kit.utils.deadlines import Deadlines
 
 __all__ = ["TRICKS", "main"]
 
@@ -57,18 +61,19 @@ def _checked_values() -> Iterator[None]:
         yield
 
 
-class _TimerEach:
-    """A timer set for each call and cancelled when it ends."""
+class _TimeoutEach:
+    """`asyncio.timeout` around each call."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._timers: dict[asyncio.Task[Any], asyncio.TimerHandle] = {}
+        self._timeouts: dict[asyncio.Task[Any], asyncio.Timeout] = {}
 
     def begin(self, task: asyncio.Task[Any]) -> None:
-        self._timers[task] = task.get_loop().call_later(self._seconds, task.cancel)
+        timeout = self._timeouts[task] = asyncio.timeout(self._seconds)
+        _at_once(timeout.__aenter__())
 
     def end(self, task: asyncio.Task[Any]) -> None:
-        self._timers.pop(task).cancel()
+        _at_once(self._timeouts.pop(task).__aexit__(None, None, None))
 
     def was_missed_by(self, task: asyncio.Task[Any]) -> bool:
         return False
@@ -77,8 +82,18 @@ class _TimerEach:
         """Each call stops its own."""
 
 
-def _a_timer_each() -> contextlib.AbstractContextManager[Any]:
-    return patch.object(transport, "Deadlines", _TimerEach)
+def _at_once(coroutine: Coroutine[Any, Any, object]) -> None:
+    with contextlib.suppress(StopIteration):
+        coroutine.send(None)
+
+
+@contextlib.contextmanager
+def _a_timeout_each() -> Iterator[None]:
+    users = [module for module in sys.modules.values() if vars(module).get("Deadlines") is Deadlines]
+    with contextlib.ExitStack() as patched:
+        for module in users:
+            patched.enter_context(patch.object(module, "Deadlines", _TimeoutEach))
+        yield
 
 
 def _a_write_each() -> contextlib.AbstractContextManager[Any]:
@@ -93,6 +108,21 @@ def _loop_of_the_library() -> contextlib.AbstractContextManager[Any]:
     return patch.object(event_loop, "_loop_factory", lambda: None)
 
 
+def _order_looked_up() -> contextlib.AbstractContextManager[Any]:
+    opened = Journal.__init__
+
+    def without_order(self: Journal, *given: Any, **named: Any) -> None:
+        opened(self, *given, **named)
+        self._written = None
+
+    return patch.object(Journal, "__init__", without_order)
+
+
+def _whole_lines() -> contextlib.AbstractContextManager[Any]:
+    """Each row is written as a whole, as it is for what the pieces cannot hold."""
+    return patch.object(LineWriter, "_text", side_effect=TypeError)
+
+
 class Trick(NamedTuple):
     """One trick, and the plain way that is put in its place."""
 
@@ -105,8 +135,10 @@ TRICKS = {
     for trick in (
         Trick("raw_exchange", _sessions),
         Trick("trusted", _checked_values),
-        Trick("deadlines", _a_timer_each),
+        Trick("deadlines", _a_timeout_each),
         Trick("batcher", _a_write_each),
+        Trick("line_writer", _whole_lines),
+        Trick("written_order", _order_looked_up),
         Trick("rare_collections", _collections_as_ever),
         Trick("uvloop", _loop_of_the_library),
     )

@@ -32,14 +32,15 @@ class _Entry(NamedTuple):
 
 
 COMMANDS: dict[str, _Entry] = {
-    "run": _Entry("run_eval_cmd", "run", "Generate n answers a prompt, judge them, keep everything."),
+    "run": _Entry("run_eval_cmd", "run", "Generate n answers per prompt, judge them, keep everything."),
     "shell": _Entry("shell_cmd", "shell", "Have a model write shell commands, and run them in sandboxes."),
-    "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates a query, verify them, write Parquet."),
+    "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates per query, verify them, write Parquet."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
+    "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
     "doctor": _Entry("doctor_cmd", "doctor", "Say what works on this machine, and what to install."),
@@ -154,7 +155,7 @@ def _report(error: Exception, *, verbose: bool) -> int:
         return 2 if isinstance(error, ConfigError | DatasetError) else 1
     if isinstance(error, OSError):  # a full disk, a name too long, a folder taken away: nobody's bug
         place = "" if error.filename is None else f" {str(error.filename)[:200]!r}"
-        echo_error(f"The system refuses{place}: {error.strerror or error}. Mend that, or name another file or folder.")
+        echo_error(f"The system refuses{place}: {error.strerror or error}. Fix that, or name another file or folder.")
         return 1
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""

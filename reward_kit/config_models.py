@@ -213,7 +213,7 @@ class DatasetConfig(_Part):
 
 
 class ApiParamsConfig(_Part):
-    """How hard the endpoint may be pressed."""
+    """Concurrency, rate limits, retries and time-outs."""
 
     max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
@@ -319,7 +319,7 @@ class ModelConfig(Sampling):
     n_mode: Literal["auto", "native", "fanout"] = "auto"
     """Ask for n answers in one request (`native`), in n requests (`fanout`), or find out which works (`auto`)."""
     api_params: ApiParamsConfig = ApiParamsConfig()
-    """How hard the endpoint may be pressed."""
+    """Concurrency, rate limits, retries and time-outs."""
     cache: CacheConfig = CacheConfig()
     """Answers that were paid for are kept."""
     mock: MockConfig = MockConfig()
@@ -343,7 +343,7 @@ class GenerationConfig(ModelConfig):
     enabled: bool = True
     """False: score answers that are already in the data."""
     n: int = Field(default=1, ge=1, le=1_000_000)
-    """Answers a sample. Raising it later pays only for the new ones."""
+    """Answers per sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
 

@@ -13,26 +13,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
-from reward_kit.errors import ConfigError, ItemError, RewardError, RewardKitError, boundary
+from reward_kit.errors import ConfigError, RewardError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.reward_names import reward_path
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
-from reward_kit.utils.module_loader import load_function, loading_within
+from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.trusted import copied
 
 __all__ = [
-    "BatchScorer",
     "Payload",
-    "PointwiseScorer",
     "RewardCall",
-    "TellingScorer",
-    "Told",
     "concurrency_of",
     "is_async",
-    "load_scorer",
     "mode_of",
     "own",
     "run_blocking",
@@ -131,11 +126,12 @@ class RewardCall:
         """Take the reward, its import path or its name, and the params that every call is given."""
         reward = reward_path(reward) if isinstance(reward, str) else reward
         self.reward = reward
-        self._given = dict(params or {})
+        self.given_params = dict(params or {})
+        """The params, as they were given."""
         named = load_function(reward) if isinstance(reward, str) else reward
         make: Callable[[dict[str, Any]], Callable[..., Any]] | None = getattr(named, MADE_WITH, None)
-        self.params = dict(self._given) if make is None else {}
-        self.func = func = named if make is None else make(self._given)
+        self.params = dict(self.given_params) if make is None else {}
+        self.func = func = named if make is None else make(self.given_params)
         """The reward itself, as its author left it, or as it was made with the params."""
         self.name = name_of(func)
         self._quoted = repr(self.name)
@@ -149,7 +145,7 @@ class RewardCall:
         self._read_signature(func)
 
     def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any]]]:
-        return RewardCall, (self.reward, self._given)
+        return RewardCall, (self.reward, self.given_params)
 
     def _read_signature(self, func: Callable[..., Any]) -> None:
         parameters = signature_of(func).parameters.values()
@@ -340,86 +336,3 @@ def _is_decorated(func: Callable[..., Any]) -> bool:
 def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code, also where an event loop is running already."""
     return run_sync(lambda: coroutine)
-
-
-# ── in a worker process ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-OpenResources = Callable[[], Mapping[str, Any]]
-"""Gives what a reward is handed in this process. It is called before each call, and opens what is not open yet."""
-
-
-def _no_resources() -> Mapping[str, Any]:
-    return {}
-
-
-class PointwiseScorer:
-    """A pointwise reward as a function of plain data, for worker processes."""
-
-    def __init__(
-        self,
-        reward: Callable[..., Any] | str,
-        params: Mapping[str, Any] | None = None,
-        resources: OpenResources = _no_resources,
-    ) -> None:
-        """Take the reward, or its import path, its params, and what gives its resources in this process."""
-        self._call = RewardCall(reward, params)
-        self._resources = resources
-
-    def __call__(self, payload: Payload) -> dict[str, Any]:
-        """The verdict as a dict, or a `RewardError`."""
-        return self._call.judge(payload, self._resources()).model_dump()
-
-
-class BatchScorer:
-    """A batch reward as a function of plain data, for worker processes."""
-
-    def __init__(
-        self,
-        reward: Callable[..., Any] | str,
-        params: Mapping[str, Any] | None = None,
-        resources: OpenResources = _no_resources,
-    ) -> None:
-        """Take the reward, or its import path, its params, and what gives its resources in this process."""
-        self._call = RewardCall(reward, params)
-        self._resources = resources
-
-    def __call__(self, payload: Payload) -> list[dict[str, Any]]:
-        """The results as dicts, one a rollout, some of which may be no verdict; or a `RewardError`."""
-        return [result.model_dump() for result in self._call.judge_group(payload, self._resources())]
-
-
-class Told(NamedTuple):
-    """An error of ours on its way out of a worker process: an exception would lose its consequence there."""
-
-    type: str
-    message: str
-    retryable: bool | None
-    """None: it is no failure of an item; the reward cannot work at all."""
-
-
-class TellingScorer:
-    """A scorer, in a worker process, whose errors come back as values."""
-
-    def __init__(self, make: Callable[[], Callable[[Payload], Any]]) -> None:
-        """Ask the scorer that `make` makes."""
-        self._score = make()
-
-    def __call__(self, payload: Payload) -> Any:
-        """What the scorer says, or what of ours it raised."""
-        try:
-            return self._score(payload)
-        except ItemError as error:
-            return Told(type(error).__name__, str(error), error.retryable)
-        except RewardKitError as error:
-            return Told(type(error).__name__, str(error), None)
-
-
-def load_scorer(
-    path: str, params: Mapping[str, Any], within: float = 60.0, resources: OpenResources = _no_resources
-) -> PointwiseScorer | BatchScorer:
-    """The scorer of the reward at an import path or of a name. One not loaded `within` seconds is an ImportError."""
-    path = reward_path(path)
-    with loading_within(within):
-        batch = mode_of(load_function(path)) == "batch"
-    return BatchScorer(path, params, resources) if batch else PointwiseScorer(path, params, resources)

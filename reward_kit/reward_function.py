@@ -1,6 +1,6 @@
 """`RewardFunction`: one object for a reward that is here, behind an endpoint, or hosted by Fireworks.
 
-The decorator `reward_function` and the names for calling a reward (`RewardCall`, `load_scorer` …) can be imported from
+The decorator `reward_function` and the names for calling a reward (`RewardCall`, `wants` …) can be imported from
 here too.
 """
 
@@ -23,13 +23,10 @@ from reward_kit.auth import get_fireworks_api_key, is_private_host
 from reward_kit.errors import AuthError, RewardError, RewardTimeoutError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.reward_call import (
-    BatchScorer,
     Payload,
-    PointwiseScorer,
     RewardCall,
     concurrency_of,
     is_async,
-    load_scorer,
     mode_of,
     run_blocking,
     timeout_of,
@@ -42,14 +39,11 @@ if TYPE_CHECKING:
     from reward_kit.integrations.trl import TRLAdapter
 
 __all__ = [
-    "BatchScorer",
     "Payload",
-    "PointwiseScorer",
     "RewardCall",
     "RewardFunction",
     "concurrency_of",
     "is_async",
-    "load_scorer",
     "mode_of",
     "reward_function",
     "run_blocking",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.evaluation import evaluate
-from reward_kit.reward_call import RewardCall, load_scorer
+from reward_kit.reward_call import RewardCall
 from reward_kit.reward_function import RewardFunction
 from reward_kit.reward_names import library_rewards, plugin_rewards, reward_path
 
@@ -44,7 +44,7 @@ def test_a_path_is_left_as_it_is(path: str) -> None:
 def test_a_name_will_do_wherever_a_path_does() -> None:
     answer = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "The answer is 72."}]
     assert RewardFunction(func_path="math")(answer, ground_truth="72").score == 1.0
-    assert load_scorer("math", {})({"messages": answer, "ground_truth": "72"})["score"] == 1.0  # type: ignore[call-overload]
+    assert RewardCall("math").judge({"messages": answer, "ground_truth": "72"}).score == 1.0
     assert RewardCall("math").reward == "reward_kit.rewards.math:math_reward", (
         "a name is settled where it is first used"
     )

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
 from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import any_rate, mean_of_queries, pass_counts, rate_of_rows
-from reward_kit.analysis.scores import QueryScores, metric_scores
+from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import ScorePicks, best_by_score, first_candidate, scores_are_verdicts
 from reward_kit.analysis.voting import Votes
 from reward_kit.statistics import Estimate, ladder
 
-__all__ = ["FigureMaker", "RunFigures", "VotePoint", "run_figures"]
+__all__ = ["FigureMaker", "RunFigures", "VotePoint", "cut_off", "run_figures"]
 
 CUT_OFF = "length"
 """Why an answer ended that reached the limit of tokens."""
@@ -82,6 +82,21 @@ def _pass_at_k(judged: Integers, verified: Integers) -> dict[int, Estimate]:
     return {k: estimate for k, estimate in found.items() if estimate is not None}
 
 
+def cut_off(experiment: JudgedAnswers) -> Integers:
+    """How many answers to each query were cut off at the limit of tokens."""
+    if "finish_reason" not in experiment.figures.column_names:
+        return np.zeros(experiment.queries, dtype=np.int64)
+    reasons: Any = experiment.figures["finish_reason"]
+    if not pa.types.is_dictionary(reasons.type):
+        reasons = reasons.dictionary_encode()
+    reasons = reasons.unify_dictionaries().combine_chunks()
+    names = reasons.dictionary.to_pylist() if len(reasons) else []
+    if CUT_OFF not in names:
+        return np.zeros(experiment.queries, dtype=np.int64)
+    cut = pc.fill_null(reasons.indices, -1).to_numpy() == names.index(CUT_OFF)
+    return np.add.reduceat(cut, experiment.starts[:-1], dtype=np.int64)
+
+
 class FigureMaker:
     """Makes the figures of a run and of its parts, from sums per query that are made once."""
 
@@ -89,12 +104,12 @@ class FigureMaker:
         """Sum up each query. Without `votes` there is no majority."""
         self.experiment = experiment
         self.votes = votes if experiment.has_passes else None
-        self.scores = QueryScores.of(experiment, experiment.scores)
+        self.scores = query_scores(experiment)
         self.first = first_candidate(experiment)
         most = int(experiment.judged.max(initial=0))
         self._ks = [k for k in (2**power for power in range(most.bit_length())) if k < most] + [most] * (most > 0)
         self._metrics = metric_scores(experiment)
-        self._cut_off = self._are_cut_off()
+        self._cut_off = cut_off(experiment)
         self._spent = {name: self._sums(name) for name in ("prompt_tokens", "completion_tokens", "cost")}
 
     @cached_property
@@ -157,14 +172,6 @@ class FigureMaker:
         if self.votes is None:
             return None
         return self.votes.rate(queries=None if isinstance(queries, slice) else queries)
-
-    def _are_cut_off(self) -> Integers:
-        """How many answers to each query were cut off."""
-        if "finish_reason" not in self.experiment.figures.column_names:
-            return np.zeros(self.experiment.queries, dtype=np.int64)
-        found: Any = pc.equal(self.experiment.figures["finish_reason"], pa.scalar(CUT_OFF))
-        cut = pc.fill_null(found, False).to_numpy().astype(np.bool_)
-        return np.add.reduceat(cut, self.experiment.starts[:-1], dtype=np.int64)
 
     def _sums(self, name: str) -> Numbers | None:
         """What the candidates of each query took together."""

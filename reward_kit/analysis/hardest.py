@@ -8,7 +8,7 @@ import numpy as np
 
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
 from reward_kit.analysis.loading import Source, load
-from reward_kit.analysis.scores import QueryScores
+from reward_kit.analysis.scores import query_scores
 from reward_kit.analysis.texts import one_line
 
 __all__ = ["QueryLine", "contested_queries", "hardest_queries", "query_lines"]
@@ -37,7 +37,7 @@ def hardest_queries(source: Source, count: int = 5) -> list[QueryLine]:
     Where nobody said which scores pass, those with the lowest mean scores.
     """
     experiment = load(source)
-    values = _rates(experiment) if experiment.has_passes else QueryScores.of(experiment, experiment.scores).of_query()
+    values = _rates(experiment) if experiment.has_passes else query_scores(experiment).of_query()
     return query_lines(experiment, _lowest(experiment, values, count))
 
 
@@ -48,7 +48,7 @@ def contested_queries(source: Source, count: int = 5) -> list[QueryLine]:
     """
     experiment = load(source)
     if not experiment.has_passes:
-        variance = QueryScores.of(experiment, experiment.scores).variance()
+        variance = query_scores(experiment).variance()
         return query_lines(experiment, _lowest(experiment, np.where(variance > 0, -variance, np.nan), count))
     rates = _rates(experiment)
     distance = np.where((rates > 0) & (rates < 1), np.abs(rates - 0.5), np.nan)

@@ -154,6 +154,16 @@ class JudgedAnswers:
 
     def numbers(self, name: str) -> Numbers | None:
         """A column of figures, NaN where there is none; None where the experiment has no such column."""
+        if name not in self._numbers:
+            self._numbers[name] = self._as_numbers(name)
+        return self._numbers[name]
+
+    @cached_property
+    def _numbers(self) -> dict[str, Numbers | None]:
+        """Columns that were asked for: several figures are made of the same one."""
+        return {}
+
+    def _as_numbers(self, name: str) -> Numbers | None:
         if name not in self.figures.column_names:
             return None
         values = self.figures[name].to_numpy().astype(np.float64, copy=False)

@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.coverage import models_of
-from reward_kit.analysis.figures import run_figures
+from reward_kit.analysis.figures import cut_off
 from reward_kit.analysis.hardest import QueryLine, query_lines
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
 from reward_kit.analysis.loading import Source, load
-from reward_kit.analysis.scores import QueryScores, metric_scores
+from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
+from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import first_candidate
 from reward_kit.statistics import Estimate, PairedDifference, paired_difference, pass_at_k
 
@@ -151,21 +152,22 @@ def compare(*sources: Source, examples: int = 5) -> RunComparison:
 
 
 def _in_a_line(experiment: JudgedAnswers) -> SideBySide:
-    figures = run_figures(experiment)
+    judged, verified, known = experiment.judged, experiment.verified, experiment.has_passes
+    cost = experiment.numbers("cost")
     return SideBySide(
         name=experiment.name,
         models=models_of(experiment),
         candidates=int(experiment.sizes.max()),
         queries=experiment.queries,
         records=experiment.records,
-        mean=figures.mean,
-        rate=figures.rate,
-        first=figures.first,
-        any=figures.any,
+        mean=query_scores(experiment).mean(),
+        rate=rate_of_rows(judged, verified) if known else None,
+        first=mean_of_queries(first_candidate(experiment)) if known else None,
+        any=any_rate(judged, verified) if known else None,
         graded=experiment.graded,
-        failed=figures.failed,
-        truncated=figures.truncated,
-        cost=figures.cost,
+        failed=experiment.records - int(judged.sum()),
+        truncated=int(cut_off(experiment).sum()),
+        cost=None if cost is None else float(np.nansum(cost)),
     )
 
 
@@ -244,7 +246,7 @@ def _figures(
 
 
 def _means(experiment: JudgedAnswers) -> Numbers:
-    return QueryScores.of(experiment, experiment.scores).of_query()
+    return query_scores(experiment).of_query()
 
 
 def _rate(experiment: JudgedAnswers, queries: Integers) -> Numbers:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from reward_kit.analysis.judged_answers import METRIC, Integers, JudgedAnswers, Numbers
 from reward_kit.statistics import ClusteredMean, ClusterSums, Estimate
 
-__all__ = ["Bin", "QueryScores", "ScoreSpread", "metric_scores", "round_steps", "score_spread"]
+__all__ = ["Bin", "QueryScores", "ScoreSpread", "metric_scores", "query_scores", "round_steps", "score_spread"]
 
 _FEW_VALUES = 12
 """So many different scores are counted one by one; more are counted in bins."""
@@ -45,19 +46,23 @@ class QueryScores:
     @classmethod
     def of(cls, experiment: JudgedAnswers, scores: Numbers) -> Self:
         """Sum up the scores of rows; NaN is none."""
-        starts, known = experiment.starts[:-1], ~np.isnan(scores)
-        values = np.where(known, scores, 0.0)
-        shift = float(scores[known][0]) if known.any() else 0.0
+        starts, missing = experiment.starts[:-1], np.isnan(scores)
+        values, sizes = scores, experiment.sizes
+        if missing.any():
+            values = np.where(missing, 0.0, scores)
+            sizes = sizes - np.add.reduceat(missing, starts, dtype=np.int64)
+        shift = 0.0 if missing.all() else float(scores[np.argmin(missing)])
+        sums = np.add.reduceat(values, starts)
         if values.min(initial=0.0) >= 0 and values.max(initial=0.0) <= 1:
             inside = np.ones(experiment.queries, dtype=np.bool_)
         else:
             inside = np.logical_and.reduceat((values >= 0) & (values <= 1), starts)
         return cls(
-            sizes=np.add.reduceat(known, starts, dtype=np.int64),
-            sums=np.add.reduceat(values, starts),
+            sizes=sizes,
+            sums=sums,
             squares=np.add.reduceat(values * values, starts),
             shift=shift,
-            shifted=np.add.reduceat(np.where(known, scores - shift, 0.0), starts),
+            shifted=sums - shift * sizes if inside.all() else np.add.reduceat(_less(values, shift, missing), starts),
             inside=inside,
         )
 
@@ -94,6 +99,21 @@ class QueryScores:
             squares = self.squares / self.sizes
             found = squares - (self.sums / self.sizes) ** 2
         return np.where(found <= _ROUNDING * squares, 0.0 * found, found)
+
+
+_KNOWN: WeakKeyDictionary[JudgedAnswers, QueryScores] = WeakKeyDictionary()
+
+
+def query_scores(experiment: JudgedAnswers) -> QueryScores:
+    """The scores of each query; summed once, however many figures are made of them."""
+    found = _KNOWN.get(experiment)
+    if found is None:
+        found = _KNOWN[experiment] = QueryScores.of(experiment, experiment.scores)
+    return found
+
+
+def _less(values: Numbers, shift: float, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Numbers:
+    return np.where(missing, 0.0, values - shift)
 
 
 def metric_scores(experiment: JudgedAnswers) -> dict[str, QueryScores]:

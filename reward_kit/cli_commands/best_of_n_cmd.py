@@ -140,7 +140,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost by split; call no one, write nothing.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
 @click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
-@click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")

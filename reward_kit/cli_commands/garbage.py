@@ -8,6 +8,7 @@ library: a program that calls `reward_kit.evaluate` keeps its own.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 from collections.abc import Iterator
@@ -21,7 +22,12 @@ _MOST_OF_THE_INTERPRETER = 2_000
 
 
 def collect_rarely() -> None:
-    """Look for cycles less often from here on: for the start of a command, which loads much and throws little away."""
+    """Look for cycles less often from here on, and not at all when the process ends.
+
+    For the start of a command, which loads much and throws little away, and for its end, when Python would search all
+    that was ever loaded twice more, although the system is about to take the memory back as a whole.
+    """
+    atexit.register(gc.freeze)
     youngest, *older = gc.get_threshold()
     if 0 < youngest < _NEW_OBJECTS:
         gc.set_threshold(_NEW_OBJECTS, *older)

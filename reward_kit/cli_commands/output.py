@@ -242,7 +242,7 @@ def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
     if first is None:
         why = "there was nothing to do. Check the dataset and the limits on how much of it is taken."
     else:
-        again = "Mend that, then run the same command again; add --retry-failed if it says that nothing is owed."
+        again = "Fix that, then run the same command again; add --retry-failed if it says that there is nothing to do."
         why = f"the first failure was: {_short(first)} {again}"
     echo(f"Error: Nothing could be {was_done}: {why}", err=True)
 

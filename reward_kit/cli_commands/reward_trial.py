@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TextIO
 from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.datasets.interpret import ROLES
 from reward_kit.errors import ConfigError
-from reward_kit.execution.resources import open_resources
 from reward_kit.models import EvaluateResult
 from reward_kit.redaction import blot, remember_settings
 from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.scoring.resources import open_resources
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.strict_yaml import load_yaml
 

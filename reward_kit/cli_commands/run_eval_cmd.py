@@ -38,7 +38,7 @@ __all__ = ["run"]
     help="Generate and score; only generate; only score what was generated (no dataset, no key).",
 )  # fmt: skip
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
-@click.option("--retry-failed", is_flag=True, help="Owe failed items again, also those that are not expected to mend.")
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); call no one.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
     dry_run: bool, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
-    """Generate n answers a prompt, judge them, and keep everything.
+    """Generate n answers per prompt, judge them, and keep everything.
 
     Run the same command again after any interruption: it goes on where it was, and nothing is paid twice.
 

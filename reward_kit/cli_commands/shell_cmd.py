@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,7 @@ from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.display.shell import ShellDisplay
-    from reward_kit.execution.result import RunResult
+    from reward_kit.execution.result import Phase, RunResult
     from reward_kit.execution.shell import ShellEvaluation
 
 __all__ = ["SETTINGS", "shell"]
@@ -42,9 +40,12 @@ SETTINGS = {
     "generation.max_tokens": "--max-tokens",
     "generation.model_name": "--model",
     "generation.n": "-n",
+    "generation.price": "--prices",
     "generation.temperature": "--temperature",
+    "max_cost": "--max-cost",
     "output.output_dir": "--output-dir",
     "phase": "--phase",
+    "rescore": "--rescore",
     "retry_failed": "--retry-failed",
     "reward.concurrency": "--concurrency",
     "reward.timeout": "--command-timeout",
@@ -127,14 +128,20 @@ SETTINGS = {
 @click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--rescore", is_flag=True, help="Run the commands of an old run again, with these settings.")
 @click.option(
-    "--retry-failed", is_flag=True, help="Run again what could not be run, also what is not expected to mend."
+    "--max-cost",
+    type=FiniteRange(min=0, min_open=True),
+    help="Stop asking the model before it has cost more than this, in all entries together.",
 )
+@click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money per million tokens.")
+@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); call no one.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.pass_context
-def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
+def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
     """Have a model write commands for shell tasks, run each in a sandbox, and see which did the job.
 
     A task is a row {task, setup_commands, success_condition}. Run the same command again after any interruption: it
@@ -145,8 +152,11 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
     reward-kit shell --model qwen --base-url http://localhost:8000/v1 --dataset tasks.jsonl -n 4 --phase inference
     reward-kit shell --phase execution --commands-file commands.jsonl --output-dir elsewhere
     reward-kit shell --model mock --dataset tasks.jsonl --max-samples 5
+    reward-kit shell --model gpt-4o-mini --dataset tasks.jsonl -n 8 --dry-run
+    reward-kit shell --rescore --timeout 60
 
-    Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 130 interrupted.
+    Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 3 stopped by --max-cost;
+    130 interrupted.
     """
     from reward_kit.cli_commands.display.shell import ShellDisplay
 
@@ -154,29 +164,24 @@ def shell(context: click.Context, /, phase: str, quiet: bool, as_json: bool, ver
         log_to_stderr()
     if (flags["sos_url"] or _was_given(context, "sos_port")) and not _was_given(context, "backend"):
         flags["backend"] = "sos"
+    if flags["rescore"]:
+        phase = "execution"
     name_settings(SETTINGS)
     _check(phase, flags)
     evaluation = _evaluation(phase, flags)
-    sys.exit(_run(evaluation, phase, ShellDisplay(quiet=quiet, as_json=as_json)))
+    display = ShellDisplay(quiet=quiet, as_json=as_json)
+    if flags["dry_run"]:
+        display.show_plan(evaluation.plan(phase))
+        return
+    sys.exit(_run(evaluation, phase, display))
 
 
-def _run(evaluation: ShellEvaluation, phase: str, display: ShellDisplay) -> int:
-    """The phases in turn; the exit code of the last."""
-    phases: list[tuple[str, Callable[..., RunResult]]] = []
-    if phase == "both":  # what could not be run is run again; the model is asked for no more than is owed
-        phases.append(("inference", replace(evaluation, retry_failed=False).infer))
-    elif phase == "inference":
-        phases.append(("inference", evaluation.infer))
-    if phase != "inference":
-        phases.append(("execution", evaluation.execute))
-    result: RunResult | None = None
-    for name, enter in phases:
-        display.announce(name, evaluation)
-        with rare_collections():
-            result = enter(display.reporter())
-        if result.status != "finished" or (name == "inference" and not _commands(result)):
-            break
-    assert result is not None
+def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> int:
+    """Enter the phases that were asked for, and return the exit code."""
+    enter = {"both": evaluation.run, "inference": evaluation.infer, "execution": evaluation.execute}[phase]
+    display.announce(phase, evaluation)
+    with rare_collections():
+        result = enter(display.reporter())
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:
@@ -232,6 +237,8 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         commands_file=flags["commands_file"],
         shard=None if flags["shard"] is None else Shard.parse(flags["shard"]),
         retry_failed=flags["retry_failed"],
+        rescore=flags["rescore"],
+        max_cost=flags["max_cost"],
     )
 
 
@@ -240,6 +247,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
     from pydantic import SecretStr
 
     from reward_kit.config_models import GenerationConfig, validated
+    from reward_kit.execution.experiment import price_table
 
     if phase == "execution":
         return GenerationConfig(enabled=False)
@@ -261,6 +269,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
         },
         "cache": {"enabled": not flags["no_cache"], "cache_dir": flags["cache_dir"]},
         "mock": {"function_path": "reward_kit.generation.mock_shell:answer"},
+        "price": price_table(flags["prices"] or {}).get(flags["model"]),
     }
     return validated(GenerationConfig, given, _COMMAND_LINE, section="generation")
 

@@ -44,7 +44,7 @@ from reward_kit.sandbox_backends import AUTO, BackendChoice
 from reward_kit.storage.best_of_n_tables import Verification
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
-__all__ = ["ALSO_CALLED", "ExperimentConfig", "load_experiment", "read_experiment_file"]
+__all__ = ["ALSO_CALLED", "ExperimentConfig", "load_experiment", "price_table", "read_experiment_file"]
 
 _NO_VERIFIER = "reward_kit.execution.split_rewards:unverified"
 
@@ -238,7 +238,7 @@ class ExperimentConfig(StrictPart):
         given = self.judge.model_fields_set
         found: dict[str, Any] = {}
         if "price" not in given:
-            found["price"] = _price_table(self.prices).get(self.judge.model_name or "")
+            found["price"] = price_table(self.prices).get(self.judge.model_name or "")
         if "cache" not in given:
             found["cache"] = self._cache()
         return self.judge.model_copy(update=found)
@@ -261,7 +261,7 @@ class ExperimentConfig(StrictPart):
             api_params=ApiParamsConfig(max_concurrent_requests=self.concurrency, timeout=self.timeout),
             cache=self._cache(),
             mock=MockConfig(function_path=self.mock),
-            price=_price_table(self.prices).get(self.model or ""),
+            price=price_table(self.prices).get(self.model or ""),
         )
 
     def _require(self) -> None:
@@ -295,7 +295,8 @@ def read_experiment_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def _price_table(prices: Mapping[str, Price] | str) -> Mapping[str, Price]:
+def price_table(prices: Mapping[str, Price] | str) -> Mapping[str, Price]:
+    """Prices by model, as they are or from a YAML file."""
     if not isinstance(prices, str):
         return prices
     table = read_experiment_file(Path(prices))

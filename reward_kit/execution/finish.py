@@ -16,21 +16,25 @@ from reward_kit.execution.totals import Totals
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
+from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
 
-__all__ = ["check_copies", "finish", "interim_summary"]
+__all__ = ["check_copies", "finish", "interim_summary", "rollout_figures"]
 
 
 def finish(
     config: PipelineConfig, directory: RunDirectory, rollouts: Journal, results: Journal | None,
     counters: RunCounters, position_of: Callable[[Head], int], vocabulary: Vocabulary = RUN,
+    beside: ProjectedFile | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Compact the journals, write `summary.json` and the copies that were asked for; return the figures."""
     if not rollouts.read_only:
         rollouts.compact(position_of)
+    if beside is not None:
+        beside.compact(rollouts)
     if results is None:
-        figures = _rollout_figures(map(orjson.loads, rollouts.in_order()))
+        figures = rollout_figures(rollouts)
     else:
         results.compact(position_of)
         rows = map(orjson.loads, results.in_order())
@@ -83,10 +87,11 @@ def _beyond_what_was_asked(figures: Mapping[str, Any], asked: int | None) -> dic
     return {"not_asked_for": held - asked} if asked is not None and held > asked else {}
 
 
-def _rollout_figures(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def rollout_figures(journal: Journal) -> dict[str, Any]:
+    """The figures of rollouts: how many there are, what failed, what was spent."""
     rollouts, samples, last_id = 0, 0, None
     totals = Totals()
-    for line in lines:
+    for line in map(orjson.loads, journal.in_order()):
         rollouts += 1
         samples += line["id"] != last_id
         last_id = line["id"]

@@ -17,8 +17,6 @@ from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, WorkQueue
 from reward_kit.execution.result import RunStatus
-from reward_kit.execution.scorers import Scorer
-from reward_kit.execution.split_rewards import Rewards, open_rewards
 from reward_kit.execution.stages import (
     Judged,
     Made,
@@ -34,8 +32,11 @@ from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
+from reward_kit.scoring.rewards import Rewards
+from reward_kit.scoring.scorers import Scorer, open_rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.line_writer import LineWriter
+from reward_kit.storage.projected_file import ProjectedFile
 
 __all__ = ["End", "LocalEngine", "Reporter"]
 
@@ -80,8 +81,13 @@ class LocalEngine:
         *,
         budget: Budget | None = None,
         keep: Sequence[Callable[[], None]] = (),
+        beside: ProjectedFile | None = None,
     ) -> None:
-        """Take what both stages share. Each of `keep` is called now and then, to put down what no journal holds."""
+        """Take what both stages share. Each of `keep` is called now and then, to put down what no journal holds.
+
+        `beside` the rollouts, a second file may tell them in other columns.
+        """
+        self._beside = beside
         self._vocabulary = vocabulary
         self._config = config
         self._directory = directory
@@ -96,7 +102,7 @@ class LocalEngine:
     ) -> End:  # fmt: skip
         """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did."""
         stop = Stop(self._counters)
-        together = reward is not None and reward.judges_groups
+        together = reward is not None and reward.judge_groups
         at_once = None if together else models.draws_at_once
         ahead = self._config.generation.api_params.max_concurrent_requests if models.play is not None else 0
         queue = WorkQueue(works, blocking=blocking, backlog=backlog, at_once=at_once, ahead=ahead)
@@ -108,7 +114,7 @@ class LocalEngine:
             if self._reporter is not None:
                 await around.enter_async_context(_background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
-                made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False)
+                made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False, beside=self._beside)
                 await self._generate(queue, play, made, None, stop)
             else:
                 await self._both(queue, play, rollouts, results, reward, stop)
@@ -123,7 +129,9 @@ class LocalEngine:
     ) -> None:
         handover = Handover(_ON_THE_WAY if play is not None else _READ_AHEAD)
         writer = LineWriter()
-        made = rollouts_output(rollouts, writer, self._counters, handover, groups=reward.judges_groups)
+        made = rollouts_output(
+            rollouts, writer, self._counters, handover, groups=reward.judge_groups, beside=self._beside
+        )
         at_hand = self._counters.unjudged if play is None else 1
         async with open_rewards(reward, self._config, self._directory, self._budget, at_hand=at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox

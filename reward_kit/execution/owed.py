@@ -148,6 +148,11 @@ class Workload(ABC):
         """How many rollouts there will be in the end, where that is cheap to know."""
 
     @property
+    def formats(self) -> dict[str, str]:
+        """The shapes of rows that were recognised so far, and what each means."""
+        return {}
+
+    @property
     def skipped(self) -> int:
         """How many rows could not be read and were skipped, as asked."""
         return 0
@@ -191,6 +196,11 @@ class SamplesToAnswer(Workload):
         """How many rows could not be read."""
         return self._samples.skipped
 
+    @property
+    def formats(self) -> dict[str, str]:
+        """As the stream of rows met them."""
+        return self._samples.formats
+
 
 class AnswersInTheData(Workload):
     """Answers that came with the data; rows of a sample that follow each other are a group."""
@@ -221,6 +231,11 @@ class AnswersInTheData(Workload):
     def skipped(self) -> int:
         """How many rows could not be read."""
         return self._answers.skipped
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """As the stream of rows met them."""
+        return self._answers.formats
 
 
 class RolloutsOnDisk(Workload):

@@ -17,17 +17,18 @@ from reward_kit.execution.local_engine import LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
-from reward_kit.execution.run_identity import reading_of, rollouts_settings
+from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
 from reward_kit.execution.run_summary import RunSummary
-from reward_kit.execution.split_rewards import Rewards, load_rewards
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
+from reward_kit.scoring.rewards import Rewards, load_rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
+from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, held_by, line_numbers, refuse_cut
 from reward_kit.utils.event_loop import run_sync
 
@@ -109,7 +110,8 @@ class EvaluationPipeline:
                 with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
                     directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
                 raise
-            directory.end_phase(entry, result.status, {"files": _sizes(directory), "seconds": result.counters.seconds})
+            ending = {"files": self._sizes(directory), "seconds": result.counters.seconds}
+            directory.end_phase(entry, result.status, ending)
             return result
 
     def plan(self) -> Plan:
@@ -128,6 +130,8 @@ class EvaluationPipeline:
     async def _enter(self, directory: RunDirectory, workload: Workload, reward: Rewards | None) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
             rollouts = open_things.enter_context(self._open_rollouts(directory, workload))
+            beside = self._open_projection(directory, rollouts)
+            self._vocabulary.prepare(directory)
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
                 for journal in (rollouts if workload.needs_model else None, results):
@@ -147,7 +151,7 @@ class EvaluationPipeline:
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
             parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
             held = _Held(directory, rollouts, results)
-            engine = LocalEngine(*parts, budget=budget, keep=(judging.keep, held.keep))
+            engine = LocalEngine(*parts, budget=budget, keep=(judging.keep, held.keep), beside=beside)
             works = workload.works(ledger)
             try:
                 end = await engine.run(
@@ -158,12 +162,21 @@ class EvaluationPipeline:
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.asked = ledger.asked if end.status == "finished" else None
+            if workload.formats:
+                directory.note("dataset_format", workload.formats)
+            if budget is not None and budget.overspent:
+                _log.warning(
+                    "max_cost=%g was exceeded by %.4g: requests that were on their way cost more than was set apart "
+                    "for them.", self.config.max_cost, budget.overspent,
+                )  # fmt: skip
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
             if end.status == "interrupted":
                 known = cast(RunSummary, interim_summary(self.config, counters))
                 return RunResult(end.status, directory.path, known, counters, end.reason)
-            summary = finish(self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary)
+            summary = finish(
+                self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
+            )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
 
     def _budget(self, ledger: Ledger, judging: _JudgeCost) -> Budget | None:
@@ -181,7 +194,7 @@ class EvaluationPipeline:
             rollouts,
             rollouts.index(),
             results.index() if results is not None else JournalIndex(),
-            whole_groups=reward is not None and reward.judges_groups,
+            whole_groups=reward is not None and reward.judge_groups,
             scoring=reward is not None,
         )
 
@@ -205,6 +218,26 @@ class EvaluationPipeline:
             return Journal(path, read_only=True)
         from_the_data = self.phase != "execution" and not workload.needs_model
         return directory.rollouts(owed_again=from_the_data)
+
+    def _projection(self, directory: RunDirectory) -> ProjectedFile | None:
+        """The second file of rollouts that this run makes, where it makes any."""
+        if self.phase == "execution" or self._vocabulary.projection is None:
+            return None
+        return self._vocabulary.projection(directory.path)
+
+    def _open_projection(self, directory: RunDirectory, rollouts: Journal) -> ProjectedFile | None:
+        """The same, holding what the rollouts hold."""
+        beside = self._projection(directory)
+        if beside is not None and (kept := beside.mend(rollouts)) is not None:
+            _log.warning("%r was changed by hand, and is written anew. It is kept as %r.", str(beside.path), kept.name)
+        return beside
+
+    def _sizes(self, directory: RunDirectory) -> dict[str, list[int]]:
+        """The size of each file of lines, and when it was last written to: one that has both still is untouched."""
+        beside = self._projection(directory)
+        paths = (directory.rollouts_path, directory.results_path, *(() if beside is None else (beside.path,)))
+        found = [(path.name, path.stat()) for path in paths if path.exists()]
+        return {name: [status.st_size, status.st_mtime_ns] for name, status in found}
 
     def _see_what_is_missing(self, directory: RunDirectory, rollouts: Journal, results: Journal | None) -> None:
         """Refuse to judge a part as if it were the whole; what can be made again is owed, and said."""
@@ -233,7 +266,7 @@ class EvaluationPipeline:
             settings = rollouts_settings(self.config)
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
-            settings = reward.settings(self.config)
+            settings = results_settings(reward, self.config)
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 
@@ -260,9 +293,8 @@ class EvaluationPipeline:
         """The result of a run that is finished, with nothing owed and its files untouched, without reading them."""
         last = directory.phases[-1] if directory.phases else {}
         same = last.get("phase") == self.phase and all(last.get(name) == value for name, value in facts.items())
-        if not (
-            same and facts["source"] and last.get("status") == "finished" and last.get("files") == _sizes(directory)
-        ):
+        untouched = last.get("status") == "finished" and last.get("files") == self._sizes(directory)
+        if not (same and facts["source"] and untouched):
             return None
         summary = cast("RunSummary | None", directory.read_summary())
         wanted_copies = self.config.output.results_file or self.config.output.preview_pairs_file
@@ -320,12 +352,6 @@ def _thresholds(reward: RewardConfig) -> float | dict[str, float]:
     whole = reward.pass_threshold
     named = {split: part.pass_threshold for split, part in reward.by_split.items()}
     return {"": whole, **named} if named else whole
-
-
-def _sizes(directory: RunDirectory) -> dict[str, list[int]]:
-    """The size of each journal, and when it was last written to: a file that has both still is untouched."""
-    found = [(path.name, path.stat()) for path in (directory.rollouts_path, directory.results_path) if path.exists()]
-    return {name: [status.st_size, status.st_mtime_ns] for name, status in found}
 
 
 def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> bool:

@@ -5,30 +5,31 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import PipelineConfig
+from reward_kit.errors import RewardKitError
 from reward_kit.execution.owed import Ledger, Work, Workload
-from reward_kit.execution.split_rewards import Rewards
+from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS
 from reward_kit.generation.cache.responses import CachedClient, ResponseCache
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
-from reward_kit.generation.prices import cost_of, estimate_tokens, price_of
+from reward_kit.generation.prices import cost_of, price_of
+from reward_kit.generation.tokens import estimated_tokens, most_tokens
 from reward_kit.models import Usage
+from reward_kit.scoring.rewards import Rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 
 __all__ = ["Plan", "make_plan"]
 
-_UNBOUNDED_ANSWER_TOKENS = 4096
-
 
 @dataclass
 class Plan:
-    """The plan of a run. Tokens and cost are estimates: prompts by their length, answers at their longest."""
+    """The plan of a run: what it would send, and what that costs at most and about."""
 
     rows: int = 0
     rollouts: int = 0
@@ -43,10 +44,21 @@ class Plan:
     """Answers to be asked for, and paid."""
     to_score: int = 0
     prompt_tokens: int = 0
+    """About: estimated from the length of the prompts and tools."""
+    most_prompt_tokens: int = 0
+    """At most: a token for every byte, and every answer paying for its prompt."""
     completion_tokens: int = 0
     """At most: every answer as long as max_tokens allows."""
     cost: float | None = None
-    """At most, where the price is known."""
+    """At most, where the price is known and `cost_is_bounded`; without the judge."""
+    cost_is_bounded: bool = True
+    """Whether max_tokens bounds the answers. Where it does not, `cost` supposes 4,096 tokens an answer."""
+    dataset_format: dict[str, str] = field(default_factory=dict)
+    """The shapes of rows that were recognised, and what each means."""
+    first_prompt: list[dict[str, Any]] | None = None
+    """What the model would be asked first."""
+    remarks: list[str] = field(default_factory=list)
+    """What would stop the run, or keep its cost from being known."""
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain data."""
@@ -71,12 +83,16 @@ def make_plan(
             rollouts,
             rollouts.index(),
             JournalIndex() if anew else results.index(),
-            whole_groups=reward is not None and reward.judges_groups,
+            whole_groups=reward is not None and reward.judge_groups,
             retry_failed=retry_failed,
             scoring=reward is not None,
         )
         cache = _cache(files, config, client) if workload.needs_model else None
-        return _walk(config, workload.works(ledger), cache, ledger)
+        plan = _walk(config, workload.works(ledger), cache, ledger)
+        plan.dataset_format = workload.formats
+        if workload.needs_model and client is None:
+            plan.remarks = _remarks(config)
+        return plan
 
 
 def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | None, ledger: Ledger) -> Plan:
@@ -97,13 +113,35 @@ def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | N
         plan.to_score += len(work.rollouts) + (len(work.draws) if ledger.scoring else 0)
         if owed:
             plan.requests += 1
-            plan.prompt_tokens += estimate_tokens(work.sample.messages)
-            plan.completion_tokens += owed * (sampling.max_tokens or _UNBOUNDED_ANSWER_TOKENS)
+            plan.prompt_tokens += estimated_tokens(work.sample.messages, work.sample.tools)
+            plan.most_prompt_tokens += owed * most_tokens(work.sample.messages, work.sample.tools)
+            plan.completion_tokens += owed * (sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS)
+            if plan.first_prompt is None:
+                plan.first_prompt = [message.as_request() for message in work.sample.messages]
     plan.rollouts += plan.on_disk
+    plan.cost_is_bounded = sampling.max_tokens is not None
     price = price_of(config.generation.model_name or "", config.generation.price)
     if price is not None:
-        plan.cost = cost_of(Usage(prompt_tokens=plan.prompt_tokens, completion_tokens=plan.completion_tokens), price)
+        most = Usage(prompt_tokens=plan.most_prompt_tokens, completion_tokens=plan.completion_tokens)
+        plan.cost = cost_of(most, price)
     return plan
+
+
+def _remarks(config: PipelineConfig) -> list[str]:
+    """What is missing to ask the model, and to bound what it costs."""
+    found = []
+    model = config.generation.model_name or ""
+    if price_of(model, config.generation.price) is None:
+        refused = " With max_cost set, the run would be refused." if config.max_cost is not None else ""
+        found.append(
+            f"The price of {model!r} is not known.{refused} Set `generation.price`; "
+            "`reward-kit prices` lists the models whose price is known."
+        )
+    try:
+        make_client(config.generation)
+    except RewardKitError as error:  # the key is missing, or a package
+        found.append(str(error))
+    return found
 
 
 def _existing(files: contextlib.ExitStack, path: Path, *, owed_again: bool = False) -> Journal:

@@ -17,6 +17,7 @@ from reward_kit.execution.run_summary import EstimateFigures, RunSummary
 from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils.checksums import CHECK
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _shown(figures: EstimateFigures) -> str:
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """A line with a column for each metric, each kind of token and each column of the dataset."""
     flat = {name: value for name, value in row.items() if name not in _FILE_KEEPING}
-    metrics = flat.pop("evaluation_metrics", None) or {}
+    metrics = flat.pop(RUN.metrics, None) or {}
     columns = flat.pop("columns", None) or {}
     usage = flat.pop("usage", None) or {}
     for name in ("prompt_tokens", "completion_tokens"):

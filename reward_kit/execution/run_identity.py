@@ -6,7 +6,6 @@ raising them enters the same directory and pays only for what is new.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -16,9 +15,9 @@ from reward_kit.config_models import (
     JudgeConfig,
     ModelConfig,
     PipelineConfig,
-    SandboxConfig,
 )
 from reward_kit.redaction import without_secrets
+from reward_kit.scoring.rewards import Reward, Rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import digest_of
 from reward_kit.storage.tables import rollout_from_line
@@ -46,23 +45,30 @@ def _made_with(rollouts_file: Path) -> dict[str, Any]:
     return {"rollouts.model": first.model, "rollouts.sampling": first.sampling}
 
 
-def results_settings(
-    function_path: str,
-    source_digest: str,
-    params: Mapping[str, Any],
-    sandbox: SandboxConfig | None = None,
-    judge: JudgeConfig | None = None,
-) -> dict[str, Any]:
-    """What the results depend on, beside the rollouts: the reward, its source, its parameters, sandbox and judge."""
-    bounds = {} if sandbox is None else sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
-    if sandbox is not None and sandbox.backend != "auto":
-        bounds["backend"] = sandbox.backend  # another one may have other programs installed
+def results_settings(rewards: Rewards, run: PipelineConfig) -> dict[str, Any]:
+    """What the results depend on, beside the rollouts: each reward, and what it uses of the run's settings."""
+    named = {
+        f"{split}.{name}": value
+        for split, reward in rewards.by_split.items()
+        for name, value in _reward(reward, run).items()
+    }
+    return _reward(rewards.others, run) | named
+
+
+def _reward(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
+    """Of one reward: its name, its source, its parameters, its sandbox and its judge."""
+    sandbox, bounds = run.sandbox, {}
+    if reward.isolated_with:
+        bounds = sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
+        if sandbox.backend != "auto":
+            bounds["backend"] = sandbox.backend  # another one may have other programs installed
+    judge = _judge(run.judge) if reward.call.wants("judge") else {}
     return {
         **{f"sandbox.{name}": value for name, value in bounds.items()},
-        **{f"judge.{name}": value for name, value in ({} if judge is None else _judge(judge)).items()},
-        "reward.function": function_path.replace(":", ".").rpartition(".")[2],
-        "reward.source": source_digest,
-        "reward.params": without_secrets(params),
+        **{f"judge.{name}": value for name, value in judge.items()},
+        "reward.function": reward.call.name.replace(":", ".").rpartition(".")[2],
+        "reward.source": reward.source_digest,
+        "reward.params": without_secrets(reward.config.params),
     }
 
 

@@ -1,9 +1,10 @@
-"""The two phases of a shell evaluation, each a run of the one pipeline.
+"""A shell evaluation: both of its phases at once, or one of them, as a run of the one pipeline.
 
-    tasks ─▶ inference ══▶ rollouts.jsonl ──▶ commands.jsonl ─▶ execution ══▶ results.jsonl
-             a model writes n commands a task                    each runs in a fresh sandbox, then its condition
+    tasks ─▶ inference ══▶ rollouts.jsonl, commands.jsonl ──▶ execution ══▶ results.jsonl
+             a model writes n commands per task               each runs in a fresh sandbox, then its condition
 
-`commands.jsonl` is all that the execution reads: it may be made here, elsewhere, or by somebody else.
+`commands.jsonl` tells the rollouts in other columns, and is written in the same turn. A phase of execution alone reads
+that file and nothing else: it may be made here, elsewhere, or by somebody else.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ from reward_kit.config_models import (
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.shell_tasks import PROMPT, load_tasks
 from reward_kit.errors import ConfigError
+from reward_kit.execution.finish import rollout_figures
 from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
-from reward_kit.execution.result import RunResult
-from reward_kit.execution.shell_commands import CommandsFile, Shard
-from reward_kit.execution.shell_follow import Following, write_commands
-from reward_kit.execution.shell_summary import execution_figures, whole_summary
+from reward_kit.execution.plan import Plan
+from reward_kit.execution.result import Phase, RunResult
+from reward_kit.execution.shell_commands import CommandsFile, Shard, command_of
+from reward_kit.execution.shell_summary import count_commands, execution_figures, whole_summary
 from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.sandbox.from_settings import sandboxes_at_a_time
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Head
-from reward_kit.storage.run_directory import RESULTS, RunDirectory
+from reward_kit.storage.projected_file import ProjectedFile
+from reward_kit.storage.run_directory import RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
+from reward_kit.storage.vocabularies import SHELL
 from reward_kit.utils.checksums import CHECK
 from reward_kit.utils.clock import now
 
@@ -75,37 +79,56 @@ class ShellEvaluation:
     """What the execution reads; `commands.jsonl` in the output directory when left out."""
     shard: Shard | None = None
     retry_failed: bool = False
+    rescore: bool = False
+    """Execute the commands again where other settings were used before; those results are kept aside."""
+    max_cost: float | None = None
+    """Stop generating before more than this is spent, in all entries together."""
+
+    def run(self, reporter: Reporter | None = None) -> RunResult:
+        """Both phases at once: each command is executed as soon as it is written down."""
+        vocabulary = Vocabulary(
+            shell_result_entry, execution_figures, self._whole_summary, _commands, _owe_changed_here
+        )
+        return self._generating("both", reporter, vocabulary).run()
 
     def infer(self, reporter: Reporter | None = None) -> RunResult:
-        """Phase 1: have the model write n commands a task, and put them into `commands.jsonl`."""
-        if self.dataset is None:
-            raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
-        config = self._config(self._dataset(self.dataset))
-        tasks = load_tasks(self._dataset(self.dataset), limit=self.max_samples)
-        following = Following(self.output_dir, COMMANDS, reporter)
-        vocabulary = Vocabulary(summary=self._inference_summary)
-        result = EvaluationPipeline(
-            config, phase="inference", samples=tasks, retry_failed=self.retry_failed, reporter=following,
-            vocabulary=vocabulary,
-        ).run()  # fmt: skip
-        if not (self.output_dir / COMMANDS).exists():  # the run was finished before, and the file taken away
-            write_commands(self.output_dir, COMMANDS)
-        return result
+        """Phase 1: have the model write n commands per task, and put them into `commands.jsonl`."""
+        return self._generating("inference", reporter).run()
 
     def execute(self, reporter: Reporter | None = None) -> RunResult:
         """Phase 2: run each command of the commands file in a fresh sandbox, and see whether its condition holds."""
+        return self._executing(reporter).run()
+
+    def plan(self, phase: Phase) -> Plan:
+        """What a phase, or both, would take and cost, without calling anyone and without writing anything."""
+        return (self._executing() if phase == "execution" or self.rescore else self._generating(phase)).plan()
+
+    def _generating(
+        self, phase: Phase, reporter: Reporter | None = None, vocabulary: Vocabulary | None = None
+    ) -> EvaluationPipeline:
+        if self.dataset is None:
+            raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
+        return EvaluationPipeline(
+            self._config(self._dataset(self.dataset)), phase=phase, retry_failed=self.retry_failed, reporter=reporter,
+            samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples),
+            vocabulary=vocabulary or Vocabulary(summary=self._inference_summary, projection=_commands),
+        )  # fmt: skip
+
+    def _executing(self, reporter: Reporter | None = None) -> EvaluationPipeline:
         commands = CommandsFile(self.commands_path, self.shard, self.max_samples)
-        self._owe_changed(commands)
         facts = {"commands_file": str(self.commands_path), "setups": commands.setups, "model": commands.model}
 
         def summary(figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
-            return self._execution_summary(figures | facts, directory)
+            phase = self._execution_phase(figures | facts, directory)
+            return whole_summary((directory.read_summary() or {}).get("inference"), phase) | _entry(figures)
 
-        vocabulary = Vocabulary(shell_result_entry, execution_figures, summary)
+        vocabulary = Vocabulary(
+            shell_result_entry, execution_figures, summary, prepare=lambda directory: _owe_changed(commands, directory)
+        )
         return EvaluationPipeline(
-            self._config(None), rollouts=commands, retry_failed=self.retry_failed, reporter=reporter,
-            vocabulary=vocabulary,
-        ).run()  # fmt: skip
+            self._config(None), rollouts=commands, rescore=self.rescore, retry_failed=self.retry_failed,
+            reporter=reporter, vocabulary=vocabulary,
+        )  # fmt: skip
 
     @property
     def commands_path(self) -> Path:
@@ -132,25 +155,31 @@ class ShellEvaluation:
             sandbox=self.sandbox,
             evaluation_params=EvaluationParamsConfig(limit_samples=self.max_samples),
             output=OutputConfig(output_dir=str(self.output_dir)),
+            max_cost=self.max_cost,
         )
-
-    def _owe_changed(self, commands: CommandsFile) -> None:
-        """Owe again what was executed with another command than the file has now."""
-        path = self.output_dir / RESULTS
-        if not path.exists():
-            return
-        with RunDirectory(self.output_dir), Journal(path, owed_again=True) as results:
-            stale = [line for line in map(orjson.loads, results.in_order()) if _changed(line, commands)]
-            if stale:
-                results.append([_owed_again(line) for line in stale])
 
     # -- summaries
 
     def _inference_summary(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
-        counts = write_commands(directory.path, COMMANDS)
+        phase = self._inference_phase(figures, directory)
+        return whole_summary(phase, (directory.read_summary() or {}).get("execution")) | _entry(figures)
+
+    def _whole_summary(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
+        """Of both phases at once: what is said of the commands comes from the rollouts."""
+        with Journal(directory.rollouts_path, read_only=True) as rollouts:
+            generated = rollout_figures(rollouts) | {name: figures[name] for name in ("skipped_rows", "this_entry")}
+        inference = self._inference_phase(generated, directory)
+        found = count_commands(directory.path / COMMANDS)
+        facts = {"commands_file": str(self.commands_path), "setups": found.setups, "model": found.model}
+        execution = self._execution_phase(figures | facts, directory)
+        seconds = {"total_seconds": _seconds(directory, figures, "inference", "execution", "both")}
+        return whole_summary(inference, execution) | seconds | _entry(figures)
+
+    def _inference_phase(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
+        counts = count_commands(directory.path / COMMANDS)
         total = figures["rollouts"]
         sampling = self.generation
-        phase = {
+        return {
             "records": total,
             "tasks": figures["samples"],
             "commands": counts.commands,
@@ -165,43 +194,65 @@ class ShellEvaluation:
             "max_tokens": sampling.max_tokens,
             **_timing(directory, "inference", figures),
         }
-        return whole_summary(phase, (directory.read_summary() or {}).get("execution")) | _entry(figures)
 
-    def _execution_summary(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
-        hidden = ("phase", "n", "skipped_rows", "this_entry")
+    def _execution_phase(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
+        hidden = ("phase", "n", "skipped_rows", "this_entry", "not_asked_for")
         phase = {name: value for name, value in figures.items() if name not in hidden}
         phase |= {"sandbox": figures["this_entry"]["sandbox"] or self.sandbox.backend}
         phase |= {"sandbox_image": self.sandbox.image}
         phase |= {"setup_join": self.sandbox.setup_join, "concurrency": self.concurrency or sandboxes_at_a_time()}
         phase |= {"shard": None if self.shard is None else str(self.shard)}
-        phase |= _timing(directory, "execution", figures)
-        return whole_summary((directory.read_summary() or {}).get("inference"), phase) | _entry(figures)
+        return phase | _timing(directory, "execution", figures)
+
+
+def _commands(directory: Path) -> ProjectedFile:
+    return ProjectedFile(directory / COMMANDS, command_of)
+
+
+def _owe_changed(commands: CommandsFile, directory: RunDirectory) -> None:
+    """Owe again what was executed with another command than the file has now."""
+    if not directory.results_path.exists():
+        return
+    with Journal(directory.results_path, owed_again=True) as results:
+        stale = [line for line in map(orjson.loads, results.in_order()) if _changed(line, commands)]
+        if stale:
+            results.append([_owed_again(line) for line in stale])
+
+
+def _owe_changed_here(directory: RunDirectory) -> None:
+    """The same, of the commands that this very directory holds."""
+    if directory.results_path.exists() and (directory.path / COMMANDS).exists():
+        _owe_changed(CommandsFile(directory.path / COMMANDS), directory)
 
 
 def _changed(line: dict[str, Any], commands: CommandsFile) -> bool:
     key = str(line["id"]), int(line["response_index"])
     if line["status"] == "retry" or key not in commands.keys:
         return False
-    return bool(commands.command_of(key) != line["generated_command"])
+    return bool(commands.command_of(key) != line[SHELL.response])
 
 
 def _owed_again(line: dict[str, Any]) -> Entry:
     status: Literal["retry"] = "retry"
     head = Head(line["id"], line["response_index"], line["position"], line["content"], status, line["cost"])
-    gone = {"generated_command": None, "error": "The command changed since it was executed.", "overall_success": None}
+    gone = {SHELL.response: None, "error": "The command changed since it was executed.", SHELL.is_verified: None}
     body = {name: value for name, value in line.items() if name not in {"schema", CHECK, *Head._fields}} | gone
     return Entry(head, orjson.dumps(body))
 
 
 def _timing(directory: RunDirectory, phase: str, figures: dict[str, Any]) -> dict[str, Any]:
     """When a phase began and ended, and the seconds it took in all its entries that came to an end."""
-    entries = [entry for entry in directory.phases if entry["phase"] == phase]
-    before = sum(float(entry.get("seconds", 0.0)) for entry in entries)
+    entries = [entry for entry in directory.phases if entry["phase"] in (phase, "both")]
     return {
-        "seconds": before + figures["this_entry"]["seconds"],
+        "seconds": _seconds(directory, figures, phase, "both"),
         "start_time": entries[0]["started"],
         "end_time": now(),
     }
+
+
+def _seconds(directory: RunDirectory, figures: dict[str, Any], *phases: str) -> float:
+    before = (float(entry.get("seconds", 0.0)) for entry in directory.phases if entry["phase"] in phases)
+    return sum(before) + float(figures["this_entry"]["seconds"])
 
 
 def _entry(figures: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,13 @@
-"""`commands.jsonl` as phase 2 reads it: rollouts to execute, those that share a setup next to each other.
+"""`commands.jsonl`: as phase 1 writes it, beside the rollouts, and as phase 2 reads it: rollouts to execute.
 
-The file needs no dataset and no other file. It may be ours, or anybody's with the columns `task_id`, `task`,
-`setup_commands`, `success_condition` and `generated_command`. Lines of one task are told apart by `response_index`;
-where one comes twice, the later line holds. Lines without one are numbered as they come.
+    generated rollout ──▶ command_of ══▶ a line of commands.jsonl
+                              └────────▶ the same command as a rollout, which is what is executed
+
+Where both phases run at once, a command is executed without the file being read. Where they do not, the file is all
+that the execution reads: it needs no dataset and no other file, and commands that share a setup come next to each
+other. It may be ours, or anybody's with the columns `task_id`, `task`, `setup_commands`, `success_condition` and
+`generated_command`. Lines of one task are told apart by `response_index`; where one comes twice, the later line holds.
+Lines without one are numbered as they come.
 """
 
 from __future__ import annotations
@@ -21,11 +26,12 @@ from reward_kit.datasets.rows import BadRow
 from reward_kit.datasets.shell_tasks import task_columns
 from reward_kit.errors import ConfigError, DatasetError, StorageError
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
+from reward_kit.storage.projected_file import Projected
 from reward_kit.storage.run_directory import ROLLOUTS, held_by
-from reward_kit.storage.shell_tables import NO_COMMAND, extra_columns
-from reward_kit.utils.checksums import check_line
+from reward_kit.storage.shell_tables import NO_COMMAND, command_line, command_row, extra_columns
+from reward_kit.utils.checksums import check_line, unsealed
 
-__all__ = ["CommandsFile", "Shard"]
+__all__ = ["CommandsFile", "Shard", "command_of"]
 
 _UNNUMBERED = -1
 """Stands for the response index of a line that has none, until it is numbered."""
@@ -181,6 +187,24 @@ class CommandsFile:
         except (BadRow, ValueError) as problem:
             reason = problem.errors()[0]["msg"] if isinstance(problem, ValidationError) else problem
             raise DatasetError(f"{str(self.path)!r}, line {number}: {reason}. Correct the line.") from problem
+
+
+def command_of(rollout: Rollout) -> Projected:
+    """The command in a generated rollout: as a line of the file, and as the rollout that reading that line gives."""
+    row = command_row(rollout)
+    line = command_line(row)
+    if unsealed(line) != _as_written(row):  # something in it was not for a file: the file is what counts
+        row = orjson.loads(line)
+    command = _rollout(row)
+    sample = command.sample.model_copy(update={"position": rollout.sample.position})
+    return Projected(command.model_copy(update={"sample": sample}), line)
+
+
+def _as_written(row: dict[str, Any]) -> bytes | None:
+    try:
+        return orjson.dumps(row) + b"\n"
+    except TypeError:
+        return None
 
 
 def _rollout(row: dict[str, Any]) -> Rollout:

@@ -6,16 +6,20 @@ are not independent, so every interval is computed over tasks.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
 
 from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, PassAtK
 from reward_kit.storage.shell_tables import NO_COMMAND
 from reward_kit.storage.vocabularies import SHELL
 
-__all__ = ["execution_figures", "whole_summary"]
+__all__ = ["CommandCounts", "count_commands", "execution_figures", "whole_summary"]
 
 _RATES = {
     "success_rate": SHELL.is_verified,
@@ -23,6 +27,32 @@ _RATES = {
     "test_pass_rate": "test_passed",
 }
 """What each rate counts."""
+
+
+class CommandCounts(NamedTuple):
+    """What the lines of a commands file come to."""
+
+    commands: int
+    no_command: int
+    """Answers that hold none."""
+    setups: int
+    """How many different set-ups there are."""
+    model: str | None
+    """The model that the first line names."""
+
+
+def count_commands(path: Path) -> CommandCounts:
+    """Count the lines of a commands file that this run wrote."""
+    commands = no_command = 0
+    setups: set[bytes] = set()
+    model = None
+    with path.open("rb") as file:
+        for line in map(orjson.loads, file):
+            commands += line[SHELL.response] is not None
+            no_command += line.get("error_type") == NO_COMMAND
+            setups.add(hashlib.blake2b(orjson.dumps(line["setup_commands"]), digest_size=12).digest())
+            model = model or line["model"]
+    return CommandCounts(commands, no_command, len(setups), model)
 
 
 class _Executed:

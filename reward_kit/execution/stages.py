@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import chain
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from reward_kit.datasets import content_digest
 from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, Item, WorkQueue
-from reward_kit.execution.scorers import Scorer
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
+from reward_kit.scoring.scorers import Scorer
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.line_writer import LineWriter
+from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.utils.batcher import Batcher
 from reward_kit.utils.tasks import end
 from reward_kit.utils.trusted import trusted
@@ -93,14 +96,25 @@ Judged: TypeAlias = tuple[Record, str]
 
 
 def rollouts_output(
-    journal: Journal, writer: LineWriter, counters: RunCounters, outbox: Handover | None, *, groups: bool
+    journal: Journal,
+    writer: LineWriter,
+    counters: RunCounters,
+    outbox: Handover | None,
+    *,
+    groups: bool,
+    beside: ProjectedFile | None = None,
 ) -> Output[Made]:
-    """Of the generate stage. Without an `outbox` nothing is handed on; with `groups`, a sample's rollouts together."""
+    """Of the generate stage. Without an `outbox` nothing is handed on; with `groups`, a sample's rollouts together.
+
+    `beside` the journal, a second file may tell the rollouts in other columns; then these are what is handed on.
+    """
 
     def lines(made: list[Made]) -> list[Entry | Line]:
         return [writer.rollout_line(rollout, work.content) for work, rollouts in made for rollout in rollouts]
 
     def hand_on(made: list[Made]) -> None:
+        if beside is not None:
+            _write_beside(made, beside)
         for work, rollouts in made:
             for rollout in rollouts:
                 counters.count_rollout(rollout)
@@ -113,6 +127,17 @@ def rollouts_output(
                 outbox.give(Item([rollout], work.content))
 
     return Output(journal, lines, hand_on)
+
+
+def _write_beside(made: list[Made], beside: ProjectedFile) -> None:
+    """Write the new rollouts to the second file, and let what it has of them be what is scored."""
+    projected = [[beside.project(rollout) for rollout in rollouts] for _, rollouts in made]
+    beside.append(chain.from_iterable(projected))
+    for (work, _), new in zip(made, projected, strict=True):
+        fresh = {rollout.response_index: rollout for rollout, _ in new}
+        work.rollouts = [fresh.get(old.response_index) or beside.project(old).rollout for old in work.rollouts]
+        if work.rollouts:
+            work.content = content_digest(work.rollouts[0].sample)
 
 
 def records_output(

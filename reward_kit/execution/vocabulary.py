@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import RewardConfig
 from reward_kit.execution.summary import summarise
 from reward_kit.models import Record
 from reward_kit.storage.journal_lines import Entry, Line
+from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import RunDirectory
 
 __all__ = ["RUN", "Vocabulary"]
@@ -25,6 +27,10 @@ def _as_it_is(summary: Summary, _: RunDirectory) -> Summary:
     return summary
 
 
+def _nothing(_: RunDirectory) -> None:
+    """There is nothing to see to."""
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """What a front door calls things."""
@@ -38,6 +44,10 @@ class Vocabulary:
     """The figures of such lines, which come in dataset order."""
     summary: Callable[[Summary, RunDirectory], Summary] = _as_it_is
     """The summary of a phase as it is written to the run directory, which is still locked."""
+    projection: Callable[[Path], ProjectedFile] | None = None
+    """The second file in which the run directory tells its rollouts, where there is one. What it projects is scored."""
+    prepare: Callable[[RunDirectory], None] = _nothing
+    """What else is to be seen to in the run directory, which is locked, before its journals are opened."""
 
 
 RUN = Vocabulary()

@@ -7,19 +7,26 @@ and the one that judges share one budget.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.generation.client import ModelClient
-from reward_kit.generation.prices import cost_of, estimate_tokens
+from reward_kit.generation.prices import cost_of
+from reward_kit.generation.tokens import most_tokens
 from reward_kit.models import Completion, Failure, Message, Usage
 
-__all__ = ["Budget", "BudgetExhaustedError", "BudgetedClient", "within"]
+__all__ = ["UNBOUNDED_ANSWER_TOKENS", "Budget", "BudgetExhaustedError", "BudgetedClient", "within"]
 
-_UNBOUNDED_ANSWER_TOKENS = 4096
+UNBOUNDED_ANSWER_TOKENS = 4096
 """What an answer is taken to be at most, where no max_tokens bounds it."""
+_FIRST_REQUESTS = 4
+"""Requests on their way at a time until the first answer has shown what they cost: an endpoint may put text of its own
+before every prompt, which no estimate can know."""
+_MARGIN = 1.1
+"""How much larger than any seen so far the next prompt's share of its upper bound may be."""
 
 
 class BudgetExhaustedError(RewardKitError):
@@ -71,6 +78,11 @@ class Budget:
         """Money is gone."""
         self._spent += cost
 
+    @property
+    def overspent(self) -> float:
+        """By how much what was spent exceeds the ceiling: requests on their way can cost more than was set apart."""
+        return max(0.0, self._spent - self._max_cost)
+
 
 class BudgetedClient:
     """Refuses a request whose largest likely cost does not fit into what is left of the budget."""
@@ -80,7 +92,9 @@ class BudgetedClient:
         self._inner = inner
         self._budget = budget
         self._price = price
-        self._underestimate = 1.0  # how far real costs have exceeded the estimate at worst
+        self._learned = _Learned()
+        self._on_their_way = 0
+        self._changed = asyncio.Event()
 
     @property
     def model(self) -> str:
@@ -102,34 +116,79 @@ class BudgetedClient:
         sample_id: str = "",
     ) -> list[Completion | Failure]:
         """Reserve the largest likely cost, ask, then account for the real one."""
-        estimate = self._largest_likely_cost(messages, len(draws), sampling)
-        allowance = estimate * self._underestimate
-        await self._budget.reserve(allowance)
+        await self._take_turn()
+        asked = _Asked(most_tokens(messages, tools), sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS, len(draws))
         try:
-            outcomes = await self._inner.generate(
-                messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
-            )
+            allowance = cost_of(self._learned.largest_likely(asked), self._price)
+            await self._budget.reserve(allowance)
+            try:
+                outcomes = await self._inner.generate(
+                    messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
+                )
+            finally:
+                self._budget.release(allowance)
+            self._settle(outcomes, asked)
         finally:
-            self._budget.release(allowance)
-        self._settle(outcomes, estimate)
+            self._on_their_way -= 1
+            self._changed.set()
         return outcomes
 
     async def close(self) -> None:
         """Close what is underneath."""
         await self._inner.close()
 
-    def _largest_likely_cost(self, messages: Sequence[Message], draws: int, sampling: Sampling) -> float:
-        # Every draw is taken to pay for the prompt again, as it does where an endpoint does not take `n`.
-        answer = sampling.max_tokens or _UNBOUNDED_ANSWER_TOKENS
-        usage = Usage(prompt_tokens=estimate_tokens(messages) * draws, completion_tokens=answer * draws)
-        return cost_of(usage, self._price)
+    async def _take_turn(self) -> None:
+        """Wait while nothing is known of real costs and the first requests are on their way."""
+        while self._on_their_way >= _FIRST_REQUESTS and not self._learned.anything and self._costs:
+            self._changed.clear()
+            await self._changed.wait()
+        self._on_their_way += 1
 
-    def _settle(self, outcomes: Sequence[Completion | Failure], estimate: float) -> None:
+    @property
+    def _costs(self) -> bool:
+        return self._price.input > 0 or self._price.output > 0
+
+    def _settle(self, outcomes: Sequence[Completion | Failure], asked: _Asked) -> None:
         paid = [o.usage for o in outcomes if isinstance(o, Completion) and o.usage is not None]
-        real = sum(cost_of(usage, self._price) for usage in paid)
-        self._budget.spend(real)
-        if estimate > 0:
-            self._underestimate = max(self._underestimate, real / estimate)
+        self._budget.spend(sum(cost_of(usage, self._price) for usage in paid))
+        self._learned.note(paid, asked)
+
+
+class _Asked(NamedTuple):
+    """The largest size of a request."""
+
+    prompt_tokens: int
+    answer_tokens: int
+    draws: int
+
+
+class _Learned:
+    """What the answers so far say of requests to come."""
+
+    def __init__(self) -> None:
+        self._prompt_share = 0.0  # real tokens of a prompt over its upper bound, at worst
+        self._answer_share = 1.0  # the same for answers; never less than the bound itself
+
+    @property
+    def anything(self) -> bool:
+        """Whether any answer has said what it used."""
+        return self._prompt_share > 0
+
+    def largest_likely(self, asked: _Asked) -> Usage:
+        """What a request may use. Every draw is taken to pay for the prompt, as where an endpoint does not take `n`."""
+        share = self._prompt_share * _MARGIN if self.anything else 1.0
+        return Usage(
+            prompt_tokens=math.ceil(asked.prompt_tokens * share) * asked.draws,
+            completion_tokens=math.ceil(asked.answer_tokens * self._answer_share) * asked.draws,
+        )
+
+    def note(self, paid: Sequence[Usage], asked: _Asked) -> None:
+        """Learn from what a request really used."""
+        for usage in paid:
+            # The prompt of several answers is told once, on the first of them.
+            self._prompt_share = max(self._prompt_share, usage.prompt_tokens / asked.prompt_tokens)
+        used = sum(usage.completion_tokens for usage in paid)
+        self._answer_share = max(self._answer_share, used / (asked.answer_tokens * asked.draws))
 
 
 def within(budget: Budget | None, client: ModelClient, price: Price | None, section: str) -> ModelClient:

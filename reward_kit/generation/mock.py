@@ -105,12 +105,12 @@ class MockModelClient:
         prompt = _last_user_text(messages)
         for pattern, responses in self._rules:
             if match := pattern.search(prompt):
-                return _said(_filled(responses[draw % len(responses)], match))
+                return _message(_filled(responses[draw % len(responses)], match))
         if self._function is not None:
             return await self._called(self._function, messages, draw)
         if self._config.responses:
-            return _said(self._config.responses[draw % len(self._config.responses)])
-        return _said(f"mock answer {draw} to: {prompt[:_ECHOED_CHARACTERS]}")
+            return _message(self._config.responses[draw % len(self._config.responses)])
+        return _message(f"mock answer {draw} to: {prompt[:_ECHOED_CHARACTERS]}")
 
     async def _called(self, function: Responder, messages: Sequence[Message], draw: int) -> Message:
         with boundary(GenerationError, f"mock function {self._config.function_path!r}"):
@@ -120,7 +120,7 @@ class MockModelClient:
         if isinstance(said, Message):
             return said
         if isinstance(said, str):
-            return _said(said)
+            return _message(said)
         raise GenerationError(
             f"mock function {self._config.function_path!r} returned a {type(said).__name__}; return a str or a Message."
         )
@@ -172,7 +172,7 @@ def _last_user_text(messages: Sequence[Message]) -> str:
     return users[-1].text if users else ""
 
 
-def _said(text: str) -> Message:
+def _message(text: str) -> Message:
     return Message(role="assistant", content=text)
 
 

@@ -1,41 +1,47 @@
-"""What tokens cost: public list prices of a few common models, an override for all others, and estimates.
+"""What tokens cost: the list prices of common models (`prices.toml`), and an override for all others.
 
-A model that is not in the table has no known price; that is said as `None`, never as zero. The table holds standard
-list prices for interactive use, in US dollars: no batch discount, no long-context surcharge, nothing for writing to a
-provider's cache. Whoever pays other prices sets `generation.price`.
+A model that is not in the table has no known price; that is said as `None`, never as zero. Whoever pays other prices
+sets `generation.price`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from reward_kit.config_models import Price
-from reward_kit.models import Message, Usage
+from reward_kit.models import Usage
 
-__all__ = ["PRICES", "PRICES_AS_OF", "cost_of", "estimate_tokens", "price_of"]
+__all__ = ["PriceTable", "cost_of", "price_of", "price_table"]
 
-PRICES_AS_OF = "2026-11"
-"""When the table was last compared with the providers' pages."""
+_FILE = Path(__file__).with_name("prices.toml")
 
-PRICES: dict[str, Price] = {
-    # https://developers.openai.com/api/docs/pricing
-    "gpt-6-luna": Price(input=0.10, cached_input=0.01, output=0.50),
-    "gpt-5.6-luna": Price(input=0.20, cached_input=0.02, output=1.20),
-    # https://docs.fireworks.ai/serverless/pricing
-    "accounts/fireworks/models/gpt-oss-120b": Price(input=0.15, cached_input=0.015, output=0.60),
-    "accounts/fireworks/models/gpt-oss-20b": Price(input=0.07, cached_input=0.035, output=0.30),
-    "accounts/fireworks/models/deepseek-v3p2": Price(input=0.56, cached_input=0.28, output=1.68),
-    "accounts/fireworks/models/glm-5": Price(input=1.00, cached_input=0.20, output=3.20),
-    "accounts/fireworks/models/kimi-k2p5": Price(input=0.60, cached_input=0.10, output=3.00),
-    "accounts/fireworks/models/kimi-k2p6": Price(input=0.95, cached_input=0.16, output=4.00),
-}
-"""Money for a million tokens, by the name the endpoint knows the model by."""
+
+class PriceTable(NamedTuple):
+    """The prices that are known."""
+
+    as_of: str
+    """When they were last compared with the providers' pages: year and month."""
+    by_provider: dict[str, dict[str, Price]]
+    """Provider, then model: money for a million tokens."""
+
+
+@cache
+def price_table() -> PriceTable:
+    """The table of the file beside this one, read once."""
+    table = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    as_of = str(table.pop("as_of"))
+    return PriceTable(
+        as_of,
+        {who: {model: Price(**price) for model, price in models.items()} for who, models in table.items()},
+    )
+
 
 _FREE = Price(input=0.0, output=0.0)
 _DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
-_CHARACTERS_PER_TOKEN = 4
-_TOKENS_PER_TURN = 4
 
 
 def price_of(model: str, override: Price | None = None) -> Price | None:
@@ -48,7 +54,12 @@ def price_of(model: str, override: Price | None = None) -> Price | None:
         return override
     if model in ("mock", "local") or model.startswith("local:"):
         return _FREE
-    return PRICES.get(_DATED.sub("", model))
+    return _by_model().get(_DATED.sub("", model))
+
+
+@cache
+def _by_model() -> dict[str, Price]:
+    return {model: price for models in price_table().by_provider.values() for model, price in models.items()}
 
 
 def cost_of(usage: Usage, price: Price) -> float:
@@ -61,12 +72,3 @@ def cost_of(usage: Usage, price: Price) -> float:
     cached_price = price.input if price.cached_input is None else price.cached_input
     fresh = usage.prompt_tokens - cached
     return (fresh * price.input + cached * cached_price + usage.completion_tokens * price.output) / 1_000_000
-
-
-def estimate_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens a prompt has: four characters a token, and a few tokens a turn.
-
-    An estimate for planning, typically within a third for English and too low for code and for other scripts; what a
-    request really used is in its `Usage`.
-    """
-    return sum(_TOKENS_PER_TURN + -(-len(message.text) // _CHARACTERS_PER_TOKEN) for message in messages)

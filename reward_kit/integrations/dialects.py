@@ -39,8 +39,8 @@ def _openrlhf(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any
 def _slime(judge: TrainerReward, request: Mapping[str, Any]) -> float:
     _needs(request, "prompt", "response")
     messages = [*prompt_turns(request["prompt"]), {"role": "assistant", "content": request["response"]}]
-    (verdict,) = judge.judge([judge.payload(messages, request.get("label"), {})])
-    return float(verdict.score or 0.0)
+    (earned,) = judge.judge([judge.payload(messages, request.get("label"), {})])
+    return earned.score
 
 
 def _nemo_gym(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def _nemo_gym(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any
     columns = {name: value for name, value in request.items() if name not in {"responses_create_params", "response"}}
     truth = columns.pop("ground_truth", None)
     messages = [*(_spoken(turn) for turn in prompt_turns(asked)), answer]
-    (verdict,) = judge.judge([judge.payload(messages, truth, columns)])
-    return {**request, "reward": verdict.score, "reward_components": dict(verdict.metrics)}
+    (earned,) = judge.judge([judge.payload(messages, truth, columns)])
+    return {**request, "reward": earned.score, "reward_components": dict(earned.metrics)}
 
 
 def _output_text(response: Mapping[str, Any]) -> str:

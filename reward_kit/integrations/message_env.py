@@ -36,7 +36,7 @@ def skyrl_environment(
     judge = TrainerReward(reward, failed_score=failed_score, params=params, **options)
 
     class RewardEnv(BaseTextEnv):  # type: ignore[misc]  # SkyRL has no types to check against
-        """One question, one answer, one verdict."""
+        """One question, one answer, one earned."""
 
         def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
             super().__init__()
@@ -53,13 +53,13 @@ def skyrl_environment(
         def step(self, action: str) -> dict[str, Any]:
             """Judge the answer."""
             messages = [*self._prompt, {"role": "assistant", "content": action}]
-            (verdict,) = judge.judge([judge.payload(messages, self._ground_truth, self._columns)])
-            self._metrics = {**verdict.metrics, "judged": float(verdict.error is None)}
+            (earned,) = judge.judge([judge.payload(messages, self._ground_truth, self._columns)])
+            self._metrics = {**earned.metrics, "judged": float(earned.error is None)}
             return {
                 "observations": [],
-                "reward": verdict.score,
+                "reward": earned.score,
                 "done": True,
-                "metadata": {"reason": verdict.reason or verdict.error},
+                "metadata": {"reason": earned.reason or earned.error},
                 "postprocessed_action": None,
             }
 
@@ -84,7 +84,7 @@ def tinker_environment(
         raise ImportError("tinker_environment needs tinker-cookbook: pip install tinker-cookbook") from error
 
     class RewardEnv(MessageEnv):  # type: ignore[misc]  # its base is known only here
-        """One question, one answer, one verdict."""
+        """One question, one answer, one earned."""
 
         async def initial_observation(self) -> list[Any]:
             """What the model is asked."""
@@ -93,13 +93,13 @@ def tinker_environment(
         async def step(self, message: Any) -> Any:
             """Judge the answer."""
             messages = [*prompt_turns(prompt), *prompt_turns(message)]
-            (verdict,) = await judge.judge_async([judge.payload(messages, ground_truth, columns)])
+            (earned,) = await judge.judge_async([judge.payload(messages, ground_truth, columns)])
             return MessageStepResult(
-                reward=verdict.score,
+                reward=earned.score,
                 episode_done=True,
                 next_messages=messages,
-                metrics={**verdict.metrics, "judged": float(verdict.error is None)},
-                logs={"reason": verdict.reason or verdict.error or ""},
+                metrics={**earned.metrics, "judged": float(earned.error is None)},
+                logs={"reason": earned.reason or earned.error or ""},
             )
 
     return RewardEnv()

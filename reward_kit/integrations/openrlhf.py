@@ -64,9 +64,9 @@ def write_reward_func(reward: str, file: str | Path, *, failed_score: float | No
 
 def answer(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
     """The response to one request, as plain data: what the file form and an HTTP route both return."""
-    verdicts = judge.judge(payloads_of(judge, request))
-    scores = [verdict.score for verdict in verdicts]
-    judged = [float(verdict.error is None) for verdict in verdicts]
+    earned = judge.judge(payloads_of(judge, request))
+    scores = [each.score for each in earned]
+    judged = [float(each.error is None) for each in earned]
     rewards: Any = scores[0] if len(scores) == 1 else scores
     return {
         "rewards": rewards,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.integrations.scoring import Verdict
 from reward_kit.integrations.turns import completion_turns, prompt_turns
+from reward_kit.models import Failure, Verdict
 from reward_kit.reward_call import Payload, RewardCall
 
 __all__ = ["TRAINER_OBJECTS", "Batch", "Reading"]
@@ -26,7 +26,7 @@ TRAINER_OBJECTS = frozenset({"trainer_state", "log_extra", "log_metric", "enviro
 TRAINER_NAMES = TRAINER_OBJECTS | {"completion_ids"}
 """What TRL passes beside the dataset's columns; handed on only to a reward that names it."""
 
-_NOBODY = Verdict.failed("nothing was said of it")
+_NOBODY = Failure(stage="score", type="RewardError", message="nothing was said of it")
 
 
 class Batch(NamedTuple):
@@ -72,7 +72,7 @@ class Reading(NamedTuple):
             try:
                 messages = self._messages(prompt, None if completions is None else completions[i], completions is None)
             except RewardError as error:
-                refused[i] = Verdict.failed(error)
+                refused[i] = Failure.of(error, "score")
                 continue
             payloads.append(self._payload(messages, rows[i]))
             places.append([i])

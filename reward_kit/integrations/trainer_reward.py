@@ -9,15 +9,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.integrations.scoring import Scoring, Verdict
+from reward_kit.integrations.scoring import Scoring
+from reward_kit.models import EvaluateResult, Verdict
 from reward_kit.reward_call import Payload, RewardCall
 
-__all__ = ["TrainerReward"]
+__all__ = ["Earned", "TrainerReward"]
 
 _logger = logging.getLogger(__name__)
+
+
+class Earned(NamedTuple):
+    """What a completion earns."""
+
+    score: float
+    reason: str | None = None
+    metrics: Mapping[str, float] = {}
+    """The score of each metric, by name."""
+    error: str | None = None
+    """Why it could not be judged, where that is so; the score is then the `failed_score`."""
 
 
 class TrainerReward:
@@ -47,27 +59,28 @@ class TrainerReward:
         """What is needed to judge one conversation. A column called `ground_truth` is no column."""
         return Payload(messages=messages, ground_truth=ground_truth, columns=dict(columns))
 
-    def judge(self, payloads: Sequence[Payload]) -> list[Verdict]:
-        """One verdict a payload; its score is a number."""
-        return [self._settled(verdict) for (verdict,) in self._scoring.score(payloads)]
+    def judge(self, payloads: Sequence[Payload]) -> list[Earned]:
+        """What the completion of each payload earns."""
+        return [self._earned(verdict) for (verdict,) in self._scoring.score(payloads)]
 
-    async def judge_async(self, payloads: Sequence[Payload]) -> list[Verdict]:
+    async def judge_async(self, payloads: Sequence[Payload]) -> list[Earned]:
         """The same, for an event loop."""
-        return [self._settled(verdict) for (verdict,) in await self._scoring.score_async(payloads)]
+        return [self._earned(verdict) for (verdict,) in await self._scoring.score_async(payloads)]
 
     def close(self) -> None:
         """End the worker processes now rather than with the trainer."""
         self._scoring.close()
 
-    def _settled(self, verdict: Verdict) -> Verdict:
-        if verdict.score is not None:
-            return verdict
-        told = (verdict.error or "").rstrip(".")
+    def _earned(self, verdict: Verdict) -> Earned:
+        if isinstance(verdict, EvaluateResult):
+            metrics = {name: metric.score for name, metric in verdict.metrics.items()}
+            return Earned(verdict.score, verdict.reason, metrics)
+        message = verdict.message.rstrip(".")
         if self.failed_score is None:
-            raise RewardError(f"{told}. Give a failed_score to have such a completion earn that instead.")
+            raise RewardError(f"{message}. Give a failed_score to have such a completion earn that instead.")
         self.failures += 1
         if self.failures == 1:
             _logger.warning(
-                "%s. It earns %g (failed_score); further failures are only counted.", told, self.failed_score
+                "%s. It earns %g (failed_score); further failures are only counted.", message, self.failed_score
             )
-        return verdict._replace(score=self.failed_score)
+        return Earned(self.failed_score, error=verdict.message)

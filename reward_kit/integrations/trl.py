@@ -17,9 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.integrations.scoring import DEFAULT_STEP_TIMEOUT, Scoring, Verdict
+from reward_kit.integrations.scoring import Scoring
 from reward_kit.integrations.trainer_batch import TRAINER_OBJECTS, Batch, Reading
+from reward_kit.models import EvaluateResult, Failure, Verdict
 from reward_kit.reward_call import RewardCall
+from reward_kit.scoring import defaults
 
 __all__ = ["AsyncTRLAdapter", "OnError", "TRLAdapter", "create_trl_adapter"]
 
@@ -64,7 +66,7 @@ class _Adapter:
         on_error: OnError = "none",
         workers: int | None = None,
         timeout: float | None = None,
-        step_timeout: float = DEFAULT_STEP_TIMEOUT,
+        step_timeout: float = defaults.STEP_SECONDS,
     ) -> None:
         """Adapt the reward that `reading` reads for.
 
@@ -98,16 +100,15 @@ class _Adapter:
         self, batch: Batch, judged: Sequence[Sequence[Verdict]], trainer: Mapping[str, Any]
     ) -> list[float | None]:
         verdicts = batch.verdicts(judged)
-        failed = [verdict for verdict in verdicts if verdict.score is None]
+        failed = [verdict for verdict in verdicts if isinstance(verdict, Failure)]
         if failed:
             self._note(failed, batch.size)
         self._log(verdicts, len(failed), trainer)
-        if failed and self.on_error == "zero":
-            return [0.0 if verdict.score is None else verdict.score for verdict in verdicts]
-        return [verdict.score for verdict in verdicts]
+        unjudged = 0.0 if self.on_error == "zero" else None
+        return [unjudged if isinstance(verdict, Failure) else verdict.score for verdict in verdicts]
 
-    def _note(self, failed: Sequence[Verdict], size: int) -> None:
-        told = (failed[0].error or "").rstrip(".")
+    def _note(self, failed: Sequence[Failure], size: int) -> None:
+        told = failed[0].message.rstrip(".")
         if self.on_error == "raise":
             raise RewardError(f"{told}. (on_error='raise': {len(failed)} of {size} completions could not be judged.)")
         with self._counting:
@@ -122,15 +123,19 @@ class _Adapter:
     def _log(self, verdicts: Sequence[Verdict], failed: int, trainer: Mapping[str, Any]) -> None:
         """Reasons to the trainer's table of completions, the metrics' means and the share of failures to its curves."""
         if (log_extra := trainer.get("log_extra")) is not None:
-            log_extra(f"{self.__name__}/reason", [verdict.reason or verdict.error for verdict in verdicts])
+            log_extra(f"{self.__name__}/reason", [_reason(verdict) for verdict in verdicts])
         if (log_metric := trainer.get("log_metric")) is not None and verdicts:
             log_metric(f"{self.__name__}/failed", failed / len(verdicts))
             found: dict[str, list[float]] = {}
             for verdict in verdicts:
-                for name, score in verdict.metrics.items():
-                    found.setdefault(name, []).append(score)
+                for name, metric in verdict.metrics.items() if isinstance(verdict, EvaluateResult) else ():
+                    found.setdefault(name, []).append(metric.score)
             for name, scores in found.items():
                 log_metric(f"{self.__name__}/{name}", sum(scores) / len(scores))
+
+
+def _reason(verdict: Verdict) -> str | None:
+    return verdict.message if isinstance(verdict, Failure) else verdict.reason
 
 
 class TRLAdapter(_Adapter):

@@ -57,8 +57,8 @@ class TaskReward:
         columns = dict(task)  # a pydantic model gives its fields
         truth = columns.pop(self._ground_truth, None)
         messages = [_flat_tool_calls(message.model_dump(exclude_none=True)) for message in trace.messages]
-        (verdict,) = await self._judge.judge_async([self._judge.payload(messages, truth, columns)])
-        return float(verdict.score or 0.0)
+        (earned,) = await self._judge.judge_async([self._judge.payload(messages, truth, columns)])
+        return earned.score
 
 
 def rubric_reward(
@@ -80,8 +80,8 @@ class RubricReward:
         named = {name: value for name, value in given.items() if name not in _RUBRIC_NAMES}
         columns = {**named, **(info if isinstance(info, Mapping) else {})}
         messages = [*_plain(prompt_turns(prompt)), *_plain(completion_turns(completion))]
-        (verdict,) = await self._judge.judge_async([self._judge.payload(messages, answer, columns)])
-        return float(verdict.score or 0.0)
+        (earned,) = await self._judge.judge_async([self._judge.payload(messages, answer, columns)])
+        return earned.score
 
 
 def _plain(turns: Sequence[Any]) -> list[Any]:

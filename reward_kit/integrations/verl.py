@@ -50,9 +50,9 @@ def compute_score_for(
         columns = {name: value for name, value in info.items() if name not in _NOT_COLUMNS}
         answer = {"role": "assistant", "content": solution_str}
         payload = judge.payload([*_asked(info), answer], ground_truth, columns)
-        (verdict,) = await judge.judge_async([payload])
-        logged = {name: verdict.metrics.get(name, float("nan")) for name in metrics}
-        return {**logged, "score": verdict.score or 0.0, "judged": float(verdict.error is None)}
+        (earned,) = await judge.judge_async([payload])
+        logged = {name: earned.metrics.get(name, float("nan")) for name in metrics}
+        return {**logged, "score": earned.score, "judged": float(earned.error is None)}
 
     return compute_score
 

@@ -14,33 +14,29 @@ from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.tables import head_of
-from reward_kit.utils.checksums import CHECK, sealed_line
+from reward_kit.storage.vocabularies import SHELL
+from reward_kit.utils.checksums import sealed_line
 
-__all__ = ["COMMAND_COLUMNS", "NO_COMMAND", "command_line", "extra_columns", "shell_result_entry"]
+__all__ = ["NO_COMMAND", "command_line", "command_row", "extra_columns", "shell_result_entry"]
 
 NO_COMMAND = "NoCommand"
 """The `error_type` of an answer that was given but holds no command: the model's failure, not the machinery's."""
 
-COMMAND_COLUMNS = (
-    "task_id", "response_index", "task", "setup_commands", "success_condition", "generated_command", "timestamp",
-    "error", "error_type", "model", "finish_reason", "usage", "cost", "latency_ms", "cached", "columns", CHECK,
-)  # fmt: skip
-"""The columns of `commands.jsonl`. A dataset column of one of these names is kept inside `columns`."""
-
-_RESULT_COLUMNS = (
+_EXECUTED = (
     "command_output", "command_exit_code", "command_success", "command_timed_out", "test_exit_code", "test_passed",
-    "overall_success", "trajectory", "start_time", "end_time", "failure",
+    SHELL.is_verified, "trajectory", "start_time", "end_time", "failure",
 )  # fmt: skip
-_HEAD_COLUMNS = ("schema", "id", "position", "content", "status")
-_TAKEN = frozenset({*COMMAND_COLUMNS, *_RESULT_COLUMNS, *_HEAD_COLUMNS})
-_TASK = ("task", "setup_commands", "success_condition")
+"""What only an executed command has."""
+_TAKEN = SHELL.columns()
+"""A dataset column of one of these names is kept inside `columns`."""
+_TASK = (SHELL.query, "setup_commands", SHELL.ground_truth)
 
 COMMAND_STEP, CHECK_STEP = "command", "check"
 """What the steps of a shell verdict are called."""
 
 
-def command_line(rollout: Rollout) -> bytes:
-    """A generated rollout as a line of `commands.jsonl`, with the command taken out of the answer."""
+def command_row(rollout: Rollout) -> dict[str, Any]:
+    """The columns of `commands.jsonl` for a generated rollout, with the command taken out of the answer."""
     command = extract_command(rollout.turns[-1].text) if rollout.turns else None
     failure = rollout.failure
     row = _command_columns(rollout, command)
@@ -48,7 +44,12 @@ def command_line(rollout: Rollout) -> bytes:
         row |= {"error": f"{failure.type}: {failure.message}", "error_type": failure.type}
     elif command is None:
         row |= {"error": f"No command was found in the answer: {_shown(rollout)}", "error_type": NO_COMMAND}
-    return sealed_line(blot_bytes(json_line(row | {"cost": rollout.cost} | _extras(rollout))))
+    return row | {"cost": rollout.cost} | _extras(rollout)
+
+
+def command_line(row: dict[str, Any]) -> bytes:
+    """Such columns as a line of `commands.jsonl`."""
+    return sealed_line(blot_bytes(json_line(row)))
 
 
 def shell_result_entry(record: Record, content: str) -> Entry:
@@ -73,8 +74,8 @@ def _command_columns(rollout: Rollout, command: str | None) -> dict[str, Any]:
         "task_id": rollout.sample.id,
         "response_index": rollout.response_index,
         **{name: columns.get(name) for name in _TASK},
-        "generated_command": command,
-        "timestamp": rollout.generated_at,
+        SHELL.response: command,
+        SHELL.generated_at: rollout.generated_at,
         "model": rollout.model,
         "finish_reason": rollout.finish_reason,
         "usage": rollout.usage.model_dump(exclude_none=True) if rollout.usage is not None else None,
@@ -93,7 +94,7 @@ def _extras(rollout: Rollout) -> dict[str, Any]:
 def _verdict_columns(verdict: Verdict) -> dict[str, Any]:
     if isinstance(verdict, Failure):
         return {
-            **dict.fromkeys(_RESULT_COLUMNS),
+            **dict.fromkeys(_EXECUTED),
             "trajectory": [],
             "error": f"{verdict.type}: {verdict.message}",
             "error_type": verdict.type,
@@ -109,7 +110,7 @@ def _verdict_columns(verdict: Verdict) -> dict[str, Any]:
         "command_timed_out": bool(command.get("timed_out")),
         "test_exit_code": check.get("exit_code"),
         "test_passed": steps[CHECK_STEP].base_reward == 1.0 if CHECK_STEP in steps else False,
-        "overall_success": verdict.score >= 1.0,
+        SHELL.is_verified: verdict.score >= 1.0,
         "trajectory": [{"step": i, "kind": kind, **_facts(step)} for i, (kind, step) in enumerate(steps.items())],
         "start_time": command.get("started"),
         "end_time": check.get("ended"),

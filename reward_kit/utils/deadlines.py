@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["Deadlines"]
 
-_LOOKS_A_DEADLINE = 8
+_LOOKS_PER_DEADLINE = 8
 _MOST_OFTEN, _LEAST_OFTEN = 0.01, 0.25
 
 
@@ -20,7 +20,7 @@ class Deadlines:
     def __init__(self, seconds: float) -> None:
         """Every call may take so many seconds, and up to an eighth of that more until it is noticed."""
         self._seconds = seconds
-        self._interval = min(_LEAST_OFTEN, max(_MOST_OFTEN, seconds / _LOOKS_A_DEADLINE))
+        self._interval = min(_LEAST_OFTEN, max(_MOST_OFTEN, seconds / _LOOKS_PER_DEADLINE))
         self._begun: dict[asyncio.Task[Any], float] = {}
         self._late: dict[asyncio.Task[Any], int] = {}
         """How often each was cancelled in the call it is in."""

@@ -1,7 +1,7 @@
 """A compact map from 64-bit digests to whole numbers, for indexes that must stay small while a run grows.
 
-A `dict` from strings to integers costs well over 100 bytes an entry. This map costs 16 bytes a slot and keeps between
-two fifths and four fifths of its slots in use, so an index over a million keys takes some 32 MB.
+A `dict` from strings to integers costs well over 100 bytes per entry. This map costs 16 bytes per slot and keeps
+between two fifths and four fifths of its slots in use, so an index over a million keys takes some 32 MB.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     if sys.platform == "win32":
         return None
-    import uvloop  # twice the requests a second of the loop in the standard library
+    import uvloop  # twice the requests per second of the loop in the standard library
 
     return uvloop.new_event_loop
 

@@ -99,11 +99,12 @@ def _defaults(kind: type[BaseModel]) -> dict[str, Any]:
 
 def _factories(kind: type[BaseModel], given: set[str]) -> list[tuple[str, Callable[[], Any]]]:
     """What makes the defaults that no two values may share, such as a list; of the fields that are not given."""
-    return [
-        (name, partial(field.get_default, call_default_factory=True, validated_data={}))
-        for name, field in kind.model_fields.items()
-        if field.default_factory and name not in given
-    ]
+    found: list[tuple[str, Callable[[], Any]]] = []
+    for name, field in kind.model_fields.items():
+        factory: Any = field.default_factory
+        if factory is not None and name not in given:  # what it takes is asked once: pydantic would ask at each call
+            found.append((name, partial(factory, {}) if field.default_factory_takes_validated_data else factory))
+    return found
 
 
 # ── pydantic's slots ─────────────────────────────────────────────────────────────────────────────────────────────────

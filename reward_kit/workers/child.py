@@ -9,6 +9,7 @@ is up as soon as Python is. So the words the pool and a worker exchange are defi
     frame           mark, body length, number of blobs, a number | the length of each blob | the blobs
     a number        going in: of the first call of the frame; coming back: the nanoseconds the answers took
     blob            a pickled (args, kwargs) going in; a pickled (ok, value) coming back, in the order of the calls;
+                    or a parcel of quick calls: a pickled (list of args, None), and a pickled (True, list of answers);
                     an empty one coming back: that call was not run, because the pool had taken it back
 
 They share a page of memory, in which the worker says what it is running and since when (so that the pool can keep the
@@ -87,10 +88,12 @@ def stamp(serial: int) -> int:
 
 def encode(value: object) -> bytes:
     """Pickle `value`, with the code of what was defined in `__main__`, which the other process cannot import."""
-    with suppress(pickle.PicklingError, AttributeError, TypeError):
+    try:
         blob = pickle.dumps(value, 5)
         if b"__main__" not in blob:
             return blob
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
     import cloudpickle  # type: ignore[import-untyped]
 
     return bytes(cloudpickle.dumps(value, 5))
@@ -114,6 +117,16 @@ def _unsendable(value: object, error: BaseException) -> bytes:
     kind, message, trace = describe(error)
     told = f"its result, a {type(value).__name__!r}, cannot be pickled ({kind}: {message}); return plain data instead"
     return pickle.dumps((False, ("PicklingError", told, trace)), 5)
+
+
+def _one_of_many(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bool, Any]:
+    """What one call of a parcel came to."""
+    try:
+        return True, function(*args)
+    except MemoryError:  # the rest of the parcel is lost with it, and is tried again elsewhere
+        raise
+    except BaseException as error:  # noqa: BLE001 - a named boundary: user code may raise anything
+        return False, describe(error)
 
 
 class _Service:
@@ -209,7 +222,7 @@ class _Service:
             return b""
         try:
             args, kwargs = pickle.loads(call)
-            value = function(*args, **kwargs)
+            value = [_one_of_many(function, each) for each in args] if kwargs is None else function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - a named boundary: user code may raise anything
             self._spent = isinstance(error, MemoryError)
             answer = pickle.dumps((False, describe(error)), 5)

@@ -38,6 +38,12 @@ _MAX_CHUNK_CALLS = 1000
 _MAX_CHUNK_BYTES = 1 << 20
 _FIRST_GUESS = 0.01
 _NEWS_WEIGHT = 0.3
+_SLOW_SECONDS = 0.002
+"""A call from which on each travels alone: its message no longer matters, and its deadline does."""
+_PARCEL_SECONDS = 0.001
+"""What a parcel is worth: enough to be worth its message, and little enough to be shared out evenly."""
+_PARCELS_PER_WORKER = 4
+_MAX_PARCEL_CALLS = 16
 _WATCH_SECONDS = 0.05
 _STUCK_SECONDS = 0.05
 _STEAL_SECONDS = 0.001
@@ -45,7 +51,7 @@ _STARTUP_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.2
 _GOODBYE_SECONDS = 1.0
 _SILENCE_SECONDS = 30.0
-_MAX_BARREN = 3
+_MAX_FAILED_STARTS = 3
 _MAX_LOSSES = 2
 _MAX_UNSEEN_LOSSES = 8
 
@@ -95,7 +101,7 @@ class WorkerPool:
         self._funerals: set[asyncio.Task[None]] = set()
         self._pending: deque[Call] = deque()
         self._seconds_a_call = _FIRST_GUESS
-        self._barren = 0
+        self._failed_starts = 0
         self._dispatch_soon: asyncio.Handle | None = None
         self._watch_later: asyncio.TimerHandle | None = None
         self._refusal: Exception | None = RuntimeError("The worker pool is not started; use it in `async with`.")
@@ -127,15 +133,60 @@ class WorkerPool:
 
     def submit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Future[Outcome]:
         """Queue a call. Cancelling the future drops a call that has not begun."""
+        return self._submit((args, kwargs))
+
+    async def submit_all(self, calls: Sequence[tuple[Any, ...]], *, until: float) -> list[Outcome | None]:
+        """Run many calls, given by their arguments, and return the outcome of each, in order.
+
+        What is not done at the time `until`, on the clock of `time.monotonic`, is None, and not begun any more. Where
+        calls have been seen to be quick, several travel as one parcel, so that they pay little for their protection;
+        when a parcel is lost, each of its calls is made again by itself. An object that several calls are given may be
+        one object in the worker, too.
+        """
+        outcomes: list[Outcome | None] = [None] * len(calls)
+        lost = await self._run_parcels(calls, range(len(calls)), self._parcel_size(len(calls)), outcomes, until)
+        if lost:
+            await self._run_parcels(calls, lost, 1, outcomes, until)
+        return outcomes
+
+    async def _run_parcels(
+        self, calls: Sequence[tuple[Any, ...]], numbers: Sequence[int], size: int, outcomes: list[Outcome | None],
+        until: float,
+    ) -> list[int]:  # fmt: skip
+        """Run these calls, `size` of them as one, and put down what each came to; those of lost parcels remain."""
+        parcels = [numbers[start : start + size] for start in range(0, len(numbers), size)]
+        futures: list[asyncio.Future[Outcome]] = []
+        try:
+            for parcel in parcels:
+                if len(futures) == self._size:
+                    await asyncio.sleep(0)  # every worker has something to do while the rest is made ready
+                if len(parcel) == 1:
+                    futures.append(self._submit((calls[parcel[0]], {})))
+                else:
+                    futures.append(self._submit(([calls[number] for number in parcel], None), len(parcel)))
+            if futures:
+                await asyncio.wait(futures, timeout=max(0.0, until - time.monotonic()))
+        finally:
+            for future in futures:
+                future.cancel()  # which does nothing to those that are done
+        return _unpacked(parcels, futures, outcomes)
+
+    def _parcel_size(self, calls: int) -> int:
+        if self._seconds_a_call >= _SLOW_SECONDS:
+            return 1
+        worth = math.ceil(_PARCEL_SECONDS / self._seconds_a_call)
+        return max(1, min(worth, _MAX_PARCEL_CALLS, calls // (_PARCELS_PER_WORKER * self._size)))
+
+    def _submit(self, what: tuple[Any, Any], calls: int = 1) -> asyncio.Future[Outcome]:
         if self._refusal is not None:
             raise self._refusal
         future: asyncio.Future[Outcome] = self._loop.create_future()
         try:
-            payload = encode((args, kwargs))
+            payload = encode(what)
         except Exception as error:  # noqa: BLE001 - a named boundary: pickling runs the arguments' own code
             future.set_result(_unsendable(error))
             return future
-        self._pending.append(Call(payload, future))
+        self._pending.append(Call(payload, future, calls))
         if self._dispatch_soon is None:  # calls submitted in one breath are shared out together
             self._dispatch_soon = self._loop.call_soon(self._dispatch)
         return future
@@ -214,13 +265,13 @@ class WorkerPool:
             worker.cut_off_as_garbled()
             return
         if not worker.answered:
-            worker.answered, self._barren = True, 0
+            worker.answered, self._failed_starts = True, 0
         worker.stuck, worker.quiet_since = False, None
-        if run := sum(map(bool, blobs)):
+        answered = [(worker.answer_for(), blob) for blob in blobs]
+        if run := sum(1 if call is None else call.calls for call, blob in answered if blob):
             self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / run - self._seconds_a_call)
         passed_over: list[Call] = []
-        for blob in blobs:
-            call = worker.answer_for()
+        for call, blob in answered:
             if call is not None and blob:
                 call.settle(_outcome(blob))
             elif call is not None:
@@ -275,13 +326,13 @@ class WorkerPool:
 
     def _start_failed(self, reason: str, complaint: Raised | None) -> None:
         """Try again a few times; then do with the workers that there are, or give up."""
-        self._barren += 1
-        if self._barren < _MAX_BARREN and (complaint is None or self._opened.done()):
+        self._failed_starts += 1
+        if self._failed_starts < _MAX_FAILED_STARTS and (complaint is None or self._opened.done()):
             self._loop.call_soon(self._hire)
             return
         if ready := sum(worker.greeted for worker in self._workers):
             _log.warning("A %s worker %s; going on with %d.", self._name, reason, ready)
-            self._size, self._barren = ready, 0
+            self._size, self._failed_starts = ready, 0
             return
         self._give_up(reason, complaint)
 
@@ -371,22 +422,22 @@ class WorkerPool:
             reason = await worker.bury(_LAST_WORDS_SECONDS if late is None else 0.0)
             running = worker.running()
             blamed = late if late is not None else running.serial if running is not None else None
-            barren = blamed is None and not worker.answered and not worker.garbled
+            never_worked = blamed is None and not worker.answered and not worker.garbled
             if worker.garbled:
                 self._settle_garbled(worker, Died(reason))
             else:
                 outcome = Died(reason) if late is None else TimedOut(self._timeout)
-                self._settle(worker, blamed, outcome, barren=barren)
+                self._settle(worker, blamed, outcome, never_worked=never_worked)
         finally:
             worker.release()
         if self._refusal is not None:
             self._refuse_unfinished([])
             return
-        if barren:
+        if never_worked:
             self._start_failed(reason, worker.complaint)
         self._dispatch()
 
-    def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, barren: bool) -> None:
+    def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, never_worked: bool) -> None:
         """Give the outcome to the call it ended in, or to one that no worker can get done; the others go back.
 
         A process may end because of what an earlier call left in it, such as a thread or a timer. So a call that was
@@ -401,7 +452,7 @@ class WorkerPool:
             back.append(call)
         if blamed is None and back:
             back[0].losses += 1
-            if back[0].losses >= (_MAX_LOSSES if barren else _MAX_UNSEEN_LOSSES):
+            if back[0].losses >= (_MAX_LOSSES if never_worked else _MAX_UNSEEN_LOSSES):
                 back.pop(0).settle(outcome)
         self._put_back(back)
 
@@ -429,6 +480,25 @@ def _outcome(answer: bytes) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - a named boundary: unpickling runs the result's own code
         kind, message, trace = describe(error)
         return Raised(kind, f"its result cannot be unpickled here ({message}); return plain data instead", trace)
+
+
+def _unpacked(
+    parcels: Sequence[Sequence[int]], futures: Sequence[asyncio.Future[Outcome]], outcomes: list[Outcome | None]
+) -> list[int]:
+    """Put down what each call of the parcels came to, by its number; the calls of parcels that were lost remain."""
+    lost: list[int] = []
+    for parcel, future in zip(parcels, futures, strict=True):
+        if future.cancelled():
+            continue
+        outcome = future.result()
+        if len(parcel) == 1:
+            outcomes[parcel[0]] = outcome
+        elif isinstance(outcome, Done):
+            for number, (ok, value) in zip(parcel, outcome.value, strict=True):
+                outcomes[number] = Done(value) if ok else Raised(*value)
+        else:
+            lost += parcel
+    return lost
 
 
 def _unsendable(error: Exception) -> Raised:

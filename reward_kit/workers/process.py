@@ -32,13 +32,15 @@ _OUTPUT_BYTES = 1 << 16
 
 
 class Call:
-    """One call on its way: its arguments, pickled, and the future that gets its outcome."""
+    """One call on its way, or a parcel of them: the arguments, pickled, and the future that gets the outcome."""
 
-    __slots__ = ("alone", "future", "losses", "payload")
+    __slots__ = ("alone", "calls", "future", "losses", "payload")
 
-    def __init__(self, payload: bytes, future: asyncio.Future[Outcome]) -> None:
+    def __init__(self, payload: bytes, future: asyncio.Future[Outcome], calls: int = 1) -> None:
         self.payload = payload
         self.future = future
+        self.calls = calls
+        """How many it stands for."""
         self.losses = 0
         """Workers that were lost when this call was next, or in the middle of it."""
         self.alone = False

@@ -53,7 +53,7 @@ def test_a_config_is_shown_as_its_run_will_see_it(capsys: pytest.CaptureFixture[
 
 
 def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "column_mapping can rename one" in printed(capsys, "show", "frage.csv", code=2)
+    assert "`dataset.column_mapping` can rename one" in printed(capsys, "show", "frage.csv", code=2)
 
 
 def test_every_format_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit import Message, evaluate
-from reward_kit.cli_commands.garbage import rare_collections
+from reward_kit.cli_commands.garbage import collect_rarely, rare_collections
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +75,12 @@ def test_the_library_leaves_the_collector_of_its_caller_alone(tmp_path: Path) ->
 
     evaluate([{"user_query": "2+2?", "assistant_response": "4"}], reward, output_dir=tmp_path / "run")
     assert seen == [((700, 10, 10), frozen)]
+
+
+def test_a_command_collects_rarely_from_its_start_and_not_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_the_end: list[object] = []
+    monkeypatch.setattr("atexit.register", at_the_end.append)
+    gc.set_threshold(700, 10, 10)
+    collect_rarely()
+    assert gc.get_threshold() == (10_000, 10, 10)
+    assert at_the_end == [gc.freeze]

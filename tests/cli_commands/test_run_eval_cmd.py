@@ -241,7 +241,7 @@ def test_a_refusal_of_the_endpoint_is_one_sentence(tmp_path: Path, call: Call, s
 
 WRONG_CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "missing dataset": ({"dataset__path_or_name": "missing.jsonl"}, "missing.jsonl"),
-    "missing column": ({"rows": [{"id": "a", "question": "q"}]}, "user_query"),
+    "missing column": ({"rows": [{"id": "a", "words": "q"}]}, "user_query"),
     "empty dataset": ({"rows": []}, "empty"),
     "duplicate ids": ({"rows": [questions(1)[0]] * 2}, "s0"),
     "unknown key": ({"generation__temprature": 0.1}, "did you mean 'generation.temperature'"),

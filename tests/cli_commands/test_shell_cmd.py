@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import signal
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.execution.shell_support import (
@@ -143,7 +147,7 @@ def test_failures_are_told_apart(home: Path) -> None:
     commands, results = lines(out / "commands.jsonl"), lines(out / "results.jsonl")
     assert commands[2]["generated_command"] is None and "No command" in commands[2]["error"]
     assert [row["overall_success"] for row in results] == [True, False, False, None]
-    assert results[3]["command_success"] is results[3]["test_passed"] is None and "setup" in results[3]["error"]
+    assert results[3]["command_success"] is results[3]["test_passed"] is None and "set-up" in results[3]["error"]
     figures = summary(out)
     assert (figures["judged"], figures["successful_samples"], figures["no_command"]) == (3, 1, 1)
     assert (figures["infrastructure_errors"], figures["failures_by_kind"]) == (1, {"score: SandboxError": 1})
@@ -333,3 +337,116 @@ def test_another_model_in_the_same_directory_is_refused_in_the_words_of_the_flag
     assert shell(*arguments, home=tmp_path).returncode == 0
     done = shell(*arguments, "--temperature", "0.9", home=tmp_path)
     assert done.returncode == 1 and "--output-dir" in done.stderr and "output.output_dir" not in done.stderr
+
+
+# ── both phases at once ──────────────────────────────────────────────────────────────────────────────────────────────
+
+ANYWHERE = ("--sandbox", "none", "--model", "mock", "-n", "2")
+TIMES = re.compile(
+    rb'"(timestamp|generated_at|started|ended|start_time|end_time|wall_seconds|latency_ms|check)":("[^"]*"|[-0-9.e]+)'
+)
+
+
+def timeless(path: Path) -> bytes:
+    return TIMES.sub(rb'"\1":0', path.read_bytes())
+
+
+def test_both_at_once_write_what_the_phases_write_apart(tmp_path: Path) -> None:
+    once, apart = tmp_path / "once", tmp_path / "apart"
+    tasks = [task(number, level=number) for number in range(5)]
+    for home in (once, apart):  # each with a response cache of its own
+        home.mkdir()
+        write_rows(home / "tasks.jsonl", tasks)
+    given = (*ANYWHERE, "--dataset", "tasks.jsonl", "--output-dir", ".")
+    assert shell(*given, home=once).returncode == 0
+    assert shell(*given, "--phase", "inference", home=apart).returncode == 0
+    done = shell("--sandbox", "none", "--output-dir", ".", "--phase", "execution", home=apart)
+    assert done.returncode == 0, done.stderr
+    for name in ("rollouts.jsonl", "commands.jsonl", "results.jsonl"):
+        assert timeless(tmp_path / "once" / name) == timeless(tmp_path / "apart" / name)
+    told, other = summary(once), summary(apart)
+    assert list(told) == list(other)
+    for phase in ("inference", "execution"):
+        assert list(told[phase]) == list(other[phase])
+        same = told[phase].keys() - {"seconds", "start_time", "end_time", "concurrency"}
+        assert {name: told[phase][name] for name in same} == {name: other[phase][name] for name in same}
+
+
+def test_killed_anywhere_and_entered_again_is_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for home in (whole, cut):
+        home.mkdir()
+        write_rows(home / "tasks.jsonl", [task(number) for number in range(12)])
+    with endpoint(delay=0.05) as serving:
+        given = ("--model", "m", "--base-url", serving.url, "--dataset", "tasks.jsonl", "--sandbox", "none", "-n", "2",
+                 "--concurrency", "2", "--output-dir", ".")  # fmt: skip
+        assert shell(*given, home=whole).returncode == 0
+        asked = len(serving.asked)
+        for enough in (1, 7, 15):
+            process = start(*given, home=cut)
+            wait_until(functools.partial(_has_lines_or_ended, cut / "results.jsonl", enough, process))
+            process.kill()
+            process.communicate()
+        done = shell(*given, home=cut)
+    assert done.returncode == 0, done.stderr
+    assert len(serving.asked) <= 2 * asked + 3 * 2  # what was in flight at a kill, and nothing else, is asked again
+    for name in ("rollouts.jsonl", "commands.jsonl", "results.jsonl"):
+        assert timeless(whole / name) == timeless(cut / name)
+
+
+def _has_lines_or_ended(path: Path, count: int, process: subprocess.Popen[str]) -> bool:
+    return process.poll() is not None or (path.exists() and path.read_bytes().count(b"\n") >= count)
+
+
+def test_a_commands_file_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
+    tasks = write_rows(tmp_path / "tasks.jsonl", [task(1)])
+    (tmp_path / "out" / "commands.jsonl").mkdir(parents=True)
+    done = shell(*ANYWHERE, "--dataset", tasks, "--output-dir", "out", home=tmp_path)
+    assert done.returncode == 1 and "commands.jsonl" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_plan_says_what_is_owed_and_touches_nothing(tmp_path: Path) -> None:
+    tasks = write_rows(tmp_path / "tasks.jsonl", [task(number) for number in range(3)])
+    given = (*ANYWHERE, "--dataset", tasks, "--output-dir", "out", "--dry-run", "--json")
+    plan = orjson.loads(shell(*given, home=tmp_path).stdout)
+    assert (plan["rows"], plan["answers_to_generate"], plan["to_score"]) == (3, 6, 6)
+    assert not (tmp_path / "out").exists()
+    assert shell(*given[:-2], "--phase", "inference", home=tmp_path).returncode == 0
+    plan = orjson.loads(shell(*given, home=tmp_path).stdout)
+    assert (plan["answers_to_generate"], plan["to_score"]) == (0, 6)
+    apart = ("--sandbox", "none", "--phase", "execution", "--output-dir", "out", "--dry-run", "--json")
+    assert orjson.loads(shell(*apart, home=tmp_path).stdout)["to_score"] == 6
+    assert not (tmp_path / "out" / "results.jsonl").exists()
+
+
+def test_other_settings_run_the_old_commands_again_when_asked(tmp_path: Path) -> None:
+    tasks = write_rows(tmp_path / "tasks.jsonl", [task(1), task(2)])
+    given = (*ANYWHERE, "--dataset", tasks, "--output-dir", "out")
+    assert shell(*given, home=tmp_path).returncode == 0
+    before = (tmp_path / "out" / "commands.jsonl").read_bytes()
+    refused = shell(*given, "--timeout", "50", home=tmp_path)
+    assert refused.returncode == 1 and "--rescore" in refused.stderr
+    again = ("--sandbox", "none", "--output-dir", "out", "--timeout", "50", "--rescore")
+    done = shell(*again, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert summary(tmp_path / "out")["this_entry"]["judged"] == 4
+    assert (tmp_path / "out" / "commands.jsonl").read_bytes() == before
+    assert len(list((tmp_path / "out").glob("results.*.jsonl"))) == 1
+    assert summary(tmp_path / "out")["inference"]["commands"] == 4
+
+
+def test_a_budget_stops_it_with_a_code_of_its_own(tmp_path: Path) -> None:
+    tasks = write_rows(tmp_path / "tasks.jsonl", [task(number) for number in range(40)])
+    with endpoint() as serving:
+        given = ("--model", "m", "--base-url", serving.url, "--dataset", tasks, "--sandbox", "none",
+                 "--concurrency", "1", "--output-dir", "out", "--max-tokens", "5")  # fmt: skip
+        unknown = shell(*given, "--max-cost", "1", home=tmp_path)
+        assert unknown.returncode == 2 and "--max-cost" in unknown.stderr and "--prices" in unknown.stderr
+        (tmp_path / "prices.yaml").write_text("m: {input: 1000, output: 1000}\n")
+        priced = (*given, "--prices", "prices.yaml")
+        stopped = shell(*priced, "--max-cost", "0.2", home=tmp_path)
+        assert stopped.returncode == 3, stopped.stderr
+        made = len(lines(tmp_path / "out" / "commands.jsonl"))
+        assert 0 < made < 40 and len(lines(tmp_path / "out" / "results.jsonl")) == made
+        assert shell(*priced, "--max-cost", "5", home=tmp_path).returncode == 0
+    assert len(serving.asked) == 40 and len(lines(tmp_path / "out" / "results.jsonl")) == 40

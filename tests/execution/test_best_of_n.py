@@ -229,7 +229,7 @@ def test_the_plan_counts_each_split_and_asks_nobody(tmp_path: Path) -> None:
     plan = plans["math"]
     assert (plan.rows, plan.rollouts, plan.on_disk, plan.answers_to_generate, plan.requests) == (3, 9, 2, 7, 3)
     assert plan.completion_tokens == 700
-    assert plan.cost == pytest.approx((plan.prompt_tokens * 1.0 + 700 * 10.0) / 1e6)
+    assert plan.cost == pytest.approx((plan.most_prompt_tokens * 1.0 + 700 * 10.0) / 1e6)
 
 
 def test_what_it_cost_is_told_by_split_and_a_limit_is_kept(tmp_path: Path) -> None:

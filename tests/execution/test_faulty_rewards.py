@@ -142,7 +142,7 @@ def test_a_reward_that_is_never_imported_is_told_in_time(
         if "sleep" in code:
             pytest.skip("nothing ends a system call of another thread")
         said = said.split(r" \(it is", maxsplit=1)[0]
-    monkeypatch.setattr("reward_kit.execution.scorers._SHORTEST_LOADING", 0.5)
+    monkeypatch.setattr("reward_kit.scoring.defaults.LOADING_SECONDS", 0.5)
     (tmp_path / "bad.py").write_text(f"{code}\ndef f(messages, **kwargs):\n    return 1.0\n")
     told = config(tmp_path, reward__function_path=f"{tmp_path / 'bad.py'}:f", reward__timeout=1.0)
     with pytest.raises(ConfigError, match=said), ThreadPoolExecutor(1) as threads:
@@ -162,7 +162,7 @@ def test_a_reward_that_is_never_imported_is_told_in_time(
 def test_a_reward_that_is_never_imported_in_a_worker_is_told_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
 ) -> None:
-    monkeypatch.setattr("reward_kit.execution.scorers._SHORTEST_LOADING", 2.0)
+    monkeypatch.setattr("reward_kit.scoring.defaults.LOADING_SECONDS", 2.0)
     monkeypatch.setenv("HERE", str(os.getpid()))
     elsewhere = textwrap.indent(code, "    ")
     (tmp_path / "bad.py").write_text(

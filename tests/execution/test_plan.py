@@ -39,7 +39,10 @@ def test_a_fresh_run_is_planned_without_a_key_a_call_or_a_file(tmp_path: Path) -
     assert (found.rows, found.rollouts, found.on_disk, found.cached) == (5, 15, 0, 0)
     assert (found.requests, found.answers_to_generate, found.to_score) == (5, 15, 15)
     assert found.completion_tokens == 1500
-    assert found.cost == pytest.approx((found.prompt_tokens * 0.10 + 1500 * 0.50) / 1e6)
+    assert found.cost == pytest.approx((found.most_prompt_tokens * 0.10 + 1500 * 0.50) / 1e6)
+    assert found.prompt_tokens < found.most_prompt_tokens
+    assert found.first_prompt == [{"role": "user", "content": questions(1)[0]["user_query"]}]
+    assert any("OPENAI_API_KEY" in remark for remark in found.remarks)
     assert files(tmp_path) == before
     assert {path.name for path in tmp_path.iterdir()} == {"dataset.jsonl"}
 
@@ -110,7 +113,7 @@ def test_a_plan_that_cannot_be_carried_out_says_so(tmp_path: Path) -> None:
     EvaluationPipeline(config(tmp_path)).run()
     with pytest.raises(StorageError, match=r"generation\.temperature"):
         plan(config(tmp_path, generation__temperature=0.1))
-    with pytest.raises(StorageError, match="--rescore"):
+    with pytest.raises(StorageError, match="`rescore`"):
         plan(config(tmp_path, reward__params={"strictness": 2}))
     with pytest.raises(ConfigError, match="model_name"):
         plan(config(tmp_path, generation__model_name=None, output__output_dir=str(tmp_path / "new")))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.datasets import content_digest
 from reward_kit.errors import ConfigError, DatasetError, StorageError
-from reward_kit.execution.shell_commands import CommandsFile, Shard
+from reward_kit.execution.shell_commands import CommandsFile, Shard, command_of
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
-from reward_kit.storage.shell_tables import command_line
 from reward_kit.utils.checksums import sealed_document
 from tests.execution.shell_support import command, task, write_rows
 
@@ -28,11 +29,50 @@ def test_a_rollout_comes_back_from_its_line(tmp_path: Path) -> None:
         cost=0.25,
         generated_at="2024-05-01T00:00:00Z",
     )
-    (tmp_path / "commands.jsonl").write_bytes(command_line(rollout))
+    (tmp_path / "commands.jsonl").write_bytes(command_of(rollout).line)
     (read,) = CommandsFile(tmp_path / "commands.jsonl")
     assert (read.sample.id, read.response_index, read.turns[-1].text) == ("t1", 3, "touch f1")
     assert read.sample.columns == columns and (read.model, read.cost) == ("m", 0.25)
     assert (read.usage, read.generated_at) == (rollout.usage, rollout.generated_at)
+
+
+texts = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=20).filter(str.strip)
+answers = st.one_of(
+    texts,
+    texts.map(lambda text: orjson.dumps({"command": text}).decode() if text.isprintable() else text),
+    st.just("<think>hm</think>```bash\ntouch f\n```"),
+)
+columns_of_data = st.dictionaries(
+    st.sampled_from(["level", "status", "model", "id", "split", "columns", "check", "é"]),
+    st.one_of(st.integers(-(2**63), 2**64 - 1), texts, st.none(), st.lists(st.booleans(), max_size=2)),
+    max_size=3,
+)
+failures = st.builds(Failure, stage=st.just("generate"), type=st.just("ProviderError"), message=texts)
+
+
+@given(answers, texts, columns_of_data, st.one_of(st.none(), failures), st.integers(0, 5), st.integers(0, 9))
+def test_what_is_executed_at_once_is_what_reading_the_file_gives(
+    tmp_path_factory: pytest.TempPathFactory,
+    answer: str,
+    asked: str,
+    columns: dict[str, Any],
+    failure: Failure | None,
+    index: int,
+    position: int,
+) -> None:
+    sample = Sample(
+        id=asked, messages=[Message(role="user", content="?")], columns={**columns, **task(1)}, position=position
+    )
+    turns = [] if failure is not None else [Message(role="assistant", content=answer)]
+    rollout = Rollout(sample=sample, response_index=index, turns=turns, failure=failure, cost=0.0, model="m")
+    command, line = command_of(rollout)
+    path = tmp_path_factory.getbasetemp() / "one-command.jsonl"
+    path.write_bytes(line)
+    (read,) = CommandsFile(path)
+    assert command.sample.position == position
+    placed = read.sample.model_copy(update={"position": position})
+    assert command == read.model_copy(update={"sample": placed})
+    assert content_digest(command.sample) == content_digest(placed)
 
 
 def test_a_failed_generation_is_a_failure_and_an_answer_without_a_command_is_none(tmp_path: Path) -> None:
@@ -41,7 +81,7 @@ def test_a_failed_generation_is_a_failure_and_an_answer_without_a_command_is_non
         sample=sample, response_index=0, failure=Failure(stage="generate", type="RateLimitError", message="429")
     )
     silent = Rollout(sample=sample, response_index=1, turns=[Message(role="assistant", content="I would not know.")])
-    (tmp_path / "c.jsonl").write_bytes(command_line(failed) + command_line(silent))
+    (tmp_path / "c.jsonl").write_bytes(command_of(failed).line + command_of(silent).line)
     first, second = CommandsFile(tmp_path / "c.jsonl")
     assert first.failure == Failure(stage="generate", type="RateLimitError", message="429", retryable=True)
     assert second.failure is None and not second.turns

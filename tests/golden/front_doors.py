@@ -3,9 +3,10 @@
     inputs/                       datasets, configs, the mock model and the rewards
     run/  best_of_n/  shell/      what `reward-kit run`, `best-of-n` and `shell` made of them, as they wrote it
     shell_foreign/                what `shell --phase execution` made of somebody else's commands file
+    shell_in_turns/               what `shell` made when its phases ran one after the other: only to be read
     readings/                     what `inspect` and `export` make of these directories
 
-`python -m tests.golden.front_doors` makes them anew: do that only when a format is changed on purpose.
+`python -m tests.golden.front_doors [name …]` makes them anew: do that only when a format is changed on purpose.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """What makes each directory, in a copy of the inputs."""
+ENTERED = {**COMMANDS, "shell_in_turns": (*COMMANDS["shell"][:-1], "shell_in_turns")}
+"""What enters each directory, also those that are made no more."""
 
 
 SOURCES = {
@@ -84,6 +87,7 @@ def make(home: Path, names: Sequence[str] = tuple(COMMANDS)) -> Path:
     shutil.copytree(INPUTS, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     with inside(home):
         for name in names:
+            shutil.rmtree(name, ignore_errors=True)
             said = call(*COMMANDS[name], "--quiet")
             assert said.code == 0, f"{name}: {said.err}"
     return home
@@ -179,11 +183,11 @@ def _value(text: str) -> Any:
 # ── making them anew ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def regenerate() -> None:
+def regenerate(names: Sequence[str]) -> None:
     """Put what the present code writes in the place of the golden directories."""
     with tempfile.TemporaryDirectory() as scratch:
-        home = make(Path(scratch))
-        for name in COMMANDS:
+        home = make(committed(Path(scratch)), names)
+        for name in names:
             shutil.rmtree(HERE / name, ignore_errors=True)
             shutil.copytree(home / name, HERE / name, ignore=shutil.ignore_patterns(".lock"))
         for name, text in readings(home).items():
@@ -192,5 +196,5 @@ def regenerate() -> None:
 
 
 if __name__ == "__main__":
-    regenerate()
+    regenerate(sys.argv[1:] or tuple(COMMANDS))
     sys.stderr.write("The golden directories are made anew: look at what changed before you commit it.\n")

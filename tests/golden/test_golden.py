@@ -11,14 +11,20 @@ import pytest
 
 from reward_kit.storage.health import look_over
 from reward_kit.utils.checksums import check_line
-from tests.golden.front_doors import COMMANDS, HERE, call, committed, files_of, inside, make, readings
+from tests.golden.front_doors import COMMANDS, ENTERED, HERE, call, committed, files_of, inside, make, readings
 
 pytest.importorskip("pyarrow.parquet")
 
-RUNS = {"run": "run", "best_of_n": "best_of_n/table.run", "shell": "shell", "shell_foreign": "shell_foreign"}
+RUNS = {
+    "run": "run",
+    "best_of_n": "best_of_n/table.run",
+    "shell": "shell",
+    "shell_foreign": "shell_foreign",
+    "shell_in_turns": "shell_in_turns",
+}
 """The run directory of each front door."""
-JUDGED = {"run": 9, "best_of_n": 9, "shell": 6, "shell_foreign": 3}
-RECORDS = {"run": 15, "best_of_n": 15, "shell": 8, "shell_foreign": 4}
+JUDGED = {"run": 9, "best_of_n": 9, "shell": 6, "shell_foreign": 3, "shell_in_turns": 6}
+RECORDS = {"run": 15, "best_of_n": 15, "shell": 8, "shell_foreign": 4, "shell_in_turns": 8}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +58,7 @@ def test_every_line_and_document_carries_its_checksum(anew: Path, name: str) -> 
     assert all(finding.works for finding in look_over(anew / RUNS[name]))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", RUNS)
 def test_old_directories_are_looked_over(old: Path, name: str) -> None:
     said = call("doctor", RUNS[name])
     assert said.code == 0 and "BROKEN" not in said.out, said.out
@@ -63,7 +69,7 @@ def test_old_directories_are_inspected_and_exported_as_ever(old: Path) -> None:
         assert text == (HERE / "readings" / name).read_text(), name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", RUNS)
 def test_old_directories_are_merged(old: Path, name: str) -> None:
     said = call("merge", RUNS[name], "--output-dir", "whole", "--json")
     assert said.code == 0, said.err
@@ -72,11 +78,11 @@ def test_old_directories_are_merged(old: Path, name: str) -> None:
     assert (old / "whole" / "results.jsonl").read_bytes() == (old / RUNS[name] / "results.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", RUNS)
 def test_old_directories_are_entered_again_and_what_is_there_is_not_made_again(old: Path, name: str) -> None:
     results = old / RUNS[name] / "results.jsonl"
     before = results.read_bytes(), [path.read_bytes() for path in results.parent.glob("rollouts.jsonl")]
-    said = call(*COMMANDS[name], "--json")
+    said = call(*ENTERED[name], "--json")
     if said.code and "made with other settings" in said.err:  # the library's reward was edited since
         assert "(reward.source: " in said.err, said.err
         return

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from reward_kit.models import EvaluateResult
-from reward_kit.reward_call import load_scorer
 from reward_kit.rewards.catalogue import Entry, describe, entries, library_entries, unmet_needs
+from reward_kit.scoring.worker_call import WorkerCall
 from reward_kit.utils.module_loader import load_function
 from reward_kit.workers import Died, Outcome, TimedOut, WorkerPool
 from tests.execution.shell_support import require_namespaces
@@ -148,7 +148,7 @@ def judge_any() -> Any:
     scorers: dict[str, Any] = {}
 
     def judge(path: str, params: dict[str, Any], payload: Any) -> None:
-        scorer = scorers.get(path) or scorers.setdefault(path, load_scorer(path, params))
+        scorer = scorers.get(path) or scorers.setdefault(path, WorkerCall(path, params))
         scorer(payload)
 
     return judge

@@ -19,8 +19,9 @@ from reward_kit.cli import main
 from reward_kit.config_models import SandboxConfig, load_config
 from reward_kit.errors import SandboxError, SandboxUnavailableError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
-from reward_kit.execution.scorers import Reward
+from reward_kit.execution.run_identity import results_settings
 from reward_kit.models import EvaluateResult
+from reward_kit.reward_call import Payload, RewardCall
 from reward_kit.rewards.code_execution import fractional_code_reward, local_code_execution_reward
 from reward_kit.rewards.composite import composite
 from reward_kit.rewards.cpp_code import ioi_cpp_code_reward
@@ -28,6 +29,7 @@ from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.own import close_hosts, own_host, own_resources
 from reward_kit.sandbox.python.by_commands import PythonByCommands
+from reward_kit.scoring.rewards import load_rewards
 from tests.execution.shell_support import require_namespaces
 from tests.loopback.experiments import chat_row, write_lines
 from tests.loopback.runs import config, results
@@ -246,7 +248,7 @@ def test_the_backend_is_part_of_what_results_depend_on(tmp_path: Path) -> None:
     settings = {}
     for name in ("auto", "docker"):
         told = load_config(config(tmp_path, reward__function_path=PATH, sandbox__backend=name))
-        settings[name] = Reward(told.reward).settings(told)
+        settings[name] = results_settings(load_rewards(told.reward), told)
     assert settings["auto"] != settings["docker"] and settings["docker"]["sandbox.backend"] == "docker"
 
 
@@ -275,9 +277,9 @@ def test_a_composite_hands_its_parts_what_it_was_handed(resources: dict[str, Any
     assert (result.score, Seen.used) == (1.0, 2)
 
 
-def test_a_column_does_not_stand_in_for_the_sandbox(tmp_path: Path) -> None:
+def test_a_column_does_not_stand_in_for_the_sandbox() -> None:
+    """Not even where nothing is handed over, as in a trainer."""
     require_zygote()
-    data = [{**row, "sandbox": "a column", "isolated_python": "a column"} for row in rows("print(True)")]
-    asked: dict[str, Any] = {"rows": data, "generation__enabled": False, "reward__function_path": PATH}
-    EvaluationPipeline(config(tmp_path, **asked)).run()
-    assert [row["evaluation_score"] for row in results(tmp_path).values()] == [1.0, 1.0]
+    columns = {"sandbox": "a column", "isolated_python": "a column"}
+    payload = Payload(messages=answer("print(True)"), ground_truth="True", columns=columns)
+    assert RewardCall(PATH).judge(payload).score == 1.0

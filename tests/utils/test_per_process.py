@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ def in_a_child(work: Callable[[], str]) -> str:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(60)  # one that waits for ever ends, and says nothing
         said = "the child failed"
         try:
             said = work()

@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from reward_kit.cli_commands.display.run import Display
+from reward_kit.cli_commands.display.run import Display, plan_notes
 from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, remarks, same_command
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.experiment import ExperimentConfig
@@ -56,9 +56,11 @@ class ExperimentDisplay:
             table.add_row(
                 escape(split), f"{plan.rows:,}", f"{plan.rollouts:,}", f"{plan.on_disk:,}", f"{plan.cached:,}",
                 f"{plan.requests:,}", f"~ {plan.prompt_tokens:,}", f"≤ {plan.completion_tokens:,}",
-                "not known" if plan.cost is None else f"≤ {plan.cost:.4f}",
+                "not known" if plan.cost is None else f"{'≤' if plan.cost_is_bounded else '~'} {plan.cost:.4f}",
             )  # fmt: skip
         self._console.print(table)
+        for line in dict.fromkeys(note for plan in plans.values() for note in plan_notes(plan)):
+            self._console.print(f"  {in_own_words(line)}", soft_wrap=True, markup=False)
         if whole.cost is None:
             self._console.print("The model's price is not known: add it to `prices`, or name a --prices file.")
 
@@ -123,8 +125,9 @@ def _total(plans: Mapping[str, Plan]) -> Plan:
     whole = Plan()
     for plan in plans.values():
         for name, value in plan.as_dict().items():
-            if name != "cost":
+            if isinstance(value, int) and not isinstance(value, bool):
                 setattr(whole, name, whole.__dict__[name] + value)
     costs = [plan.cost for plan in plans.values()]
+    whole.cost_is_bounded = all(plan.cost_is_bounded for plan in plans.values())
     whole.cost = None if None in costs else sum(cost for cost in costs if cost is not None)
     return whole

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reward_kit.execution.plan import Plan
     from reward_kit.execution.result import RunResult
 
-__all__ = ["Display"]
+__all__ = ["Display", "plan_notes"]
 
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
@@ -71,6 +71,8 @@ class Display:
             return
         for label, plan in plans:
             self._table(label or "Plan: nothing was sent", _plan_lines(plan))
+            for note in plan_notes(plan):
+                echo(f"  {in_own_words(note)}")
 
     def show_results(self, results: Sequence[tuple[str, RunResult]]) -> None:
         """Print the figures and where the files are."""
@@ -155,6 +157,25 @@ def _bars(counters: RunCounters) -> Table:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def cost_in_words(plan: Plan) -> str:
+    """What a plan costs: at most where that is known, else about."""
+    if plan.cost is None:
+        return "price not known"
+    return f"up to {plan.cost:.4f}" if plan.cost_is_bounded else f"about {plan.cost:.4f}; max_tokens bounds no answer"
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """What a plan says beside its figures: how rows are read, the first prompt, and what is missing."""
+    read = [f"format {name}: {meaning}" for name, meaning in plan.dataset_format.items()]
+    turns = plan.first_prompt or []
+    shown = [f"first prompt, {turn['role']}: {_shortened(str(turn.get('content') or ''))}" for turn in turns]
+    return [*read, *shown, *plan.remarks]
+
+
+def _shortened(text: str, longest: int = 400) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
+
+
 def _plan_lines(plan: Plan) -> list[Line]:
     return [
         Line("rows", f"{plan.rows:,}"),
@@ -166,7 +187,7 @@ def _plan_lines(plan: Plan) -> list[Line]:
         Line("to be scored", f"{plan.to_score:,}"),
         Line("prompt tokens", f"~ {plan.prompt_tokens:,}"),
         Line("answer tokens", f"up to {plan.completion_tokens:,}"),
-        Line("cost", "price not known" if plan.cost is None else f"up to {plan.cost:.4f}"),
+        Line("cost", cost_in_words(plan)),
     ]
 
 

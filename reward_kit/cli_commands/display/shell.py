@@ -11,6 +11,7 @@ from rich.table import Table
 from reward_kit.cli_commands.display.run import Display
 from reward_kit.cli_commands.output import failure_lines, make_console, print_json, same_command
 from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.shell import COMMANDS, ShellEvaluation
 
@@ -28,15 +29,20 @@ class ShellDisplay:
 
     def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
         """Say which phase begins."""
-        if phase == "inference":
-            what = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
-        else:
-            what = f"sandbox {evaluation.sandbox.backend} · {evaluation.commands_path}"
+        model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
+        sandbox = f"sandbox {evaluation.sandbox.backend}"
+        what = {"both": f"{model} · {sandbox}", "inference": model}.get(
+            phase, f"{sandbox} · {evaluation.commands_path}"
+        )
         self._console.print(f"[bold]{phase}[/] · {escape(f'{what} · {evaluation.output_dir}')}", soft_wrap=True)
 
     def reporter(self) -> Reporter | None:
         """What shows progress, if anything does."""
         return self._display.reporter()
+
+    def show_plan(self, plan: Plan) -> None:
+        """Print what would be done."""
+        self._display.show_plans([("", plan)])
 
     def show(self, result: RunResult) -> None:
         """Print the figures, where the files are, and how to go on where it stopped."""

@@ -245,7 +245,7 @@ class CachedClient:
         tools: list[dict[str, Any]] | None = None,
         sample_id: str = "",
     ) -> list[Completion | Failure]:
-        """One answer or failure a draw, in the order of `draws`; only what the cache lacks is asked for."""
+        """One answer or failure per draw, in the order of `draws`; only what the cache lacks is asked for."""
         request = self._keys_for(sampling).of(messages, tools, sample_id)
         keys = {draw: draw_key(request, draw) for draw in draws}
         answers: dict[int, Completion | Failure] = {}

@@ -20,13 +20,15 @@ import os
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import MissingExtraError, RewardKitError
 from reward_kit.sandbox.containers.engine import ContainerKind, Engine
 from reward_kit.sandbox.containers.sandbox import ContainerSandbox
 from reward_kit.sandbox.contract import Limits, Probe, Sandbox, SandboxSpec
+
+if TYPE_CHECKING:
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["DEFAULT_IMAGE", "ContainerBackend", "docker", "make_docker", "make_podman", "podman"]
 

@@ -13,8 +13,8 @@ import os
 import shutil
 import socket
 import tempfile
+from typing import TYPE_CHECKING
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.disk_use import DiskUse, held_use, tree_use
@@ -26,6 +26,9 @@ from reward_kit.sandbox.local.meter import NoMeter
 from reward_kit.sandbox.local.porter_client import PorterClient
 from reward_kit.sandbox.local.sandbox import LocalSandbox
 from reward_kit.sandbox.local.session import Place
+
+if TYPE_CHECKING:
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["UnisolatedBackend", "make_backend"]
 

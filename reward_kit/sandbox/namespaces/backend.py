@@ -28,9 +28,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import RewardKitError, SandboxError
 from reward_kit.sandbox.contract import Probe, SandboxSpec
 from reward_kit.sandbox.linux.cgroups import Hierarchy, ProcessGroup, find_hierarchy
@@ -49,6 +48,9 @@ from reward_kit.sandbox.namespaces.rootfs import Root, host_root, image_root
 from reward_kit.sandbox.namespaces.snapshots import Snapshot, SnapshotPolicy, SnapshotStore
 from reward_kit.sandbox.namespaces.state import StateDirectory
 from reward_kit.sandbox.namespaces.supervisor_client import SandboxStatus, SupervisorClient
+
+if TYPE_CHECKING:
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["NamespacesBackend", "make_backend"]
 

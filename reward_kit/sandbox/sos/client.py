@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import AuthError, RewardKitError, SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
@@ -41,6 +40,8 @@ from reward_kit.sandbox.sos.protocol import (
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+
+    from reward_kit.config_models import SandboxConfig
 
 __all__ = ["SosBackend", "SosConnection", "SosSandbox", "make_backend"]
 

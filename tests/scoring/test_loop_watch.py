@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from reward_kit.execution.loop_watch import Blockage, LoopWatch
+from reward_kit.scoring.loop_watch import Blockage, LoopWatch
 
 PATIENCE = 0.05
 

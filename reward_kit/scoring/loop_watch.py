@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 __all__ = ["Blockage", "LoopWatch"]
 
-_LOOKS_A_PATIENCE = 4
+_LOOKS_PER_PATIENCE = 4
 _LIBRARY = str(Path(os.__file__).parent)
 
 
@@ -35,7 +35,7 @@ class LoopWatch:
     def __init__(self, patience: float, tell: Callable[[Blockage], None]) -> None:
         """`tell` is called in a thread of its own, while the loop is held up."""
         self._patience = patience
-        self._interval = patience / _LOOKS_A_PATIENCE
+        self._interval = patience / _LOOKS_PER_PATIENCE
         self._tell = tell
         self._turned = 0.0
         self._left = threading.Event()

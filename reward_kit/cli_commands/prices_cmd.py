@@ -1,0 +1,42 @@
+"""`reward-kit prices`: which models have a known price, and what it is."""
+
+from __future__ import annotations
+
+import click
+
+from reward_kit.cli_commands.output import echo, print_json
+
+__all__ = ["prices"]
+
+
+@click.command()
+@click.argument("text", required=False, default="")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+def prices(text: str, as_json: bool) -> None:
+    """List the prices that are known, in US dollars for a million tokens; with TEXT, those of models whose name has it.
+
+    A config overrides them: `generation.price: {input: 0.4, output: 1.6}`. In best-of-n, `prices` in the file.
+
+    \b
+    reward-kit prices
+    reward-kit prices gpt-4o
+    """
+    from reward_kit.generation.prices import price_table
+
+    table = price_table()
+    rows = [
+        (provider, model, price)
+        for provider, models in table.by_provider.items()
+        for model, price in models.items()
+        if text.lower() in model.lower()
+    ]
+    if as_json:
+        found = [{"provider": who, "model": model, **price.model_dump(exclude_none=True)} for who, model, price in rows]
+        print_json({"as_of": table.as_of, "prices": found})
+        return
+    width = max((len(model) for _, model, _ in rows), default=0)
+    echo(f"{'model':<{width}}  {'input':>8}  {'cached':>8}  {'output':>8}  provider")
+    for provider, model, price in rows:
+        cached = "" if price.cached_input is None else f"{price.cached_input:g}"
+        echo(f"{model:<{width}}  {price.input:>8g}  {cached:>8}  {price.output:>8g}  {provider}")
+    echo(f"US dollars for a million tokens, as of {table.as_of}. Other prices: set generation.price.input and .output.")

@@ -1,0 +1,130 @@
+"""Calling an asynchronous reward on the event loop: within its deadline, whatever it does to the task it runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reward_kit.errors import RewardError, RewardTimeoutError
+from reward_kit.models import Failure, Rollout, Verdict
+from reward_kit.reward_call import Payload, RewardCall, own
+from reward_kit.scoring.loop_watch import Blockage
+from reward_kit.scoring.outcomes import too_slow
+from reward_kit.scoring.worker_call import size_of, verdicts_async
+from reward_kit.utils.deadlines import Deadlines
+from reward_kit.utils.tasks import is_ended, shrug_off
+
+if TYPE_CHECKING:
+    from reward_kit.generation.judge import JudgeUse
+
+__all__ = ["OnTheLoop", "each_alone"]
+
+_log = logging.getLogger(__name__)
+
+
+class OnTheLoop:
+    """Calls an asynchronous reward where we are."""
+
+    def __init__(
+        self,
+        call: RewardCall,
+        timeout: float,
+        concurrency: int,
+        resources: Mapping[str, Any],
+        setting: str = "reward.timeout",
+    ) -> None:
+        """So many calls at a time, each within `timeout` seconds; `setting` is what would give it more."""
+        self.concurrency = concurrency
+        self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
+        self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
+        self._call = call
+        self._resources = resources
+        self._timeout = timeout
+        self._setting = setting
+        self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(timeout)
+        self._free = asyncio.Semaphore(concurrency)
+        self._judging: dict[asyncio.Task[Any], Rollout] = {}
+        self._groups = call.mode == "batch"
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        """One verdict per rollout."""
+        if self._groups:
+            return await self.judge(own(self._call.group_payload_of(rollouts)), rollouts[0])
+        if len(rollouts) == 1:
+            return await self.judge(self._call.own_payload_of(rollouts[0]), rollouts[0])
+        return await each_alone(self.score, rollouts)
+
+    async def judge(self, payload: Payload, rollout: Rollout | None = None) -> Sequence[Verdict]:
+        """One verdict per answer in the payload, of which nobody else may hold a part; `rollout` is the first of them.
+
+        To be called in a task of its own: it is cancelled at the deadline.
+        """
+        task = asyncio.current_task(self._loop)  # a third of what it costs where it has to find the loop
+        if task is None:
+            raise AssertionError("scoring happens in a task")
+        async with self._free:
+            self._deadlines.begin(task)
+            if rollout is not None:
+                self._judging[task] = rollout
+            try:
+                verdicts: Sequence[Verdict] = await verdicts_async(self._call, payload, self._resources)
+            except asyncio.CancelledError:
+                verdicts = [Failure.of(self._cancelled(task), "score")] * size_of(payload)
+            except KeyboardInterrupt as error:
+                if _is_a_signal(error):
+                    raise
+                failure = Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")
+                verdicts = [failure] * size_of(payload)
+            finally:
+                self._deadlines.end(task)
+                self._judging.pop(task, None)
+            if task.cancelling() and not is_ended(task):  # the reward cancelled the task that it runs in
+                await shrug_off(task)
+                return [Failure.of(self._cancelled_itself(), "score")] * size_of(payload)
+            return verdicts
+
+    def close(self) -> None:
+        """Keep no more deadlines."""
+        self._deadlines.stop()
+
+    def tell_of(self, blockage: Blockage) -> None:
+        """Say that the reward, if it is the one, keeps everybody waiting: with which answer, and where."""
+        rollout = self._judging.get(blockage.task) if blockage.task is not None else None
+        if rollout is None:
+            return
+        _log.warning(
+            "%r has held up the whole run for %.0f s, judging answer %d of sample %r (%s). "
+            "Make it a plain `def`, which runs in a process of its own and is ended at its timeout, "
+            "or have it await what it waits for. Ctrl-C, again and again if need be, ends the run here.",
+            self._call.name, blockage.seconds, rollout.response_index, rollout.sample.id, blockage.place,
+        )  # fmt: skip
+
+    def _cancelled(self, task: asyncio.Task[None]) -> RewardError:
+        """What a cancellation means: the call was too slow, or it let one out; or it is meant for us, and goes on."""
+        if self._deadlines.was_missed_by(task):
+            return RewardTimeoutError(too_slow(self._call.name, self._timeout, self._setting))
+        if is_ended(task):
+            raise asyncio.CancelledError
+        return self._cancelled_itself()
+
+    def _cancelled_itself(self) -> RewardError:
+        return RewardError(f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises.")
+
+
+async def each_alone(
+    score: Callable[[Sequence[Rollout]], Awaitable[Sequence[Verdict]]], rollouts: Sequence[Rollout]
+) -> Sequence[Verdict]:
+    """A pointwise reward, given a group because another split's reward judges groups."""
+    judged = await asyncio.gather(*(score([rollout]) for rollout in rollouts))
+    return [verdict for verdicts in judged for verdict in verdicts]
+
+
+def _is_a_signal(error: KeyboardInterrupt) -> bool:
+    """Whether somebody pressed Ctrl-C: the run's own handler raised it, and not the reward."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "reward_kit.execution.local_engine"

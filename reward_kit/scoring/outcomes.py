@@ -1,0 +1,54 @@
+"""What a worker process sent back, or what became of it, as verdicts. A result that comes in is checked here, once."""
+
+from __future__ import annotations
+
+from reward_kit.errors import RewardError, RewardKitError, RewardTimeoutError, message_of
+from reward_kit.models import EvaluateResult, Failure, Verdict
+from reward_kit.redaction import mask
+from reward_kit.scoring.worker_call import PlainVerdict, Unusable
+from reward_kit.utils.trusted import trusted
+from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut
+
+__all__ = ["too_slow", "verdicts_of"]
+
+
+def verdicts_of(outcome: Outcome, name: str, answers: int, setting: str = "reward.timeout") -> list[Verdict]:
+    """One verdict per answer that the reward called `name` was to judge in one call.
+
+    `setting` is what its caller would raise to give a call more time. A reward that cannot work at all is an error.
+    """
+    match outcome:
+        case Done(Unusable(message=message)):
+            raise RewardKitError(message)
+        case Done(value):
+            try:
+                return [_verdict(each) for each in value]
+            except (ValueError, TypeError) as problem:
+                error = RewardError(f"{name!r} sent back what is no result: {message_of(problem)}")
+        case TimedOut(seconds=seconds):
+            error = RewardTimeoutError(too_slow(name, seconds, setting))
+        case Raised(type=kind, message=message):
+            error = RewardError(f"{name!r} raised {kind}: {message}")
+        case Died(reason=reason):
+            error = RewardError(f"{name!r} took its worker process down: it {reason}")
+    return [Failure.of(error, "score")] * answers
+
+
+def too_slow(name: str, seconds: float, setting: str) -> str:
+    """What is said of a call that took too long."""
+    return f"{name!r} did not return within {seconds:g} s. Raise `{setting}` if it needs longer."
+
+
+def _verdict(plain: PlainVerdict) -> Verdict:
+    if isinstance(plain, dict):
+        return EvaluateResult.model_validate(plain)
+    if len(plain) == 3:  # noqa: PLR2004 - type, message, retryable
+        kind, message, retryable = plain
+        return Failure(stage="score", type=kind, message=mask(message), retryable=retryable)
+    score, reason = plain
+    if type(score) is float and (reason is None or type(reason) is str):
+        return _result(score=score, reason=reason)
+    return EvaluateResult(score=score, reason=reason)
+
+
+_result = trusted(EvaluateResult)

@@ -1,0 +1,109 @@
+"""The rewards of a run: one, or another one for some of the splits.
+
+    rollout ─▶ its sample's split ─▶ the reward of that split ─▶ verdict
+
+Each keeps its own way of being called (worker processes, the event loop), its own bounds and its own parameters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NoReturn
+
+from reward_kit.config_models import RewardConfig, SandboxConfig
+from reward_kit.errors import ConfigError
+from reward_kit.reward_call import RewardCall
+from reward_kit.scoring import defaults
+from reward_kit.scoring.worker_call import WorkerCall
+from reward_kit.utils.module_loader import loading_within
+from reward_kit.utils.source_digest import source_digest
+
+__all__ = ["Reward", "Rewards", "load_rewards"]
+
+
+class Reward:
+    """A reward of a run, and what it needs to be called."""
+
+    def __init__(self, config: RewardConfig, function: Callable[..., Any] | None = None) -> None:
+        """Load the reward the config names, or take the function given in its place."""
+        self._given = function
+        self.config = config
+        try:
+            with _loading(config), loading_within(self.loading_seconds):
+                self.call = RewardCall(function or config.function_path, config.params)
+        except ImportError as error:
+            raise ConfigError(f"The reward cannot be loaded: {error}") from error
+        self.source_digest = source_digest(self.call.function)
+        """Of the file that defines the reward: the same name with other source is another reward."""
+
+    @property
+    def isolated_with(self) -> list[str]:
+        """Those resources that it asks for and that the `sandbox` settings are about."""
+        return [name for name in ("sandbox", "isolated_python") if self.call.wants(name)]
+
+    @property
+    def judges_groups(self) -> bool:
+        """Whether it judges all rollouts of a sample at once."""
+        return self.call.mode == "batch"
+
+    @property
+    def timeout(self) -> float:
+        """Seconds one call may take."""
+        return self.config.timeout or self.call.timeout or defaults.TIMEOUT_SECONDS
+
+    @property
+    def loading_seconds(self) -> float:
+        """Seconds that importing it may take, here and in each worker."""
+        return max(defaults.LOADING_SECONDS, self.config.timeout or defaults.TIMEOUT_SECONDS)
+
+    def worker_call(self, sandbox: SandboxConfig) -> Callable[[], WorkerCall]:
+        """What a worker process calls to get at the reward: by import path where there is one, else by value.
+
+        What the reward asks for to run code, each worker opens itself, as `sandbox` says.
+        """
+        resources = None
+        if names := self.isolated_with:
+            from reward_kit.sandbox.own import own_resources
+
+            resources = partial(own_resources, sandbox, names)
+        if self._given is not None:
+            return partial(WorkerCall, self._given, self.config.params, resources)
+        return partial(WorkerCall, self.config.function_path, self.config.params, resources, self.loading_seconds)
+
+
+@contextlib.contextmanager
+def _loading(config: RewardConfig) -> Iterator[None]:
+    """Keep somebody's module from ending this process without a word while it is imported."""
+
+    def refuse(status: int) -> NoReturn:
+        raise ConfigError(
+            f"The reward {config.function_path!r} calls os._exit({status}) while it is imported. Take that out of it."
+        )
+
+    leave, os._exit = os._exit, refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+class Rewards:
+    """Who judges a run."""
+
+    def __init__(self, others: Reward, by_split: Mapping[str, Reward] | None = None) -> None:
+        """Judge samples of the splits in `by_split` by their reward there, and all others by `others`."""
+        self.others = others
+        self.by_split = dict(by_split or {})
+
+    @property
+    def judge_groups(self) -> bool:
+        """Whether one of them judges all rollouts of a sample at once; the rollouts of all samples go together then."""
+        return any(reward.judges_groups for reward in (self.others, *self.by_split.values()))
+
+
+def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = None) -> Rewards:
+    """The rewards a config names; `function` stands in for the one that its `function_path` names."""
+    return Rewards(Reward(config, function), {split: Reward(part) for split, part in config.by_split.items()})

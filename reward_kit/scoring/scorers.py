@@ -1,0 +1,178 @@
+"""Scorers: how rollouts meet their reward.
+
+OnTheLoop    an asynchronous reward, where we are
+InWorkers    a synchronous one, in warm worker processes: a hung regular expression or a runaway allocation costs one
+             record and a bounded time, never the run
+BySplit      several rewards, each for the samples of its split
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from reward_kit.config_models import JudgeConfig, PipelineConfig, SandboxConfig
+from reward_kit.errors import ConfigError
+from reward_kit.generation.budget import Budget
+from reward_kit.generation.judge import JudgeUse
+from reward_kit.models import Rollout, Verdict
+from reward_kit.reward_call import RESOURCES, RewardCall
+from reward_kit.sandbox.from_settings import sandboxes_at_a_time, try_backend
+from reward_kit.scoring import defaults
+from reward_kit.scoring.loop_watch import LoopWatch
+from reward_kit.scoring.on_the_loop import OnTheLoop, each_alone
+from reward_kit.scoring.outcomes import verdicts_of
+from reward_kit.scoring.resources import open_resources
+from reward_kit.scoring.rewards import Reward, Rewards
+from reward_kit.utils.tasks import hidden_tasks
+from reward_kit.workers import WorkerPool
+
+__all__ = ["InWorkers", "Scorer", "open_rewards", "open_scorer"]
+
+
+class Scorer(Protocol):
+    """Judges one rollout, or all rollouts of a sample, at a time."""
+
+    concurrency: int
+    """How many calls of `score` are worth having in flight."""
+    sandbox: str | None
+    """The backend that its sandboxes are made with, where it has any."""
+
+    @property
+    def judge_use(self) -> JudgeUse | None:
+        """What the reward asks of a judge, where it has one; filled as it asks."""
+        ...
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        """One verdict per rollout, in their order; a `BudgetExhaustedError` where a judge cannot be afforded."""
+        ...
+
+
+@contextlib.asynccontextmanager
+async def open_rewards(
+    rewards: Rewards, run: PipelineConfig, directory: Path, budget: Budget | None = None, *, at_hand: int = 1
+) -> AsyncIterator[Scorer]:
+    """The scorer of all rewards, each with what it needs. What cannot work is said here, before anything is judged.
+
+    `at_hand` is how many rollouts wait to be judged already.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def opened(reward: Reward, at_hand: int = 1) -> Scorer:
+            opening = open_scorer(reward, directory, run.sandbox, run.judge, budget, at_hand=at_hand)
+            return await stack.enter_async_context(opening)
+
+        if not rewards.by_split:
+            yield await opened(rewards.others, at_hand)
+            return
+        others = await opened(rewards.others)
+        yield _BySplit(others, {split: await opened(reward) for split, reward in rewards.by_split.items()})
+
+
+@contextlib.asynccontextmanager
+async def open_scorer(
+    reward: Reward,
+    directory: Path,
+    sandbox: SandboxConfig,
+    judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
+    budget: Budget | None = None,
+    *,
+    at_hand: int = 1,
+) -> AsyncIterator[Scorer]:
+    """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any.
+
+    Where `at_hand` rollouts wait to be judged already, as many workers start together.
+    """
+    call, config = reward.call, reward.config
+    needed = [name for name in RESOURCES if call.wants(name)]
+    if config.isolate and call.is_async and needed:
+        raise ConfigError(
+            f"`reward.isolate` runs {call.name!r} in a process of its own, where it has no {needed[0]}. "
+            "Leave `reward.isolate` out, or have the reward do without."
+        )
+    usual = sandboxes_at_a_time() if reward.isolated_with else defaults.CONCURRENCY
+    concurrency = config.concurrency or call.concurrency or usual
+    async with open_resources(call, sandbox, judge, budget, concurrency=concurrency) as resources:
+        if call.is_async and not config.isolate:
+            scorer = OnTheLoop(call, reward.timeout, concurrency, resources)
+            with LoopWatch(min(reward.timeout, defaults.LOOP_PATIENCE_SECONDS), scorer.tell_of), hidden_tasks():
+                yield scorer
+            return
+    size = config.workers or call.concurrency or os.cpu_count() or 1
+    pool = WorkerPool(
+        reward.worker_call(sandbox),
+        size=size,
+        timeout=reward.timeout,
+        memory_mb=config.memory_mb,
+        log_path=directory / "reward_output.log",
+        name=call.name,
+        first=at_hand,
+        startup=reward.loading_seconds + defaults.LOADING_SECONDS,
+    )
+    backend = await try_backend(sandbox) if reward.isolated_with else None
+    async with pool:
+        yield InWorkers(call, pool, size * defaults.QUEUED_PER_WORKER, backend)
+
+
+# ── in worker processes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class InWorkers:
+    """Sends a synchronous reward's calls to the worker processes."""
+
+    judge_use: JudgeUse | None = None
+
+    def __init__(self, call: RewardCall, pool: WorkerPool, concurrency: int, sandbox: str | None = None) -> None:
+        """Have the workers of `pool`, each of which has a `WorkerCall` of the reward, judge."""
+        self.concurrency = concurrency
+        self.sandbox = sandbox
+        self._call = call
+        self._pool = pool
+        self._groups = call.mode == "batch"
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        """One verdict per rollout."""
+        call = self._call
+        if not self._groups and len(rollouts) > 1:
+            return await each_alone(self.score, rollouts)
+        payload = call.group_payload_of(rollouts) if self._groups else call.payload_of(rollouts[0])
+        return verdicts_of(await self._pool.submit((payload,), {}), call.name, len(rollouts))
+
+
+# ── by split ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _BySplit:
+    """Hands rollouts to the scorer of their split."""
+
+    def __init__(self, others: Scorer, by_split: Mapping[str, Scorer]) -> None:
+        self._others = others
+        self._by_split = by_split
+        self._scorers = [others, *by_split.values()]
+        self.concurrency = sum(scorer.concurrency for scorer in self._scorers)
+        self.sandbox = next((scorer.sandbox for scorer in self._scorers if scorer.sandbox is not None), None)
+
+    @property
+    def judge_use(self) -> JudgeUse | None:
+        """What all of them have asked of their judges so far."""
+        uses = [scorer.judge_use for scorer in self._scorers if scorer.judge_use is not None]
+        return _together(uses) if uses else None
+
+    async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        split = rollouts[0].sample.split
+        scorer = self._others if split is None else self._by_split.get(split, self._others)
+        return await scorer.score(rollouts)
+
+
+def _together(uses: Sequence[JudgeUse]) -> JudgeUse:
+    costs = [use.cost for use in uses if use.cost is not None]
+    return JudgeUse(
+        replies=sum(use.replies for use in uses),
+        cached=sum(use.cached for use in uses),
+        prompt_tokens=sum(use.prompt_tokens for use in uses),
+        completion_tokens=sum(use.completion_tokens for use in uses),
+        cost=sum(costs) if len(costs) == len(uses) else None,
+    )

@@ -1,0 +1,110 @@
+"""What a call of a reward comes to, in this process: one verdict per answer, whatever the reward does.
+
+`WorkerCall` is the same as a function of plain data, for worker processes. They import this module, so it stays light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from reward_kit.errors import ItemError, RewardError, RewardKitError
+from reward_kit.models import EvaluateResult, Failure, Verdict
+from reward_kit.reward_call import Payload, RewardCall, own, verdict_or_raise
+from reward_kit.utils.module_loader import loading_within
+
+__all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "size_of", "verdicts", "verdicts_async"]
+
+
+def size_of(payload: Payload) -> int:
+    """How many answers the payload holds."""
+    return len(payload["rollouts_messages"]) if "rollouts_messages" in payload else 1
+
+
+def verdicts(call: RewardCall, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[Verdict]:
+    """One per answer: each a failure where the call fails. What is no failure of an item is raised."""
+    try:
+        if call.mode == "batch":
+            return [_verdict(call, result) for result in call.judge_group(payload, resources)]
+        return [call.judge(payload, resources)]
+    except ItemError as error:
+        return [Failure.of(error, "score")] * size_of(payload)
+
+
+async def verdicts_async(
+    call: RewardCall, payload: Payload, resources: Mapping[str, Any] | None = None
+) -> list[Verdict]:
+    """The same, for the event loop."""
+    try:
+        if call.mode == "batch":
+            return [_verdict(call, result) for result in await call.judge_group_async(payload, resources)]
+        return [await call.judge_async(payload, resources)]
+    except ItemError as error:
+        return [Failure.of(error, "score")] * size_of(payload)
+
+
+def _verdict(call: RewardCall, result: EvaluateResult) -> Verdict:
+    try:
+        return verdict_or_raise(result, repr(call.name))
+    except RewardError as error:
+        return Failure.of(error, "score")
+
+
+# ── in a worker process ──────────────────────────────────────────────────────────────────────────────────────────────
+
+OpenResources: TypeAlias = Callable[[], Mapping[str, Any]]
+"""Gives what a reward is handed in this process. It is called before each call, and opens what is not open yet."""
+
+PlainVerdict: TypeAlias = tuple[float, str | None] | dict[str, Any] | tuple[str, str, bool]
+"""A verdict as it travels: score and reason of a result, or all its fields where it has more; or the type, the message
+and the `retryable` of a failure."""
+
+
+class Unusable(NamedTuple):
+    """The reward cannot work at all: a package or a key is missing. As an exception it would lose its meaning here."""
+
+    message: str
+
+
+class WorkerCall:
+    """A reward as a function of plain data: a payload in, its verdicts out."""
+
+    def __init__(
+        self,
+        reward: Callable[..., Any] | str,
+        params: Mapping[str, Any] | None = None,
+        resources: OpenResources | None = None,
+        loading_seconds: float | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
+        """Take the reward, or its import path, which must load in time; its params; and what gives its resources.
+
+        `shared`: payloads may hold the same objects, and are copied, because a reward may change what it is handed.
+        """
+        if loading_seconds is None:
+            self._call = RewardCall(reward, params)
+        else:
+            with loading_within(loading_seconds):
+                self._call = RewardCall(reward, params)
+        self._resources = resources
+        self._shared = shared
+
+    def __call__(self, payload: Payload) -> list[PlainVerdict] | Unusable:
+        """One verdict per answer."""
+        try:
+            resources = None if self._resources is None else self._resources()
+            payload = own(payload) if self._shared else payload
+            return [_plain(verdict) for verdict in verdicts(self._call, payload, resources)]
+        except ItemError as error:
+            return [_plain(Failure.of(error, "score"))] * size_of(payload)
+        except RewardKitError as error:
+            return Unusable(str(error))
+
+
+def _plain(verdict: Verdict) -> PlainVerdict:
+    if isinstance(verdict, Failure):
+        return verdict.type, verdict.message, verdict.retryable
+    if type(verdict) is EvaluateResult and not verdict.metrics and verdict.step_outputs is None:
+        return verdict.score, verdict.reason  # a fraction of what a dump costs
+    return verdict.model_dump()
