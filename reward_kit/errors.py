@@ -7,6 +7,7 @@
     ├── EndpointError                    the run cannot go on: the endpoint has no such model, or does not answer at all
     ├── SandboxUnavailableError          the run cannot go on: no sandbox can be had at all
     ├── StorageError                     the run cannot go on: its files cannot be trusted or written
+    ├── AnswersFailedError               some answers failed, and the caller wanted all of them
     ├── DeployError
     ├── MissingExtraError (ImportError)  an optional package is not installed
     └── ItemError  .retryable            one item failed; recorded, the run goes on
@@ -31,6 +32,7 @@ import re
 from collections.abc import Callable
 
 __all__ = [
+    "AnswersFailedError",
     "AuthError",
     "BadRequestError",
     "ConfigError",
@@ -104,6 +106,10 @@ class StorageError(RewardKitError):
 
 class DeployError(RewardKitError):
     """A deployment could not be made."""
+
+
+class AnswersFailedError(RewardKitError):
+    """Answers of a run failed, or are missing because it ended early, and the caller wanted all of them."""
 
 
 class MissingExtraError(RewardKitError, ImportError):

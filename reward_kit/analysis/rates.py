@@ -70,9 +70,10 @@ def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
         return None
     clusters = int(np.count_nonzero(judged))
     rate = float(verified.sum() / count)
-    residuals = verified - rate * judged
+    weights = judged.astype(np.float64)  # products of whole numbers are summed one by one, of others many at once
+    residuals = verified - rate * weights
     error = sqrt(clusters / (clusters - 1) * float(residuals @ residuals)) / count if clusters > 1 else inf
-    equal = count**2 / float(judged @ judged)
+    equal = count**2 / float(weights @ weights)
     low, high = clustered_proportion_interval(
         rate,
         error,

@@ -190,7 +190,7 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
 
 
 def _commands(result: RunResult) -> int:
-    return int((result.summary.get("inference") or {}).get("commands", 0))
+    return int(result.summary.get("inference", {}).get("commands", 0))
 
 
 def _check(phase: str, flags: dict[str, Any]) -> None:

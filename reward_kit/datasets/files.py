@@ -100,9 +100,14 @@ def _lines(path: Path, up_to: int | None) -> int:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """A digest of the files' paths, sizes and modification times: it changes when one of them does."""
+    """A digest of the files' paths, sizes and times: it changes when one of them does.
+
+    Anybody can set the modification time back, as tools that copy files do. The time of the last change, which counts
+    here too, nobody can.
+    """
     digest = hashlib.sha256()
     for path in paths:
         status = path.stat()
-        digest.update(f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+        facts = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\n"
+        digest.update(facts.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16]

@@ -286,10 +286,12 @@ def open_workload(
     if isinstance(samples, SampleStream):
         return SamplesToAnswer(samples, n, blocking=blocking)
     if samples is not None:
+        told: dict[str, Any] = {"system_prompt": prompt, "limit": limit}
+        if config.dataset is not None:
+            told["settings"] = config.dataset
         if config.generation.enabled:
-            asked = samples_from_rows(samples, system_prompt=prompt, limit=limit)
-            return SamplesToAnswer(asked, n, blocking=blocking)
-        return AnswersInTheData(rollouts_from_rows(samples, system_prompt=prompt, limit=limit), blocking=blocking)
+            return SamplesToAnswer(samples_from_rows(samples, **told), n, blocking=blocking)
+        return AnswersInTheData(rollouts_from_rows(samples, **told), blocking=blocking)
     if config.dataset is None:
         raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
     if config.generation.enabled:

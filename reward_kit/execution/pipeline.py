@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
@@ -18,6 +18,7 @@ from reward_kit.execution.owed import Ledger, Workload, open_workload, owe_failu
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
+from reward_kit.execution.run_summary import RunSummary
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
@@ -171,13 +172,12 @@ class EvaluationPipeline:
             if models.dropped_parameters:
                 directory.note("dropped_parameters", dict(models.dropped_parameters))
             if end.status == "interrupted":
-                return RunResult(
-                    end.status, directory.path, interim_summary(self.config, counters), counters, end.reason
-                )
+                known = cast(RunSummary, interim_summary(self.config, counters))
+                return RunResult(end.status, directory.path, known, counters, end.reason)
             summary = finish(
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
-            return RunResult(end.status, directory.path, summary, counters, end.reason)
+            return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
 
     def _budget(self, ledger: Ledger, judging: _JudgeCost) -> Budget | None:
         """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
@@ -296,7 +296,7 @@ class EvaluationPipeline:
         untouched = last.get("status") == "finished" and last.get("files") == self._sizes(directory)
         if not (same and facts["source"] and untouched):
             return None
-        summary = directory.read_summary()
+        summary = cast("RunSummary | None", directory.read_summary())
         wanted_copies = self.config.output.results_file or self.config.output.preview_pairs_file
         if summary is None or summary.get("failed") or self._retry_failed or wanted_copies:
             return None

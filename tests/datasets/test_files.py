@@ -89,6 +89,18 @@ def test_counting_stops_at_its_bound_and_before_compressed_files(tmp_path: Path)
     assert 5 <= bounded < 1_000_000
 
 
+def test_a_file_of_the_same_size_and_modification_time_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("1\n")
+    status = path.stat()
+    before = fingerprint([path])
+    while path.stat().st_ctime_ns == status.st_ctime_ns:  # the file system's clock has ticks
+        path.write_text("2\n")
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size and path.stat().st_mtime_ns == status.st_mtime_ns
+    assert fingerprint([path]) != before
+
+
 def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("{}\n")

@@ -247,7 +247,7 @@ def test_what_it_cost_is_told_by_split_and_a_limit_is_kept(tmp_path: Path) -> No
         assert float(metadata(values)["cost"]) <= 0.0105
         finished = run({**values, "max_cost": 1.0})
     splits = finished.run.summary["splits"]
-    assert {split: round(figures["cost"], 6) for split, figures in splits.items()} == dict.fromkeys(ROWS, 0.006)
+    assert {split: round(figures["cost"] or 0, 6) for split, figures in splits.items()} == dict.fromkeys(ROWS, 0.006)
     assert float(metadata(values)["cost"]) == pytest.approx(0.018)
     assert sum(row["cost"] for row in rows(values)) == pytest.approx(0.018)
 

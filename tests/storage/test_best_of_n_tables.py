@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,3 +271,13 @@ def test_a_table_of_another_tool_is_read_without_a_checksum(tmp_path: Path) -> N
     pq.write_table(pa.table({"query_id": ["a"], "is_verified": [True]}), path)
     assert check_parquet(path) is None
     assert load(path).queries == 1
+
+
+def test_what_belongs_to_the_sample_stands_together_before_the_answer() -> None:
+    """Making the table reads it once per query, and finds it between these two columns."""
+    results = Path(__file__).parents[1] / "golden" / "best_of_n" / "table.run" / "results.jsonl"
+    for line in map(orjson.loads, results.read_bytes().splitlines()):
+        columns = list(line)
+        sample = columns[columns.index("split") : columns.index("response")]
+        assert sample == ["split", "query", "messages", "tools", "ground_truth", "columns"]
+        assert not {"split", "response"} & set(columns[columns.index("response") + 1 :])
