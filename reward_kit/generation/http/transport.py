@@ -215,7 +215,7 @@ def _warn_of_sessions(error: Exception) -> None:
 
     _log.warning(
         "The internals of aiohttp %s are not as expected (%s). Requests go through its ordinary sessions: the answers "
-        "are the same, but each request takes about three times the processor time.", aiohttp.__version__, mask(str(error)),
+        "are the same, but each takes about three times the processor time.", aiohttp.__version__, mask(str(error)),
     )  # fmt: skip
 
 
