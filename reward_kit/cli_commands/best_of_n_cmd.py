@@ -13,11 +13,11 @@ from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_va
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
+    echo_nothing_done,
     exit_code,
     log_to_stderr,
     name_settings,
     prints_on_stderr,
-    tell_that_nothing,
 )
 from reward_kit.sandbox_backends import backend_choices
 
@@ -182,7 +182,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     display.show(result)
     code = exit_code(result.run.status, answers_made(result.run))
     if code == NOTHING_JUDGED:
-        tell_that_nothing("verified", result.run.summary)
+        echo_nothing_done("verified", result.run.summary)
     sys.exit(code)
 
 

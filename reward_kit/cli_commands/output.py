@@ -36,6 +36,7 @@ __all__ = [
     "echo_error",
     "echo_json",
     "echo_lines",
+    "echo_nothing_done",
     "exit_code",
     "failure_lines",
     "in_own_words",
@@ -47,7 +48,6 @@ __all__ = [
     "remarks",
     "same_command",
     "shown",
-    "tell_that_nothing",
 ]
 
 NOTHING_JUDGED = 1
@@ -236,7 +236,7 @@ def failure_lines(summary: Mapping[str, Any]) -> list[str]:
     return [f"{count:,} × {kind}, such as: {_short(examples.get(kind, ''))}" for kind, count in kinds.items()]
 
 
-def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
+def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
     """Say, also to those who asked for quiet, that nothing at all `was_done`, and why."""
     first = next(iter((summary.get("failure_examples") or {}).values()), None)
     if first is None:

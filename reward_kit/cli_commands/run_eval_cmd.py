@@ -13,12 +13,12 @@ from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
+    echo_nothing_done,
     exit_code,
     log_to_stderr,
     name_settings,
     prints_on_stderr,
     same_command,
-    tell_that_nothing,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         display.show_resume(same_command())
     code = max(_exit_code(result) for _, result in results)
     if code == NOTHING_JUDGED:
-        tell_that_nothing("judged", next(result for _, result in results if _exit_code(result) == code).summary)
+        echo_nothing_done("judged", next(result for _, result in results if _exit_code(result) == code).summary)
     sys.exit(code)
 
 

@@ -11,7 +11,7 @@ import click
 
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
-from reward_kit.cli_commands.output import NOTHING_JUDGED, exit_code, log_to_stderr, name_settings, tell_that_nothing
+from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, log_to_stderr, name_settings
 from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:
-        tell_that_nothing("run", result.summary)
+        echo_nothing_done("run", result.summary)
     return code
 
 

@@ -17,7 +17,7 @@ from reward_kit.integrations.turns import completion_turns, prompt_turns
 from reward_kit.models import Failure, Verdict
 from reward_kit.reward_call import Payload, RewardCall
 
-__all__ = ["TRAINER_OBJECTS", "Batch", "Reading"]
+__all__ = ["TRAINER_OBJECTS", "Batch", "BatchReader"]
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
         return verdicts
 
 
-class Reading(NamedTuple):
+class BatchReader(NamedTuple):
     """How a trainer's lists are read."""
 
     call: RewardCall
