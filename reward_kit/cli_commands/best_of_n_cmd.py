@@ -197,7 +197,7 @@ def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
     from reward_kit.cli_commands.config_paths import resolve_experiment_paths
     from reward_kit.execution.best_of_n import BestOfN
-    from reward_kit.execution.experiment import load_experiment, main_names, read_experiment_file
+    from reward_kit.execution.best_of_n.experiment import load_experiment, main_names, read_experiment_file
 
     values = {} if file is None else resolve_experiment_paths(read_experiment_file(file), file.parent)
     if isinstance(values.get("verifiers"), dict) and "splits" in given:

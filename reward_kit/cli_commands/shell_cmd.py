@@ -210,7 +210,7 @@ def _check(phase: str, flags: dict[str, Any]) -> None:
 def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
     from reward_kit.config_models import SandboxConfig, validated
     from reward_kit.execution.shell import ShellEvaluation
-    from reward_kit.execution.shell_commands import Shard
+    from reward_kit.execution.shell.commands_file import Shard
 
     return ShellEvaluation(
         output_dir=flags["output_dir"],
@@ -247,7 +247,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
     from pydantic import SecretStr
 
     from reward_kit.config_models import GenerationConfig, validated
-    from reward_kit.execution.experiment import price_table
+    from reward_kit.execution.best_of_n.experiment import price_table
 
     if phase == "execution":
         return GenerationConfig(enabled=False)

@@ -15,7 +15,7 @@ from reward_kit.cli_commands import best_of_n_cmd, run_eval_cmd, shell_cmd
 from reward_kit.cli_commands.output import failure_lines, in_own_words, name_settings
 from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig, known_paths
 from reward_kit.errors import ConfigError, settings_in
-from reward_kit.execution.experiment import ALSO_CALLED, ExperimentConfig
+from reward_kit.execution.best_of_n.experiment import ALSO_CALLED, ExperimentConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
 
 SOURCE = Path(reward_kit.__file__).parent
