@@ -37,6 +37,7 @@ __all__ = [
     "echo_error",
     "echo_json",
     "echo_lines",
+    "echo_nothing_done",
     "exit_code",
     "failure_lines",
     "in_own_words",
@@ -48,7 +49,6 @@ __all__ = [
     "remarks",
     "same_command",
     "shown",
-    "tell_that_nothing",
 ]
 
 NOTHING_JUDGED = 1
@@ -239,7 +239,7 @@ def failure_lines(summary: Mapping[str, Any]) -> list[str]:
     return [f"{count:,} × {kind}, such as: {_short(examples.get(kind, ''))}" for kind, count in kinds.items()]
 
 
-def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
+def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
     """Say, also to those who asked for quiet, that nothing at all `was_done`, and why."""
     first = next(iter((summary.get("failure_examples") or {}).values()), None)
     if first is None:

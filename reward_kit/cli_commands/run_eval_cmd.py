@@ -16,12 +16,12 @@ from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
     echo,
+    echo_nothing_done,
     exit_code,
     log_to_stderr,
     name_settings,
     prints_on_stderr,
     same_command,
-    tell_that_nothing,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ __all__ = ["run"]
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
-@click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); call no one.")
+@click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
 @click.option(
     "--fail-under", "floors", type=FLOOR, multiple=True,
     help="Exit with 4 unless mean_score, pass@K, metrics.NAME or judged (share of answers) is at least VALUE; with "
@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         display.show_resume(same_command())
     code = max(_exit_code(result) for _, result in results)
     if code == NOTHING_JUDGED:
-        tell_that_nothing("judged", next(result for _, result in results if _exit_code(result) == code).summary)
+        echo_nothing_done("judged", next(result for _, result in results if _exit_code(result) == code).summary)
     sys.exit(code or gate.exit_code(results))
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.integrations.scoring import Scoring
-from reward_kit.integrations.trainer_batch import TRAINER_OBJECTS, Batch, Reading
+from reward_kit.integrations.trainer_batch import TRAINER_OBJECTS, Batch, BatchReader
 from reward_kit.models import EvaluateResult, Failure, Verdict
 from reward_kit.reward_call import RewardCall
 from reward_kit.scoring import defaults
@@ -46,7 +46,7 @@ def create_trl_adapter(
     text from a prompt and a completion, where they are not texts or lists of messages already. The options are those
     of `TRLAdapter`: `name`, `on_error`, `workers`, `timeout`, `step_timeout`.
     """
-    reading = Reading(
+    reading = BatchReader(
         RewardCall(reward_fn, static_reward_kwargs),
         columns=dataset_to_reward_kwargs_map,
         user_message_fn=user_message_fn,
@@ -60,7 +60,7 @@ class _Adapter:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: BatchReader,
         *,
         name: str | None = None,
         on_error: OnError = "none",

@@ -15,7 +15,7 @@ import pytest
 
 from reward_kit.errors import DatasetError, StorageError
 from reward_kit.execution.best_of_n import BestOfN, ExperimentResult
-from reward_kit.execution.experiment import load_experiment
+from reward_kit.execution.best_of_n.experiment import load_experiment
 from tests.generation.loopback import Reaction, answer
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.experiments import ROWS, dataset, experiment, math_row, write_lines
