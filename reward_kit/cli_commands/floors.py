@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from reward_kit.execution.result import RunResult
     from reward_kit.execution.run_summary import EstimateFigures
 
-__all__ = ["FLOOR", "Floor", "check_floors"]
+__all__ = ["FLOOR", "Floor", "check_floors", "read_floor"]
 
-_FORM = "NAME=VALUE[:low]"
+FLOOR = "NAME=VALUE[:low]"
+"""How a floor is written."""
 _NAME = re.compile(r"mean_score|judged|pass@[1-9][0-9]*|metrics\.\S+")
 _KNOWN = "mean_score, pass@K, metrics.NAME, or judged (the share of answers that could be judged)"
 
@@ -59,27 +60,21 @@ class Floor(NamedTuple):
         return f"{self.figure} must be at least {self.least:g}, and {seen}."
 
 
-class _FloorType(click.ParamType):
-    name = _FORM
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Floor:
-        """The floor that a text such as `mean_score=0.8:low` means."""
-        figure, equals, rest = str(value).rpartition("=")
-        number, _, bound = rest.partition(":")
-        try:
-            least = float(number)
-        except ValueError:
-            least = math.nan
-        if not equals or not math.isfinite(least) or bound not in {"", "low"} or rest.endswith(":"):
-            self.fail(f"{value!r} is not {_FORM}, such as mean_score=0.8 or pass@4=0.9:low.", param, ctx)
-        if not _NAME.fullmatch(figure):
-            self.fail(f"{figure!r} is no figure of a run. Name {_KNOWN}.", param, ctx)
-        if figure == "judged" and bound:
-            self.fail("'judged' is a count and has no interval. Leave out ':low'.", param, ctx)
-        return Floor(figure, least, bound == "low")
-
-
-FLOOR = _FloorType()
+def read_floor(given: str) -> Floor:
+    """The floor that a text such as `mean_score=0.8:low` means."""
+    figure, equals, rest = given.rpartition("=")
+    number, _, bound = rest.partition(":")
+    try:
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if not equals or not math.isfinite(least) or bound not in {"", "low"} or rest.endswith(":"):
+        raise click.BadParameter(f"{given!r} is not {FLOOR}, such as mean_score=0.8 or pass@4=0.9:low.")
+    if not _NAME.fullmatch(figure):
+        raise click.BadParameter(f"{figure!r} is no figure of a run. Name {_KNOWN}.")
+    if figure == "judged" and bound:
+        raise click.BadParameter("'judged' is a count and has no interval. Leave out ':low'.")
+    return Floor(figure, least, bound == "low")
 
 
 def check_floors(floors: tuple[Floor, ...], config: PipelineConfig) -> None:

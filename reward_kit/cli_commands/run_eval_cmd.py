@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
-from reward_kit.cli_commands.floors import FLOOR, Floor, check_floors
+from reward_kit.cli_commands.floors import FLOOR, Floor, check_floors, read_floor
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
@@ -48,7 +48,7 @@ __all__ = ["run"]
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
 @click.option(
-    "--fail-under", "floors", type=FLOOR, multiple=True,
+    "--fail-under", "floors", type=read_floor, metavar=FLOOR, multiple=True,
     help="Exit with 4 unless mean_score, pass@K, metrics.NAME or judged (share of answers) is at least VALUE; with "
     ":low, unless the lower end of its 95 % interval is. Repeatable.",
 )  # fmt: skip
