@@ -28,7 +28,7 @@ OF_RUN_ONLY = {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
-        "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "max_cost", "rescore", "reward.isolate",
+        "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
         "reward.params",
     },
     "best-of-n": {
