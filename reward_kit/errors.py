@@ -101,7 +101,7 @@ class SandboxUnavailableError(RewardKitError):
 
 
 class StorageError(RewardKitError):
-    """A run's files cannot be trusted, entered or written."""
+    """A run's files are damaged, in use, or cannot be written."""
 
 
 class DeployError(RewardKitError):
@@ -138,7 +138,7 @@ class GenerationError(ItemError):
 
 
 class RateLimitError(GenerationError):
-    """The endpoint said to slow down (429)."""
+    """The endpoint asked us to slow down (429)."""
 
     retryable = True
 
@@ -165,7 +165,7 @@ class BadRequestError(GenerationError):
 
 
 class ReplyTooLargeError(GenerationError):
-    """The endpoint answers with more than is taken; asking again would bring as much."""
+    """The endpoint's answer is larger than the limit; asking again would not help."""
 
 
 class ContextLengthError(GenerationError):
@@ -200,7 +200,7 @@ class boundary:
         self._name = name
 
     def __enter__(self) -> None:
-        """Enter foreign code."""
+        """Begin to run code that is not ours."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         """Leave it, with any error turned into one of ours, SystemExit included; a wish to stop is passed on."""

@@ -195,7 +195,7 @@ class Failure(_Value):
     """The exception's class name, such as `RateLimitError`."""
     message: str
     retryable: bool = False
-    """Whether entering the run again may mend it: such an item is owed again on resume."""
+    """Whether trying again may help: such an item is tried again when the run is resumed."""
 
     @classmethod
     def of(cls, error: ItemError, stage: Stage) -> Self:

@@ -85,7 +85,7 @@ def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
 
 
 def mean_of_queries(values: Numbers, sizes: Integers | None = None, k: int | None = None) -> Estimate | None:
-    """The mean of one value between 0 and 1 a query; NaN is no value.
+    """The mean of one value per query, between 0 and 1; NaN is no value.
 
     Each value is over every choice of `k` of the query's answers, of which there are `sizes`. Without them it is of one
     choice a query: of the first answer, say, or of all of them.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reward_kit.execution.result import RunResult
 
 __all__ = [
+    "BELOW_FLOOR",
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "STOPPED_BY_BUDGET",
@@ -54,6 +55,8 @@ NOTHING_JUDGED = 1
 """The exit code of a command that ended, and has nothing to show."""
 STOPPED_BY_BUDGET = 3
 """Of one that `max_cost` stopped; it can go on."""
+BELOW_FLOOR = 4
+"""Of one whose figures are below what `--fail-under` asks for."""
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
 

@@ -133,10 +133,10 @@ SETTINGS = {
 @click.option(
     "--max-cost",
     type=FiniteRange(min=0, min_open=True),
-    help="Stop asking the model before it has cost more than this, in all entries together.",
+    help="Stop asking the model before this directory's run has cost more than this in all.",
 )
 @click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money per million tokens.")
-@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); call no one.")
+@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")

@@ -42,7 +42,7 @@ def evaluate_apps_solution(
     """The share of the tests in `ground_truth` that the Python code in the answer passes.
 
     `ground_truth` is `{"inputs": […], "outputs": […]}` or its JSON. With `fn_name`, inputs are lists of arguments (or
-    text, one JSON value a line) of that function or method of `Solution`; without, standard input and output.
+    text, one JSON value per line) of that function or method of `Solution`; without, standard input and output.
     `execution_timeout` is in seconds per test. `python` is the interpreter that runs the code, by path or name; left
     out, the one that runs this.
 

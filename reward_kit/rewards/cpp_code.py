@@ -38,7 +38,7 @@ def ioi_cpp_code_reward(
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
     Needs: program `g++`; sandbox.
-    Cost: about a second to compile, then a process a test.
+    Cost: about a second to compile, then one process per test.
     Does not detect: code that knows the tests. Interactive problems cannot be judged.
 
     >>> code = "#include <iostream>\\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"
@@ -71,7 +71,7 @@ def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`, `binary_result`; `error`.
     Needs: program `g++`; sandbox.
-    Cost: about a second to compile, then a process a test.
+    Cost: about a second to compile, then one process per test.
     Does not detect: code that knows the tests. Interactive problems cannot be judged.
 
     >>> code = "#include <iostream>\\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"

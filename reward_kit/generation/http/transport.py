@@ -103,7 +103,7 @@ class Transport:
         if self._refused_in_a_row >= calls * attempts_per_call:
             since = "no longer answers" if self._answered else "does not answer"
             raise EndpointError(
-                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or mend api_base."
+                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or correct api_base."
             )
 
     async def close(self) -> None:
@@ -214,8 +214,8 @@ def _warn_of_sessions(error: Exception) -> None:
     import aiohttp
 
     _log.warning(
-        "aiohttp %s is inside not as expected (%s). Requests go through its ordinary sessions: all is as it was, but "
-        "each costs about three times the processor time.", aiohttp.__version__, mask(str(error)),
+        "The internals of aiohttp %s are not as expected (%s). Requests go through its ordinary sessions: the answers "
+        "are the same, but each takes about three times the processor time.", aiohttp.__version__, mask(str(error)),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Python code under its tests, in isolation: what the right answers are stays here.
 
 values     one process for all calls of a function; a call that fails after others is made again in a fresh one
-programs   one process a test, with its standard input; the output is compared here
+programs   one process per test, with its standard input; the output is compared here
 asserts    as values, where the tests are no more than that; else the test program gets a process of its own
 """
 

@@ -58,7 +58,7 @@ class PythonZygote:
         preload: Sequence[str] = (),
         python: str | None = None,
     ) -> None:
-        """`size` zygotes (one a core), in the interpreter `python` with the modules `preload` imported.
+        """`size` zygotes (one per core), in the interpreter `python` with the modules `preload` imported.
 
         Left out, it is this interpreter, with what is installed for it and for this user. One that is named needs
         Python 3.11 or newer.
