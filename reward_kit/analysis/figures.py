@@ -94,7 +94,7 @@ def cut_off(experiment: JudgedAnswers) -> Integers:
     if CUT_OFF not in names:
         return np.zeros(experiment.queries, dtype=np.int64)
     cut = pc.fill_null(reasons.indices, -1).to_numpy() == names.index(CUT_OFF)
-    return np.add.reduceat(cut, experiment.starts[:-1], dtype=np.int64)
+    return experiment.per_query(cut)
 
 
 class FigureMaker:
@@ -176,7 +176,10 @@ class FigureMaker:
     def _sums(self, name: str) -> Numbers | None:
         """What the candidates of each query took together."""
         values = self.experiment.numbers(name)
-        return None if values is None else np.add.reduceat(np.nan_to_num(values), self.experiment.starts[:-1])
+        if values is None:
+            return None
+        known = np.nan_to_num(values) if np.isnan(values).any() else values
+        return np.add.reduceat(known, self.experiment.starts[:-1])
 
     def _total(self, name: str, queries: Integers | slice) -> float | None:
         sums = self._spent[name]

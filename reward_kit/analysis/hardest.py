@@ -79,6 +79,8 @@ def _rates(experiment: JudgedAnswers) -> Numbers:
 
 def _lowest(experiment: JudgedAnswers, values: Numbers, count: int) -> Integers:
     """The queries with the lowest values; ties by most judged, then by the file's order. NaN is left out."""
+    if not count:
+        return np.zeros(0, dtype=np.int64)
     able = np.flatnonzero(~np.isnan(values))
     if len(able) > count:
         bound = np.partition(values[able], count - 1)[count - 1]

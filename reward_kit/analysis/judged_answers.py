@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from reward_kit.analysis.texts import Texts
 from reward_kit.errors import DatasetError
 
-__all__ = ["METRIC", "NOT_JUDGED", "Grouping", "Integers", "JudgedAnswers", "Numbers", "arrange"]
+__all__ = ["METRIC", "NOT_JUDGED", "Grouping", "Integers", "JudgedAnswers", "Numbers", "arrange", "dot"]
 
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -98,12 +98,12 @@ class JudgedAnswers:
     @cached_property
     def judged(self) -> Integers:
         """How many rows of each query were judged."""
-        return self._per_query(self.verdict != NOT_JUDGED)
+        return self.per_query(self.verdict != NOT_JUDGED)
 
     @cached_property
     def verified(self) -> Integers:
         """How many rows of each query were verified."""
-        return self._per_query(self.verdict == 1)
+        return self.per_query(self.verdict == 1)
 
     @cached_property
     def queries_of_split(self) -> tuple[Integers, ...]:
@@ -177,10 +177,16 @@ class JudgedAnswers:
         """The rows of a query."""
         return slice(int(self.starts[query]), int(self.starts[query + 1]))
 
-    def _per_query(self, flags: NDArray[np.bool_]) -> Integers:
+    def per_query(self, flags: NDArray[np.bool_]) -> Integers:
+        """How many rows of each query have the flag."""
         if not len(flags):
             return np.zeros(self.queries, dtype=np.int64)
         return np.add.reduceat(flags, self.starts[:-1], dtype=np.int64)
+
+
+def dot(left: Numbers, right: Numbers) -> float:
+    """The sum of the products, on this thread: `@` wakes others for it, which take longer to come than the sum."""
+    return float(np.einsum("i,i->", left, right))
 
 
 def _between(scores: Numbers) -> bool:

@@ -7,7 +7,7 @@ from math import comb, inf, sqrt
 
 import numpy as np
 
-from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, Numbers
+from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, Numbers, dot
 from reward_kit.analysis.loading import Source, load
 from reward_kit.statistics import Estimate, PassAtK, clustered_proportion_interval, proportion_interval
 
@@ -72,8 +72,8 @@ def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
     rate = float(verified.sum() / count)
     weights = judged.astype(np.float64)  # products of whole numbers are summed one by one, of others many at once
     residuals = verified - rate * weights
-    error = sqrt(clusters / (clusters - 1) * float(residuals @ residuals)) / count if clusters > 1 else inf
-    equal = count**2 / float(weights @ weights)
+    error = sqrt(clusters / (clusters - 1) * dot(residuals, residuals)) / count if clusters > 1 else inf
+    equal = count**2 / dot(weights, weights)
     low, high = clustered_proportion_interval(
         rate,
         error,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from reward_kit.analysis.coverage import models_of
 from reward_kit.analysis.figures import cut_off
 from reward_kit.analysis.hardest import QueryLine, query_lines
-from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
+from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers, dot
 from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
 from reward_kit.analysis.scores import metric_scores, query_scores
@@ -295,7 +295,7 @@ def _difference(figure: str, split: str, before: Numbers, after: Numbers) -> Dif
 
 
 def _scaled(change: Numbers, scale: float) -> PairedDifference:
-    total, squares, absolute = float(change.sum()), float(change @ change), float(np.abs(change).sum())
+    total, squares, absolute = float(change.sum()), dot(change, change), float(np.abs(change).sum())
     value, low, high, p = paired_difference(total, squares, samples=len(change), absolute=absolute)
     return PairedDifference(value * scale, low * scale, high * scale, p)
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from reward_kit.analysis.judged_answers import METRIC, Integers, JudgedAnswers, Numbers
+from reward_kit.analysis.judged_answers import METRIC, Integers, JudgedAnswers, Numbers, dot
 from reward_kit.statistics import ClusteredMean, ClusterSums, Estimate
 
 __all__ = ["Bin", "QueryScores", "ScoreSpread", "metric_scores", "query_scores", "round_steps", "score_spread"]
@@ -79,9 +79,9 @@ class QueryScores:
             scores=int(sizes.sum()),
             shift=self.shift,
             totals=float(shifted.sum()),
-            total_squares=float(shifted @ shifted),
-            totals_by_size=float(shifted @ weights),
-            size_squares=float(weights @ weights),
+            total_squares=dot(shifted, shifted),
+            totals_by_size=dot(shifted, weights),
+            size_squares=dot(weights, weights),
             bounded=bool(self.inside[queries].all()),
             passing=float(np.minimum(1.0, sums).sum()),
             failing=float(np.minimum(1.0, weights - sums).sum()),

@@ -70,13 +70,13 @@ def best_by_score(experiment: JudgedAnswers, ks: Sequence[int]) -> ScorePicks | 
         picks.sizes[level.queries] = size
         for k in ks:
             if k <= size:
-                picks.at[k][level.queries] = level.correct @ np.array(rank_weights(size, k))
+                picks.at[k][level.queries] = np.einsum("ij,j->i", level.correct, np.array(rank_weights(size, k)))
     return picks
 
 
 def _levels(experiment: JudgedAnswers, scores: Numbers) -> Iterator[_Level]:
-    rows = np.flatnonzero((experiment.verdict != NOT_JUDGED) & ~np.isnan(scores))
-    sizes = np.bincount(experiment.query_of_row[rows], minlength=experiment.queries)
+    known = (experiment.verdict != NOT_JUDGED) & ~np.isnan(scores)
+    rows, sizes = np.flatnonzero(known), experiment.per_query(known)
     starts = np.cumsum(sizes) - sizes
     for size in np.flatnonzero(np.bincount(sizes))[int(not sizes.min()) :]:
         queries = np.flatnonzero(sizes == size)
