@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 from reward_kit.config_models import load_config
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
+from reward_kit.execution.summary import about_invalid
 from reward_kit.generation.client import ModelClient
 from reward_kit.integrations.rl_jobs import JobBackend, JobRequest, LocalBackend, RLJob
 from reward_kit.models import Sample
@@ -17,6 +19,8 @@ from reward_kit.typed_interface import name_of
 from reward_kit.utils.module_loader import load_function
 
 __all__ = ["evaluate", "start_rl_job"]
+
+_log = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -56,7 +60,10 @@ def evaluate(
     config["output"] = {**config.get("output", {}), "output_dir": str(directory)}
     if path is not None:
         config["dataset"] = {**config.get("dataset", {}), "path_or_name": path}
-    return EvaluationPipeline(load_config(config), reward=given, samples=rows, client=client).run()
+    result = EvaluationPipeline(load_config(config), reward=given, samples=rows, client=client).run()
+    if invalid := result.counters.invalid:
+        _log.warning("%s", about_invalid(invalid))
+    return result
 
 
 def _label(reward: Callable[..., Any] | str) -> str:

@@ -14,9 +14,9 @@ from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
     exit_code,
-    log_to_stderr,
     name_settings,
     prints_on_stderr,
+    show_logs,
     tell_that_nothing,
 )
 from reward_kit.sandbox_backends import backend_choices
@@ -165,8 +165,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     """
     from reward_kit.cli_commands.display.best_of_n import ExperimentDisplay
 
-    if flags["verbose"]:
-        log_to_stderr()
+    show_logs(verbose=flags["verbose"])
     display = ExperimentDisplay(quiet=flags["quiet"], as_json=flags["as_json"])
     name_settings(SETTINGS)
     experiment = _experiment(flags["config"], _given(context, flags))

@@ -14,10 +14,10 @@ from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
     exit_code,
-    log_to_stderr,
     name_settings,
     prints_on_stderr,
     same_command,
+    show_logs,
     tell_that_nothing,
 )
 
@@ -64,8 +64,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
     130 interrupted.
     """
-    if verbose:
-        log_to_stderr()
+    show_logs(verbose=verbose)
     name_settings({"phase": "--phase", "rescore": "--rescore", "retry_failed": "--retry-failed"}, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
     display = _display(quiet=quiet, as_json=as_json)

@@ -21,6 +21,7 @@ from reward_kit.execution.queues import Handover, Item, WorkQueue
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
+from reward_kit.scoring.failure_log import FailureLog
 from reward_kit.scoring.scorers import Scorer
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Line
@@ -148,9 +149,13 @@ def records_output(
     def lines(judged: list[Judged]) -> list[Entry | Line]:
         return [line(record, content) for record, content in judged]
 
+    log = FailureLog()
+
     def count(judged: list[Judged]) -> None:
         for record, _ in judged:
             counters.count_verdict(record.verdict)
+            if record.failure is not None:
+                log.note(record.failure)
 
     return Output(journal, lines, count)
 
