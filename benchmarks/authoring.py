@@ -33,7 +33,7 @@ def microseconds(call: Callable[[], object], number: int = 20_000) -> float:
 
 
 def main() -> None:
-    """Print one line a way of calling: microseconds a call, and how many times the bare call that is."""
+    """Print one line per way of calling: microseconds per call, and how many times the bare call that is."""
     call = RewardCall(decorated, {"tolerance": 0.1})
     adapter = RewardFunction(func=decorated).get_trl_adapter()
     prompts, completions, answers = ["2 + 2?"] * BATCH, ["4"] * BATCH, ["4"] * BATCH

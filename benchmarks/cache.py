@@ -1,4 +1,4 @@
-"""What the response cache costs an answer, beside one file an entry and SQLite. Run: python benchmarks/cache.py
+"""What the response cache costs an answer, beside one file per entry and SQLite. Run: python benchmarks/cache.py
 
 Every store keeps the same completions as JSON under the same keys. Times are the best of several rounds, in one
 process, on the filesystem of the temporary directory; `--dir` names another.
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, help="where to write (default: the temporary directory)")
     stores: dict[str, Callable[[Path], Store]] = {
         "ResponseCache": ResponseCache,
-        "one file an entry": FilePerEntry,
+        "one file per entry": FilePerEntry,
         "sqlite3 (WAL)": Sqlite,
     }
     results = {}

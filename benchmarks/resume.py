@@ -37,7 +37,7 @@ def main(*, quick: bool = False) -> Report:
         )
     found = [
         _row("untouched: the whole entry", times["untouched"], times["read"]),
-        _row("one result missing: until it is found to be owed", times["starting"], times["read"]),
+        _row("one result missing: until it is found to be missing", times["starting"], times["read"]),
     ]
     ratio, context = min(whole) / times["read"].best, f"{min(whole):.2f} s, with the files checked and the figures made"
     found.append(Row("one result missing: the whole entry", ratio, context))

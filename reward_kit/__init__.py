@@ -1,4 +1,4 @@
-"""reward-kit: write a reward, run it over a dataset with n answers a prompt, and use it wherever models are trained.
+"""reward-kit: write a reward, run it over a dataset with n answers per prompt, and use it wherever models are trained.
 
 The names below are the public ones. Each is imported when it is first used, so that `import reward_kit` costs nothing.
 """
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reward_kit.common_utils import load_jsonl
     from reward_kit.config_models import PipelineConfig
     from reward_kit.errors import (
+        AnswersFailedError,
         AuthError,
         ConfigError,
         DatasetError,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         SandboxUnavailableError,
         StorageError,
     )
-    from reward_kit.evaluation import evaluate
+    from reward_kit.evaluation import evaluate, evaluate_async
     from reward_kit.execution.pipeline import EvaluationPipeline
     from reward_kit.execution.result import RunResult
     from reward_kit.integrations.braintrust import reward_fn_to_scorer, scorer_to_reward_fn
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from reward_kit.rewards.math import answers_match
 
 __all__ = [
+    "AnswersFailedError",
     "AuthError",
     "Completion",
     "ConfigError",
@@ -69,6 +71,7 @@ __all__ = [
     "answers_match",
     "create_llm_resource",
     "evaluate",
+    "evaluate_async",
     "load_jsonl",
     "reward_fn_to_scorer",
     "reward_function",
@@ -76,6 +79,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnswersFailedError": "reward_kit.errors",
     "AuthError": "reward_kit.errors",
     "Completion": "reward_kit.models",
     "ConfigError": "reward_kit.errors",
@@ -100,6 +104,7 @@ _HOMES = {
     "answers_match": "reward_kit.rewards.math",
     "create_llm_resource": "reward_kit.resources",
     "evaluate": "reward_kit.evaluation",
+    "evaluate_async": "reward_kit.evaluation",
     "load_jsonl": "reward_kit.common_utils",
     "reward_fn_to_scorer": "reward_kit.integrations.braintrust",
     "scorer_to_reward_fn": "reward_kit.integrations.braintrust",

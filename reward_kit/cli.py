@@ -1,7 +1,7 @@
 """The command line. Each command is one module of `cli_commands`, imported only when it is called.
 
 Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong usage, configuration or data ·
-3 stopped early by max_cost, can go on · 130 interrupted, can go on.
+3 stopped early by max_cost, can go on · 4 figures below --fail-under · 130 interrupted, can go on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run is told: `PipelineConfig` and its parts.
+"""The settings of a run: `PipelineConfig` and its parts.
 
 Frozen, and strict: an unknown key is refused with the nearest known one named. The comment string under each field is
 its documentation; `docs/reference/config.md` is generated from these.
@@ -189,7 +189,7 @@ class DatasetConfig(_Part):
     max_samples: int | None = Field(default=None, ge=0)
     """Take at most this many samples, the first ones. `evaluation_params.limit_samples` is its inherited name."""
     format: DatasetFormat = "auto"
-    """The shape of the rows. `auto` tells it by the columns; `standard` knows our own column names only."""
+    """The shape of the rows. `auto` decides by the columns; `standard` knows our own column names only."""
     column_mapping: dict[str, str] = Field(default_factory=dict)
     """New column name: old column name. A dotted old name reaches into nested objects."""
     preprocess: list[str] = Field(default_factory=list)
@@ -220,9 +220,9 @@ class ApiParamsConfig(_Part):
     max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
     """The most requests in flight. Fewer are used while the endpoint complains of load."""
     rate_limit_qps: float | None = Field(default=None, gt=0)
-    """The most requests a second."""
+    """The most requests per second."""
     rate_limit_tpm: float | None = Field(default=None, gt=0)
-    """The most tokens (prompt and answer, estimated) a minute."""
+    """The most tokens (prompt and answer, estimated) per minute."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
     max_reply_mb: float = Field(default=64.0, gt=0, le=4096)
@@ -257,7 +257,7 @@ class MockRule(_Part):
     pattern: str
     """A regular expression."""
     response: str | list[str]
-    """One answer, or one a draw (taken in turn). `\\1` and `\\g<name>` stand for what the pattern captured."""
+    """One answer, or several that the draws get in turn. `\\1` and `\\g<name>` stand for what the pattern captured."""
 
 
 class MockConfig(_Part):
@@ -276,7 +276,7 @@ class MockConfig(_Part):
 
 
 class Sampling(_Part):
-    """Everything about how an answer is drawn that the endpoint is told."""
+    """The sampling settings that are sent to the endpoint."""
 
     temperature: float | None = Field(default=None, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
@@ -333,7 +333,7 @@ class ModelConfig(Sampling):
         return by_main_names(given, {"base_url": "api_base"}) if isinstance(given, Mapping) else given
 
     def sampling(self) -> Sampling:
-        """The part of this that the endpoint is told."""
+        """The part of this that is sent to the endpoint."""
         return Sampling(**{name: self.__dict__[name] for name in Sampling.model_fields})
 
 
@@ -371,7 +371,7 @@ class RewardConfig(_Part):
     timeout: float | None = Field(default=None, gt=0)
     """Seconds one call may take before it is killed and recorded as failed. Default: the reward's own, else 60."""
     workers: int | None = Field(default=None, ge=1, le=10_000)
-    """Processes that run a synchronous reward. Default: the reward's own `concurrency`, else one a core."""
+    """Processes that run a synchronous reward. Default: the reward's own `concurrency`, else one per core."""
     concurrency: int | None = Field(default=None, ge=1)
     """Calls of an asynchronous reward at a time. Default: the reward's own, else 256."""
     memory_mb: int | None = Field(default=4096, ge=64)
@@ -430,11 +430,11 @@ class OutputConfig(_Part):
     """Where the run's files go."""
 
     output_dir: str = "outputs/run"
-    """The run directory. Entering it again resumes the run in it."""
+    """The run directory. The same command again resumes the run in it."""
     results_file: str | None = None
     """A further copy of the results, where one is wanted outside the run directory."""
     preview_pairs_file: str | None = None
-    """Also write `{messages, ground_truth, id}` lines, for `reward-kit preview`."""
+    """Also write `{messages, ground_truth, id}` lines: the conversations that were judged."""
 
 
 class PipelineConfig(_Part):

@@ -7,6 +7,7 @@
     ├── EndpointError                    the run cannot go on: the endpoint has no such model, or does not answer at all
     ├── SandboxUnavailableError          the run cannot go on: no sandbox can be had at all
     ├── StorageError                     the run cannot go on: its files cannot be trusted or written
+    ├── AnswersFailedError               some answers failed, and the caller wanted all of them
     ├── DeployError
     ├── MissingExtraError (ImportError)  an optional package is not installed
     └── ItemError  .retryable            one item failed; recorded, the run goes on
@@ -31,6 +32,7 @@ import re
 from collections.abc import Callable
 
 __all__ = [
+    "AnswersFailedError",
     "AuthError",
     "BadRequestError",
     "ConfigError",
@@ -99,11 +101,15 @@ class SandboxUnavailableError(RewardKitError):
 
 
 class StorageError(RewardKitError):
-    """A run's files cannot be trusted, entered or written."""
+    """A run's files are damaged, in use, or cannot be written."""
 
 
 class DeployError(RewardKitError):
     """A deployment could not be made."""
+
+
+class AnswersFailedError(RewardKitError):
+    """Answers of a run failed, or are missing because it ended early, and the caller wanted all of them."""
 
 
 class MissingExtraError(RewardKitError, ImportError):
@@ -134,7 +140,7 @@ class GenerationError(ItemError):
 
 
 class RateLimitError(GenerationError):
-    """The endpoint said to slow down (429)."""
+    """The endpoint asked us to slow down (429)."""
 
     retryable = True
 
@@ -161,7 +167,7 @@ class BadRequestError(GenerationError):
 
 
 class ReplyTooLargeError(GenerationError):
-    """The endpoint answers with more than is taken; asking again would bring as much."""
+    """The endpoint's answer is larger than the limit; asking again would not help."""
 
 
 class ContextLengthError(GenerationError):
@@ -201,7 +207,7 @@ class boundary:
         self._name = name
 
     def __enter__(self) -> None:
-        """Enter foreign code."""
+        """Begin to run code that is not ours."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         """Leave it, with any error turned into one of ours, SystemExit included; a wish to stop is passed on."""

@@ -203,7 +203,7 @@ class Failure(_Value):
     """The exception's class name, such as `RateLimitError`."""
     message: str
     retryable: bool = False
-    """Whether entering the run again may mend it: such an item is owed again on resume."""
+    """Whether trying again may help: such an item is tried again when the run is resumed."""
     traceback: str | None = None
     """Where a reward raised: file, line and code. Written only where there is one."""
     unread_replies: list[str] | None = None

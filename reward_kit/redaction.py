@@ -51,7 +51,7 @@ _ALWAYS = frozenset(
     apikey apikeys apitoken authorization authtoken bearer cookie cookies credential credentials creds dsn jwt
     passcode passphrase passwd password passwords pwd secret secrets secretkey accesskey accesstoken privatekey
     sessionid userpass
-    """.split()  # noqa: SIM905 - one word a line would be a page
+    """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """A name with one of these words in it holds a credential."""
 _PAIRS = frozenset(
@@ -65,7 +65,7 @@ _OF_TEXT = frozenset(
     """
     stop eos bos pad unk sep cls mask special image end start think first last next new max min num begin eot eom
     delimiter separator per prompt completion answer input output total reasoning cached generated
-    """.split()  # noqa: SIM905 - one word a line would be a page
+    """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """`stop_token` and its like are tokens of a text."""
 _OF_DATA = frozenset(
@@ -73,7 +73,7 @@ _OF_DATA = frozenset(
     answer truth column sort json prompt response primary foreign cache dict field message messages input output
     target label question query text group id row result score metric map lookup index name data dataset item order
     partition feature value config reference solution choice choices option tool split
-    """.split()  # noqa: SIM905 - one word a line would be a page
+    """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """`answer_key` and its like name a column or a place in data."""
 _ONLY_WHERE = frozenset({"env", "envvar", "variable", "var", "file", "path", "name", "column", "field", "url_env"})
@@ -200,7 +200,7 @@ _PLACEHOLDERS = frozenset(
     """
     empty none null dummy test token key local mock placeholder changeme secret password example xxxx true false
     no-key not-needed unused anything your-key your_key your-api-key bearer basic user admin root
-    """.split()  # noqa: SIM905 - one word a line would be a page
+    """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """What people put where a key is asked for and none is needed: no credential, and a word of many answers."""
 

@@ -251,7 +251,7 @@ class RewardCall:
 
     def arguments_for(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The keyword arguments of one call; a parameter that nothing fills is a `RewardError` that names it."""
-        given = self._said(payload) if self._named_answers else {}
+        given = self._answer_texts(payload) if self._named_answers else {}
         if facts := payload.get("facts"):
             given |= facts
         if columns := payload.get("columns"):
@@ -269,7 +269,7 @@ class RewardCall:
                 raise self._unfilled(name, columns or {})
         return given
 
-    def _said(self, payload: Payload) -> dict[str, Any]:
+    def _answer_texts(self, payload: Payload) -> dict[str, Any]:
         """The answers as plain text, for a reward that names `response` (batch: `responses`)."""
         if self.mode == "pointwise":
             return {"response": _last_text(payload["messages"])}

@@ -141,12 +141,12 @@ class RewardFunction:
 
         The options are those of `TRLAdapter`: `on_error`, `on_invalid`, `workers`, `timeout`, `step_timeout`.
         """
-        from reward_kit.integrations.trainer_batch import Reading
+        from reward_kit.integrations.trainer_batch import BatchReader
         from reward_kit.integrations.trl import TRLAdapter
 
         name = self.name or (self._local.name if self._local is not None else "remote_reward")
         call = self._local if self._local is not None else RewardCall(_Awaited(self))
-        reading = Reading(call, defaults=self.kwargs)
+        reading = BatchReader(call, defaults=self.kwargs)
         return TRLAdapter(reading, **{"name": name, **options})
 
 

@@ -116,7 +116,7 @@ def reward_function(
     The function is called by name, so it takes `**kwargs` for whatever it does not care about. `id` names it where it
     is deployed (its own name by default), with the `requirements` it needs there. `resources` map a kind to wrappers
     that are set up at the first call; the function receives `resources={kind: [client, …]}`. `concurrency` and
-    `timeout` (seconds a call) are what the reward asks of a run.
+    `timeout` (seconds per call) are what the reward asks of a run.
     """
     if mode not in typing.get_args(Mode):
         raise ValueError(f"Unknown mode {mode!r}; use 'pointwise' (one rollout a call) or 'batch' (all of a sample).")

@@ -60,7 +60,7 @@ def _help_block(command: click.Command, path: str) -> str:
 def config_page() -> str:
     """Every key of a run's config, with its type, default and meaning."""
     intro = (
-        "A run is told everything by one YAML file, composed by Hydra, with overrides on the command line "
+        "One YAML file holds all settings of a run; it is composed by Hydra, with overrides on the command line "
         "(`generation.n=8`).\nUnknown keys are refused, and the nearest known one is named.\n\n"
     )
     rows = "".join(_section(PipelineConfig, "", seen=set()))

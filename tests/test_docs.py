@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+MODULE = re.compile(r"(?<![*\w])\w+\.py\b")
+LARGE_ROOM = 8
+"""Modules that a room may have without each being on the map."""
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 BLOCK = re.compile(
@@ -100,3 +103,26 @@ def test_the_files_that_the_map_names_are_there() -> None:
     named = [re.findall(r"`(reward_kit/[\w/.]+)`", row) for row in rows]
     assert len(named) >= 20 and all(len(files) == 1 for files in named), "one file answers each question"
     assert [file for (file,) in named if not (ROOT / file).is_file()] == []
+
+
+def the_map() -> str:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return page.split("## Rooms", 1)[1].split("\n## ", 1)[0]
+
+
+def test_the_map_names_no_module_that_does_not_exist() -> None:
+    modules = {path.name for path in (ROOT / "reward_kit").rglob("*.py")}
+    assert [name for name in MODULE.findall(the_map()) if name not in modules] == []
+
+
+def test_the_map_names_every_module_of_a_large_room() -> None:
+    named = set(MODULE.findall(the_map()))
+    rooms = {path.parent for path in (ROOT / "reward_kit").rglob("*.py") if "templates" not in path.parts}
+    modules = {room: [path for path in room.glob("*.py") if not path.name.startswith("__")] for room in rooms}
+    missing = [
+        str(path.relative_to(ROOT))
+        for those in modules.values()
+        for path in those
+        if len(those) > LARGE_ROOM and path.name not in named and not path.name.endswith(("_cmd.py", "_version.py"))
+    ]
+    assert missing == [], "docs/architecture.md: say in a few words what these modules are"

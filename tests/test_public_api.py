@@ -13,6 +13,7 @@ import pytest
 import reward_kit
 
 NAMES = {
+    "AnswersFailedError",
     "AuthError",
     "Completion",
     "ConfigError",
@@ -38,6 +39,7 @@ NAMES = {
     "answers_match",
     "create_llm_resource",
     "evaluate",
+    "evaluate_async",
     "load_jsonl",
     "reward_fn_to_scorer",
     "reward_function",
@@ -47,6 +49,8 @@ NAMES = {
 SIGNATURES = {
     "RewardFunction": "func func_path mode endpoint name model_id *request_timeout **kwargs",
     "create_llm_resource": "llm_instance **generation",
+    "evaluate": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
+    "evaluate_async": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
     "load_jsonl": "path",
     "reward_fn_to_scorer": "reward_fn",
     "reward_function": "_func *mode *id *requirements *resources *concurrency *timeout",

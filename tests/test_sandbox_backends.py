@@ -16,7 +16,7 @@ from reward_kit.cli_commands.sandbox_cmd import serve
 from reward_kit.cli_commands.shell_cmd import shell
 from reward_kit.config_models import SandboxConfig
 from reward_kit.errors import SandboxUnavailableError
-from reward_kit.execution.experiment import ExperimentConfig
+from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.sandbox import choose
 from reward_kit.sandbox.contract import Probe
 from reward_kit.sandbox_backends import AUTO, BACKENDS, backend_choices, row_of

@@ -212,7 +212,7 @@ def _identified(figures: pa.Table, texts: Texts) -> pa.Table:
         whole[row] = None if query is None else str(query)
     if any(value is None for value in whole):
         raise DatasetError(
-            "Some rows have neither a query_id nor the query's text, so what belongs together cannot be told. "
+            "Some rows have neither a query_id nor the query's text, so it is not known which rows belong together. "
             "Give each row the id of its query."
         )
     return figures.set_column(figures.column_names.index("query_id"), "query_id", pa.array(whole, pa.string()))
@@ -296,7 +296,7 @@ def _refuse_cut(path: Path, found: int) -> None:
     if held is not None and found < held:
         raise StorageError(
             f"{str(path)!r} was cut: it holds {found} of the {held} lines it had. "
-            "Enter the run again, which judges what is missing."
+            "Run its command again, which judges what is missing."
         )
 
 
@@ -304,14 +304,14 @@ def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
     whole = check_line(line)
     if whole is False or (whole is None and line.startswith(b'{"schema":2,')):
         raise StorageError(
-            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Enter the run again, which "
-            "judges that answer again."
+            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Run its command again, "
+            "which judges that answer again."
         )
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise DatasetError(
-            f"Line {number} of {str(path)!r} is not JSON: {error}. Enter the run again, which mends its files."
+            f"Line {number} of {str(path)!r} is not JSON: {error}. Run its command again, which repairs its files."
         ) from error
     if not isinstance(row, dict) or not {"id", "task_id"} & row.keys():
         raise DatasetError(f"Line {number} of {str(path)!r} is not a result. Name a results.jsonl of `reward-kit run`.")

@@ -25,7 +25,7 @@ WORTHWHILE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What going on to k candidates a query brings."""
+    """What going on to k candidates per query brings."""
 
     k: int
     cost: float

@@ -14,7 +14,7 @@ __all__ = ["CurvePoint", "curve_of", "pass_curve"]
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """What k candidates a query give."""
+    """What k candidates per query give."""
 
     k: int
     pass_at_k: Estimate

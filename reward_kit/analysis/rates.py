@@ -70,9 +70,10 @@ def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
         return None
     clusters = int(np.count_nonzero(judged))
     rate = float(verified.sum() / count)
-    residuals = verified - rate * judged
+    weights = judged.astype(np.float64)  # products of whole numbers are summed one by one, of others many at once
+    residuals = verified - rate * weights
     error = sqrt(clusters / (clusters - 1) * float(residuals @ residuals)) / count if clusters > 1 else inf
-    equal = count**2 / float(judged @ judged)
+    equal = count**2 / float(weights @ weights)
     low, high = clustered_proportion_interval(
         rate,
         error,
@@ -84,7 +85,7 @@ def rate_of_rows(judged: Integers, verified: Integers) -> Estimate | None:
 
 
 def mean_of_queries(values: Numbers, sizes: Integers | None = None, k: int | None = None) -> Estimate | None:
-    """The mean of one value between 0 and 1 a query; NaN is no value.
+    """The mean of one value per query, between 0 and 1; NaN is no value.
 
     Each value is over every choice of `k` of the query's answers, of which there are `sizes`. Without them it is of one
     choice a query: of the first answer, say, or of all of them.

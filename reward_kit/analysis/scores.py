@@ -73,17 +73,18 @@ class QueryScores:
         if not clusters:
             return None
         sums, shifted = self.sums[queries], self.shifted[queries]
+        weights = sizes.astype(np.float64)  # products of whole numbers are summed one by one, of others many at once
         found = ClusterSums(
             clusters=clusters,
             scores=int(sizes.sum()),
             shift=self.shift,
             totals=float(shifted.sum()),
             total_squares=float(shifted @ shifted),
-            totals_by_size=float(shifted @ sizes),
-            size_squares=float(sizes @ sizes),
+            totals_by_size=float(shifted @ weights),
+            size_squares=float(weights @ weights),
             bounded=bool(self.inside[queries].all()),
             passing=float(np.minimum(1.0, sums).sum()),
-            failing=float(np.minimum(1.0, sizes - sums).sum()),
+            failing=float(np.minimum(1.0, weights - sums).sum()),
             score_squares=float(self.squares[queries].sum()),
         )
         return ClusteredMean.of(found).estimate()

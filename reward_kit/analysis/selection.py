@@ -1,6 +1,6 @@
-"""What comes of picking one candidate a query: the first, the best-scored, or a verified one if there is any.
+"""What comes of picking one candidate per query: the first, the best-scored, or a verified one if there is any.
 
-Each is a value a query, between 0 and 1, NaN where it cannot be told; `rates.mean_of_queries` makes a rate of them.
+Each is one value per query, between 0 and 1, NaN where it is not known; `rates.mean_of_queries` makes a rate of them.
 """
 
 from __future__ import annotations

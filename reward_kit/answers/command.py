@@ -282,7 +282,7 @@ _TOOLS = frozenset(
     touch tr trap tree true truncate tsort type ulimit umask umount unalias uname unexpand uniq unix2dos unlink unset
     unxz unzip uptime useradd userdel usermod vi vim wait watch wc wget which whoami xargs xxd xz yes yum zcat zgrep
     zip zsh
-    """.split()  # noqa: SIM905 - a word a line would take five pages
+    """.split()  # noqa: SIM905 - one word per line would take five pages
 )
 """What a command usually begins with."""
 

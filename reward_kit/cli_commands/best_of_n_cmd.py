@@ -13,11 +13,11 @@ from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_va
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
+    echo_nothing_done,
     exit_code,
     name_settings,
     prints_on_stderr,
     show_logs,
-    tell_that_nothing,
 )
 from reward_kit.sandbox_backends import backend_choices
 
@@ -86,9 +86,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     "--max-samples", "--max-queries", "max_queries", type=click.IntRange(1, MOST),
     help="Only the first so many queries of each split.",
 )  # fmt: skip
-@click.option(
-    "--format", help="The shape of the rows (`reward-kit datasets formats`); left out, their columns tell it."
-)
+@click.option("--format", help="The shape of the rows (`reward-kit datasets formats`); by default the columns decide.")
 @click.option(
     "--column-mapping", multiple=True, metavar="NEW=OLD",
     help="A column's new name and its old one, e.g. user_query=question. May be given again.",
@@ -137,7 +135,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
     help="Generate and verify; only generate; only verify what was generated (no dataset, no key).",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost by split; call no one, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost per split; send and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
 @click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
@@ -148,7 +146,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 def best_of_n(context: click.Context, /, **flags: Any) -> None:
     """Draw n candidates for each query of each split, verify them, and write one Parquet file.
 
-    The file says what to do, and a flag that is given counts before it. Run the same command again after any
+    The file says what to do, and a flag overrides it. Run the same command again after any
     interruption: it goes on where it was, and nothing is paid twice. Raise --num-candidates or --max-queries to pay
     only for what is new.
 
@@ -181,7 +179,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     display.show(result)
     code = exit_code(result.run.status, answers_made(result.run))
     if code == NOTHING_JUDGED:
-        tell_that_nothing("verified", result.run.summary)
+        echo_nothing_done("verified", result.run.summary)
     sys.exit(code)
 
 
@@ -198,7 +196,7 @@ def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
     from reward_kit.cli_commands.config_paths import resolve_experiment_paths
     from reward_kit.execution.best_of_n import BestOfN
-    from reward_kit.execution.experiment import load_experiment, main_names, read_experiment_file
+    from reward_kit.execution.best_of_n.experiment import load_experiment, main_names, read_experiment_file
 
     values = {} if file is None else resolve_experiment_paths(read_experiment_file(file), file.parent)
     if isinstance(values.get("verifiers"), dict) and "splits" in given:

@@ -36,7 +36,7 @@ def datasets() -> None:
 @click.argument("path")
 @click.argument("overrides", nargs=-1)
 @click.option("-n", "--rows", default=3, show_default=True, type=click.IntRange(1, MOST), help="How many samples.")
-@click.option("--format", "row_format", help="The shape of the rows; left out, their columns tell it.")
+@click.option("--format", "row_format", help="The shape of the rows; by default the columns decide.")
 @click.option(
     "--column-mapping", multiple=True, metavar="NEW=OLD",
     help="A column's new name and its old one, e.g. user_query=question. May be given again.",

@@ -43,7 +43,12 @@ class Check(NamedTuple):
 
 @click.command()
 @click.argument("run_dir", required=False, type=NamedPath(path_type=Path))
-@click.option("--mend", "mends", is_flag=True, help="Set aside what is damaged in RUN_DIR, so that it is made again.")
+@click.option(
+    "--mend",
+    "mends",
+    is_flag=True,
+    help="Repair RUN_DIR: set damaged lines aside, so that the next run makes them again.",
+)
 def doctor(run_dir: Path | None, mends: bool) -> None:
     """Say what works on this machine, and what to install for the rest; or, of RUN_DIR, what is damaged in it.
 

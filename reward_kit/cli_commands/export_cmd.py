@@ -30,10 +30,14 @@ __all__ = ["export"]
     help="sft: the best verified answer of a query, or all of them.",
 )  # fmt: skip
 @click.option(
-    "--max-pairs", type=click.IntRange(min=1), default=1, show_default=True, help="preference, rm: pairs a query."
+    "--max-pairs", type=click.IntRange(min=1), default=1, show_default=True, help="preference, rm: pairs per query."
 )
 @click.option(
-    "--min-margin", type=FiniteRange(), default=0.0, show_default=True, help="preference, rm: between the scores."
+    "--min-margin",
+    type=FiniteRange(),
+    default=0.0,
+    show_default=True,
+    help="preference, rm: the least difference between the two scores.",
 )
 @click.option(
     "--min-pass-rate", type=FiniteRange(0, 1), default=0.0, show_default=True,

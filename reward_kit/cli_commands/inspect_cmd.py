@@ -58,9 +58,7 @@ class _Told(TypedDict):
     "--votes", metavar="N|all", default="8000", show_default=True,
     help="Answers read for the majority vote; larger experiments are sampled. 0: none.",
 )  # fmt: skip
-@click.option(
-    "--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed of a kind."
-)
+@click.option("--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed per kind.")
 @click.option(
     "--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
     help="Score from which an answer counts as verified.  [default: what the run or the file says]",
@@ -68,7 +66,7 @@ class _Told(TypedDict):
 @click.option(
     "--by", metavar="COLUMN", help="Figures for each value of a column of the dataset, such as `subject`, not by split."
 )
-@click.option("--full", is_flag=True, help="Show all tables, not only those that one needs first.")
+@click.option("--full", is_flag=True, help="Show all tables.")
 @click.option("--no-color", is_flag=True, help="Plain text. Piped output is always plain.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def inspect(

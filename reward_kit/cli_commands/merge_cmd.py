@@ -26,8 +26,8 @@ __all__ = ["merge"]
 def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool) -> None:
     """Join the results of runs that were spread over machines, such as the shards of `reward-kit shell`.
 
-    RUNS are output directories (or the results.jsonl in them). Parts of different runs are refused. Merging again, or
-    a part more, is safe: every item is kept once, and a verdict counts before a failure.
+    RUNS are output directories (or the results.jsonl in them). Parts of different runs are refused. Merging
+    again, also with one more part, is safe: every item is kept once, and a verdict replaces a failure.
 
     \b
     reward-kit shell --phase execution --commands-file commands.jsonl --shard 1/2 --output-dir part1

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reward_kit.execution.result import RunResult
 
 __all__ = [
+    "BELOW_FLOOR",
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "STOPPED_BY_BUDGET",
@@ -36,6 +37,7 @@ __all__ = [
     "echo_error",
     "echo_json",
     "echo_lines",
+    "echo_nothing_done",
     "exit_code",
     "failure_lines",
     "in_own_words",
@@ -47,13 +49,14 @@ __all__ = [
     "same_command",
     "show_logs",
     "shown",
-    "tell_that_nothing",
 ]
 
 NOTHING_JUDGED = 1
 """The exit code of a command that ended, and has nothing to show."""
 STOPPED_BY_BUDGET = 3
 """Of one that `max_cost` stopped; it can go on."""
+BELOW_FLOOR = 4
+"""Of one whose figures are below what `--fail-under` asks for."""
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
 
@@ -255,7 +258,7 @@ def _place_in(trace: str) -> str:
     return "".join(f"\n    {line}" for line in [lines[own[-1]], *(line for line in code if line.startswith("    "))])
 
 
-def tell_that_nothing(was_done: str, summary: Mapping[str, Any]) -> None:
+def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
     """Say, also to those who asked for quiet, that nothing at all `was_done`, and why."""
     first = next(iter((summary.get("failure_examples") or {}).values()), None)
     if first is None:

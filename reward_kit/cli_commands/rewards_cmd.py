@@ -146,11 +146,11 @@ def try_(
         if as_json:
             echo_json(json.dumps(trial.as_json(), ensure_ascii=False))
         else:
-            echo(_told(trial))
+            echo(_trial_text(trial))
     sys.exit(0 if all(trial.is_verdict for trial in trials) else 1)
 
 
-def _told(trial: Trial) -> str:
+def _trial_text(trial: Trial) -> str:
     result = trial.result
     score = f"{result.score:g}" if trial.is_verdict else "no verdict"
     lines = [f"score   {score}", f"reason  {result.error or result.reason or '-'}", f"time    {_time(trial.seconds)}"]

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
+from reward_kit.cli_commands.floors import FLOOR, Floor, check_floors, read_floor
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
+    BELOW_FLOOR,
     NOTHING_JUDGED,
     answers_made,
+    echo,
+    echo_nothing_done,
     exit_code,
     name_settings,
     prints_on_stderr,
     same_command,
     show_logs,
-    tell_that_nothing,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from reward_kit.config_models import PipelineConfig
     from reward_kit.execution.pipeline import EvaluationPipeline
     from reward_kit.execution.result import RunResult
+
+_Configs: TypeAlias = "list[tuple[str, PipelineConfig]]"
+_Results: TypeAlias = "list[tuple[str, RunResult]]"
 
 __all__ = ["run"]
 
@@ -40,14 +46,21 @@ __all__ = ["run"]
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
-@click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); call no one.")
+@click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
+@click.option(
+    "--fail-under", "floors", type=read_floor, metavar=FLOOR, multiple=True,
+    help="Exit with 4 unless mean_score, pass@K, metrics.NAME or judged (share of answers) is at least VALUE; with "
+    ":low, unless the lower end of its 95 % interval is. Repeatable.",
+)  # fmt: skip
+@click.option("--junit", type=NamedPath(path_type=Path, dir_okay=False), help="Also write a JUnit XML report.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.argument("overrides", nargs=-1)
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
-    dry_run: bool, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
+    dry_run: bool, rescore: bool, retry_failed: bool, floors: tuple[Floor, ...], junit: Path | None, quiet: bool,
+    as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Generate n answers per prompt, judge them, and keep everything.
 
@@ -60,13 +73,16 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit run conf/math.yaml --dry-run
     reward-kit run conf/math.yaml -m generation.temperature=0.2,0.7,1.0
     reward-kit run conf/math.yaml --rescore reward.function_path=stricter.py:evaluate
+    reward-kit run conf/math.yaml --fail-under mean_score=0.8:low --fail-under judged=1 --junit report.xml
 
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
-    130 interrupted.
+    4 below a figure of --fail-under; 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings({"phase": "--phase", "rescore": "--rescore", "retry_failed": "--retry-failed"}, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
+    gate = _Gate(floors, junit)
+    gate.check(phase, configs)
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
     if dry_run:
@@ -74,7 +90,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
             plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]
         display.show_plans(plans)
         return
-    results: list[tuple[str, RunResult]] = []
+    results: _Results = []
     try:
         for label, config in configs:
             display.announce(label, config)
@@ -87,12 +103,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     finally:
         if results:  # where a later job of a sweep fails, those before it have their say
             display.show_results(results)
+            gate.report(results, configs)
     if results[-1][1].status != "finished":
         display.show_resume(same_command())
     code = max(_exit_code(result) for _, result in results)
     if code == NOTHING_JUDGED:
-        tell_that_nothing("judged", next(result for _, result in results if _exit_code(result) == code).summary)
-    sys.exit(code)
+        echo_nothing_done("judged", next(result for _, result in results if _exit_code(result) == code).summary)
+    sys.exit(code or gate.exit_code(results))
 
 
 def _configs(
@@ -130,3 +147,37 @@ def _display(*, quiet: bool, as_json: bool) -> Display:
 
 def _exit_code(result: RunResult) -> int:
     return exit_code(result.status, answers_made(result))
+
+
+class _Gate(NamedTuple):
+    """What CI asks of a command: figures that must be reached, and a report."""
+
+    floors: tuple[Floor, ...]
+    junit: Path | None
+
+    def check(self, phase: str, configs: _Configs) -> None:
+        """Refuse what these runs cannot give, before anything is paid for."""
+        if phase == "inference" and (self.floors or self.junit is not None):
+            raise click.UsageError("--fail-under and --junit need scores, which --phase inference does not make.")
+        for _, config in configs:
+            check_floors(self.floors, config)
+
+    def report(self, results: _Results, configs: _Configs) -> None:
+        """Write the report, where one is wanted."""
+        if self.junit is None:
+            return
+        from reward_kit.cli_commands.junit import Suite, write_junit
+
+        rewards = {label: config.reward for label, config in configs}
+        write_junit(
+            self.junit,
+            [Suite(label or result.output_dir.name, result, rewards[label], self.floors) for label, result in results],
+        )
+
+    def exit_code(self, results: _Results) -> int:
+        """Say which figures are too low, also to those who asked for quiet, and how the command ends for it."""
+        found = [(label, floor.shortfall(result)) for label, result in results for floor in self.floors]
+        below = [f"{label}: {why}" if label else why for label, why in found if why is not None]
+        for why in below:
+            echo(f"Error: {why}", err=True)
+        return BELOW_FLOOR if below else 0

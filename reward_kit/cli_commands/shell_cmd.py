@@ -11,7 +11,7 @@ import click
 
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
-from reward_kit.cli_commands.output import NOTHING_JUDGED, exit_code, name_settings, show_logs, tell_that_nothing
+from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, name_settings, show_logs
 from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ SETTINGS = {
 @click.option(
     "--max-cost",
     type=FiniteRange(min=0, min_open=True),
-    help="Stop asking the model before it has cost more than this, in all entries together.",
+    help="Stop asking the model before this directory's run has cost more than this in all.",
 )
 @click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money per million tokens.")
-@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); call no one.")
+@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
@@ -184,12 +184,12 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:
-        tell_that_nothing("run", result.summary)
+        echo_nothing_done("run", result.summary)
     return code
 
 
 def _commands(result: RunResult) -> int:
-    return int((result.summary.get("inference") or {}).get("commands", 0))
+    return int(result.summary.get("inference", {}).get("commands", 0))
 
 
 def _check(phase: str, flags: dict[str, Any]) -> None:
@@ -209,7 +209,7 @@ def _check(phase: str, flags: dict[str, Any]) -> None:
 def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
     from reward_kit.config_models import SandboxConfig, validated
     from reward_kit.execution.shell import ShellEvaluation
-    from reward_kit.execution.shell_commands import Shard
+    from reward_kit.execution.shell.commands_file import Shard
 
     return ShellEvaluation(
         output_dir=flags["output_dir"],
@@ -246,7 +246,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
     from pydantic import SecretStr
 
     from reward_kit.config_models import GenerationConfig, validated
-    from reward_kit.execution.experiment import price_table
+    from reward_kit.execution.best_of_n.experiment import price_table
 
     if phase == "execution":
         return GenerationConfig(enabled=False)

@@ -60,7 +60,7 @@ def _fields(value: Any) -> Any:
 
 
 class Places:
-    """Where each id was first seen, in some 20 to 40 bytes an id whatever its length."""
+    """Where each id was first seen, in some 20 to 40 bytes per id whatever its length."""
 
     def __init__(self) -> None:
         self._places = DigestMap()
@@ -95,7 +95,7 @@ class VariantPlace(NamedTuple):
 
 
 class Variants:
-    """Numbers the answers of each sample across rows that share an id, in bounded bytes an answer."""
+    """Numbers the answers of each sample across rows that share an id, in a bounded number of bytes per answer."""
 
     def __init__(self) -> None:
         self._samples = DigestMap()

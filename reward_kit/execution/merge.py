@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from reward_kit.errors import ConfigError, StorageError
-from reward_kit.execution.shell_summary import execution_figures, whole_summary
+from reward_kit.execution.shell.summary import execution_figures, whole_summary
 from reward_kit.execution.summary import summarise
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex

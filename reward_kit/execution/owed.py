@@ -252,6 +252,31 @@ class RolloutsOnDisk(Workload):
         return len(ledger.rollouts)
 
 
+class UnjudgedOnDisk(Workload):
+    """Rollouts of a finished run that have lost their results. Nothing but these is read, least of all the dataset."""
+
+    def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample. The rollouts must be in order, and each judged by itself."""
+        results = ledger.rollouts.statuses_in(ledger.results)
+        lines = zip(ledger.rollouts.entries(), results, strict=True)
+        owed = (entry.offset for entry, result in lines if ledger.is_owed(result))
+        for rollouts in _by_sample(rollout_from_line(ledger.journal.line_at(offset)) for offset in owed):
+            sample = rollouts[0].sample
+            yield Work(sample, content_digest(sample), rollouts=rollouts)
+
+    def expected(self, ledger: Ledger) -> int | None:
+        """Those there are."""
+        return len(ledger.rollouts)
+
+    @staticmethod
+    def suits(ledger: Ledger) -> bool:
+        """Whether what is owed can be told line by line: no answer is owed again, no group is judged together."""
+        index = ledger.rollouts
+        if not ledger.scoring or ledger.whole_groups or not index.is_in_order:
+            return False
+        return not any(ledger.is_owed(entry.status) for entry in index.entries())
+
+
 class RolloutsInHand(Workload):
     """Rollouts that the caller holds and keeps; neighbours of one sample are a group."""
 
@@ -286,10 +311,12 @@ def open_workload(
     if isinstance(samples, SampleStream):
         return SamplesToAnswer(samples, n, blocking=blocking)
     if samples is not None:
+        told: dict[str, Any] = {"system_prompt": prompt, "limit": limit}
+        if config.dataset is not None:
+            told["settings"] = config.dataset
         if config.generation.enabled:
-            asked = samples_from_rows(samples, system_prompt=prompt, limit=limit)
-            return SamplesToAnswer(asked, n, blocking=blocking)
-        return AnswersInTheData(rollouts_from_rows(samples, system_prompt=prompt, limit=limit), blocking=blocking)
+            return SamplesToAnswer(samples_from_rows(samples, **told), n, blocking=blocking)
+        return AnswersInTheData(rollouts_from_rows(samples, **told), blocking=blocking)
     if config.dataset is None:
         raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
     if config.generation.enabled:

@@ -7,17 +7,18 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.local_engine import LocalEngine, Reporter
-from reward_kit.execution.owed import Ledger, Workload, open_workload, owe_failures_again
+from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
+from reward_kit.execution.run_summary import RunSummary
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
@@ -101,10 +102,11 @@ class EvaluationPipeline:
             facts = self._facts(workload)
             if (known := self._finished_before(directory, facts)) is not None:
                 return known
+            whole = workload.needs_model and self._has_every_answer(directory, facts)
             directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
             entry = directory.begin_phase(self.phase, facts)
             try:
-                result = await self._enter(directory, workload, reward)
+                result = await self._enter(directory, workload, reward, has_every_answer=whole)
             except BaseException as error:
                 with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
                     directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
@@ -126,7 +128,9 @@ class EvaluationPipeline:
                 directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice)
         return make_plan(self.config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
-    async def _enter(self, directory: RunDirectory, workload: Workload, reward: Rewards | None) -> RunResult:
+    async def _enter(
+        self, directory: RunDirectory, workload: Workload, reward: Rewards | None, *, has_every_answer: bool
+    ) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
             rollouts = open_things.enter_context(self._open_rollouts(directory, workload))
             beside = self._open_projection(directory, rollouts)
@@ -137,6 +141,8 @@ class EvaluationPipeline:
                     if journal is not None:
                         owe_failures_again(journal)
             ledger = self._ledger(rollouts, results, reward)
+            if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
+                workload = UnjudgedOnDisk()
             if _set_damage_aside(directory, rollouts, results):
                 ledger = self._ledger(rollouts, results, reward)
             self._see_what_is_missing(directory, rollouts, results)
@@ -161,23 +167,28 @@ class EvaluationPipeline:
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.asked = ledger.asked if end.status == "finished" else None
-            if workload.formats:
-                directory.note("dataset_format", workload.formats)
-            if budget is not None and budget.overspent:
-                _log.warning(
-                    "max_cost=%g was exceeded by %.4g: requests that were on their way cost more than was set apart "
-                    "for them.", self.config.max_cost, budget.overspent,
-                )  # fmt: skip
-            if models.dropped_parameters:
-                directory.note("dropped_parameters", dict(models.dropped_parameters))
+            self._note_what_was_met(directory, workload, models, budget)
             if end.status == "interrupted":
-                return RunResult(
-                    end.status, directory.path, interim_summary(self.config, counters), counters, end.reason
-                )
+                known = cast(RunSummary, interim_summary(self.config, counters))
+                return RunResult(end.status, directory.path, known, counters, end.reason)
             summary = finish(
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
-            return RunResult(end.status, directory.path, summary, counters, end.reason)
+            return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _note_what_was_met(
+        self, directory: RunDirectory, workload: Workload, models: ModelStack, budget: Budget | None
+    ) -> None:
+        """Keep in the manifest, or say, what only the run itself could find out."""
+        if workload.formats:
+            directory.note("dataset_format", workload.formats)
+        if budget is not None and budget.overspent:
+            _log.warning(
+                "max_cost=%g was exceeded by %.4g: requests that were on their way cost more than was set apart "
+                "for them.", self.config.max_cost, budget.overspent,
+            )  # fmt: skip
+        if models.dropped_parameters:
+            directory.note("dropped_parameters", dict(models.dropped_parameters))
 
     def _budget(self, ledger: Ledger, judging: _JudgeCost) -> Budget | None:
         """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
@@ -289,6 +300,20 @@ class EvaluationPipeline:
             "pass_threshold": _thresholds(self.config.reward),
         }
 
+    def _has_every_answer(self, directory: RunDirectory, facts: Mapping[str, Any]) -> bool:
+        """Whether the last entry had every answer this one asks for, of a dataset and rollouts that are untouched.
+
+        Then the dataset need not be read again to see what is owed.
+        """
+        last = directory.phases[-1] if directory.phases else {}
+        same = last.get("phase") == self.phase and all(last.get(name) == value for name, value in facts.items())
+        files = last.get("files") or {}
+        untouched = last.get("status") == "finished" and files.get(ROLLOUTS) == self._sizes(directory).get(ROLLOUTS)
+        if not (same and facts["source"] and untouched and not self._retry_failed and files.get(ROLLOUTS)):
+            return False
+        summary = directory.read_summary() or {"skipped_rows": 1}
+        return not (summary.get("not_asked_for") or summary.get("skipped_rows"))
+
     def _finished_before(self, directory: RunDirectory, facts: Mapping[str, Any]) -> RunResult | None:
         """The result of a run that is finished, with nothing owed and its files untouched, without reading them."""
         last = directory.phases[-1] if directory.phases else {}
@@ -296,7 +321,7 @@ class EvaluationPipeline:
         untouched = last.get("status") == "finished" and last.get("files") == self._sizes(directory)
         if not (same and facts["source"] and untouched):
             return None
-        summary = directory.read_summary()
+        summary = cast("RunSummary | None", directory.read_summary())
         wanted_copies = self.config.output.results_file or self.config.output.preview_pairs_file
         if summary is None or summary.get("failed") or self._retry_failed or wanted_copies:
             return None

@@ -1,18 +1,29 @@
-"""What a run hands back: how it ended, its figures, and where its files are."""
+"""What a run hands back: how it ended, its figures, its answers, and where its files are."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
+from reward_kit.errors import AnswersFailedError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.run_summary import EstimateFigures, RunSummary
+from reward_kit.models import Failure
+from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.vocabularies import RUN
+from reward_kit.utils.checksums import CHECK
 
-__all__ = ["Phase", "RunResult", "RunStatus"]
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
+
+__all__ = ["FailedAnswer", "Phase", "RunResult", "RunStatus"]
 
 Phase = Literal["both", "inference", "execution"]
 """Generate and score; only generate; only score what was generated before."""
@@ -20,16 +31,32 @@ Phase = Literal["both", "inference", "execution"]
 RunStatus = Literal["finished", "stopped", "interrupted"]
 """All is done; `max_cost` was reached; someone asked it to stop. The last two go on when the run is entered again."""
 
+_FILE_KEEPING = ("schema", "position", "content", CHECK)
+"""Columns that files need and nobody looks at."""
+_MOST_CURVE_POINTS = 8
+_MOST_KINDS = 5
+
 
 @dataclass(frozen=True)
+class FailedAnswer:
+    """An answer that could not be had, or could not be judged."""
+
+    id: str
+    response_index: int
+    failure: Failure
+    row: dict[str, Any] = field(repr=False)
+    """Its line in the results; in the rollouts, where the run only generated."""
+
+
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """The end of a run."""
 
     status: RunStatus
     output_dir: Path
-    summary: dict[str, Any]
+    summary: RunSummary
     """What `summary.json` holds."""
-    counters: RunCounters = field(repr=False)
+    counters: RunCounters
     """What was done since the run was entered this time."""
     reason: str | None = None
     """Why the run ended early, where it did."""
@@ -56,11 +83,137 @@ class RunResult:
 
     @property
     def mean_score(self) -> float | None:
-        """The mean score over judged answers; its interval is in `summary`."""
+        """The mean score over judged answers; None where nothing was judged."""
         mean = self.summary.get("mean_score")
         return None if mean is None else float(mean["value"])
 
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % interval of the mean score; None where it rests on one sample only, or on none."""
+        mean = self.summary.get("mean_score")
+        return None if mean is None else _interval(mean)
+
+    def pass_at(self, k: int) -> Estimate:
+        """The chance that at least one of `k` answers passes, with its 95 % interval."""
+        known = self.summary.get("pass_at_k", {})
+        found = known.get(str(k))
+        if found is None:
+            there = f"it is known for k from 1 to {max(map(int, known))}" if known else "nothing was judged"
+            raise ValueError(f"There is no pass@{k} of this run: {there}.")
+        low, high = _interval(found) or (float("-inf"), float("inf"))
+        return Estimate(found["value"], low, high, found["samples"])
+
+    # -- the answers
+
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The result rows, one an answer and in dataset order, also where the run was interrupted."""
-        with Journal(self.results_path, read_only=True) as results:
-            yield from map(orjson.loads, results.in_order())
+        """The result rows, one per answer and in dataset order, also where the run was interrupted."""
+        return self._lines(self.results_path)
+
+    def to_pandas(self) -> DataFrame:
+        """The result rows as a table: one row per answer, one column per metric and per column of the dataset.
+
+        A metric's score is in `metric.NAME`; a column of the dataset whose name is taken is in `column.NAME`.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas. Install it with: pip install pandas") from error
+        return pandas.DataFrame([_flat(row) for row in self.rows()])
+
+    @property
+    def failures(self) -> list[FailedAnswer]:
+        """The answers that could not be had or not be judged, in dataset order, each with its reason."""
+        path = self.results_path if self.results_path.exists() else self.rollouts_path
+        rows = self._lines(path) if path.exists() else ()
+        return [
+            FailedAnswer(row["id"], row["response_index"], Failure.model_validate(row["failure"]), row)
+            for row in rows
+            if row.get("failure") is not None
+        ]
+
+    def raise_for_failures(self) -> None:
+        """Raise `AnswersFailedError` if any answer failed, or if the run ended early and is not whole."""
+        if self.failed:
+            kinds = self.summary.get("failures_by_kind", {})
+            example = next(iter(self.summary.get("failure_examples", {}).values()), "")
+            raise AnswersFailedError(
+                f"{self.failed:,} of {self._answers:,} answers failed ({', '.join(kinds)}), such as: {example}"
+            )
+        if self.status != "finished":
+            raise AnswersFailedError(f"The run is not complete: it was {self.status}. {self.reason or ''}".rstrip())
+
+    def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
+        with Journal(path, read_only=True) as journal:
+            yield from map(orjson.loads, journal.in_order())
+
+    @property
+    def _answers(self) -> int:
+        return int(self.summary.get("records", self.summary.get("rollouts", 0)))
+
+    # -- how it is shown
+
+    def __repr__(self) -> str:
+        facts = [f"{label} {value}" for label, value in self._figures()]
+        return f"RunResult({self.status}: {', '.join([*facts, repr(str(self.output_dir))])})"
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        lines = [("status", self.status if self.reason is None else f"{self.status}: {self.reason}")]
+        lines += [*self._figures(), *self._curve(), *self._kinds_of_failure(), ("files", str(self.output_dir))]
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for label, value in lines
+        )
+        return f"<table>{rows}</table>"
+
+    def _figures(self) -> Iterator[tuple[str, str]]:
+        mean = self.summary.get("mean_score")
+        if mean is not None:
+            yield "mean score", _shown(mean)
+        if "judged" in self.summary:
+            yield "judged", f"{self.judged:,} of {self._answers:,}"
+        elif "rollouts" in self.summary:
+            yield "answers", f"{self._answers:,}"
+        if self.failed:
+            yield "failed", f"{self.failed:,}"
+
+    def _curve(self) -> Iterator[tuple[str, str]]:
+        curve = [(int(k), found) for k, found in self.summary.get("pass_at_k", {}).items()]
+        few, last = len(curve) <= _MOST_CURVE_POINTS, max((k for k, _ in curve), default=0)
+        for k, found in curve:
+            if few or k == last or k & (k - 1) == 0:  # else the powers of two and the last
+                yield f"pass@{k}", _shown(found)
+
+    def _kinds_of_failure(self) -> Iterator[tuple[str, str]]:
+        examples = self.summary.get("failure_examples", {})
+        for kind, count in list(self.summary.get("failures_by_kind", {}).items())[:_MOST_KINDS]:
+            yield f"{count:,} × {kind}", examples.get(kind, "")[:300]
+
+
+def _interval(figures: EstimateFigures) -> Interval | None:
+    low, high = figures["low"], figures["high"]
+    if low is None or high is None or not (isfinite(low) and isfinite(high)):
+        return None
+    return Interval(low, high)
+
+
+def _shown(figures: EstimateFigures) -> str:
+    interval = _interval(figures)
+    around = "" if interval is None else f" ({interval.low:.3f}–{interval.high:.3f})"
+    return f"{figures['value']:.3f}{around}"
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A line with a column for each metric, each kind of token and each column of the dataset."""
+    flat = {name: value for name, value in row.items() if name not in _FILE_KEEPING}
+    metrics = flat.pop(RUN.metrics, None) or {}
+    columns = flat.pop("columns", None) or {}
+    usage = flat.pop("usage", None) or {}
+    for name in ("prompt_tokens", "completion_tokens"):
+        flat[name] = usage.get(name)
+    for name, metric in metrics.items():
+        flat[f"metric.{name}"] = metric["score"]
+    for name, value in columns.items():
+        flat[name if name not in flat else f"column.{name}"] = value
+    return flat

@@ -76,7 +76,7 @@ def answer(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def payloads_of(judge: TrainerReward, request: Mapping[str, Any]) -> list[Payload]:
-    """One payload a query. Lists of other lengths are refused."""
+    """One payload per query. Lists of other lengths are refused."""
     queries, prompts = request["query"], request.get("prompts")
     prompts = [""] * len(queries) if prompts is None else prompts
     labels = request.get("labels")

@@ -1,6 +1,6 @@
 """What a trainer hands over in one step, as payloads for the reward.
 
-    prompts, completions, columns ─▶ one payload a completion, or one a group ─▶ and back to the items' order
+    prompts, completions, columns ─▶ one payload per completion, or one per group ─▶ and back to the items' order
 
 Trainers speak in parallel lists: the i-th prompt has the i-th completion and the i-th value of each column.
 """
@@ -17,7 +17,7 @@ from reward_kit.integrations.turns import completion_turns, prompt_turns
 from reward_kit.models import Failure, Verdict
 from reward_kit.reward_call import Payload, RewardCall
 
-__all__ = ["TRAINER_OBJECTS", "Batch", "Reading"]
+__all__ = ["TRAINER_OBJECTS", "Batch", "BatchReader"]
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     """Items that cannot even be put to the reward."""
 
     def verdicts(self, judged: Sequence[Sequence[Verdict]]) -> list[Verdict]:
-        """One verdict an item, in the trainer's order, from what was said of each payload."""
+        """One verdict per item, in the trainer's order, from what was said of each payload."""
         verdicts = [self.refused.get(item, _NOBODY) for item in range(self.size)]
         for items, found in zip(self.places, judged, strict=True):
             for item, verdict in zip(items, found, strict=True):
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
         return verdicts
 
 
-class Reading(NamedTuple):
+class BatchReader(NamedTuple):
     """How a trainer's lists are read."""
 
     call: RewardCall
@@ -81,7 +81,7 @@ class Reading(NamedTuple):
         return Batch(size, payloads, places, refused)
 
     def _rows(self, columns: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
-        """The columns of each item. A list has one value an item; anything else is the same for all."""
+        """The columns of each item. A list has one value per item; anything else is the same for all."""
         chosen = {**self.defaults, **self._choose(columns)}
         if missing := self.call.unfilled(chosen):
             raise ConfigError(
@@ -155,7 +155,7 @@ def _unwrapped(answer: Any) -> Any:
 def _grouped(
     payloads: Sequence[Payload], places: Sequence[list[int]], prompts: Sequence[Any]
 ) -> tuple[list[Payload], list[list[int]]]:
-    """One payload a group: the completions of the same prompt with the same ground truth, wherever they stand.
+    """One payload per group: the completions of the same prompt with the same ground truth, wherever they stand.
 
     What differs within a group, such as what a rollout function adds, is taken from its first completion.
     """

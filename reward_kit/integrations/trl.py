@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.integrations.scoring import Scoring, hint_of
-from reward_kit.integrations.trainer_batch import TRAINER_OBJECTS, Batch, Reading
+from reward_kit.integrations.trainer_batch import TRAINER_OBJECTS, Batch, BatchReader
 from reward_kit.models import EvaluateResult, Failure, Verdict
 from reward_kit.reward_call import OnInvalid, RewardCall
 from reward_kit.scoring import defaults
@@ -47,7 +47,7 @@ def create_trl_adapter(
     text from a prompt and a completion, where they are not texts or lists of messages already. The options are those
     of `TRLAdapter`: `name`, `on_error`, `on_invalid`, `workers`, `timeout`, `step_timeout`.
     """
-    reading = Reading(
+    reading = BatchReader(
         RewardCall(reward_fn, static_reward_kwargs),
         columns=dataset_to_reward_kwargs_map,
         user_message_fn=user_message_fn,
@@ -61,7 +61,7 @@ class _Adapter:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: BatchReader,
         *,
         name: str | None = None,
         on_error: OnError = "none",

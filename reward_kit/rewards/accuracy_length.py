@@ -38,7 +38,7 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
     when long. Values and weights may be any numbers, and the score then leaves [0, 1].
 
     Metrics: `combined_reward`, passed if the answer is right; `accuracy`; `length`; `token_count`.
-    Cost: that of `accuracy_reward`, and 10 µs a kB.
+    Cost: that of `accuracy_reward`, and 10 µs per kB.
     Does not detect: a wrong answer that is padded to earn `max_value_wrong`; what `accuracy_reward` does not detect.
 
     >>> answer = [{"role": "assistant", "content": r"2 + 2 is \boxed{4}"}]

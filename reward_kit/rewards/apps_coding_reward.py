@@ -8,7 +8,7 @@ from typing import Any
 from reward_kit.answers.code import parses
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
-from reward_kit.rewards._code.compare import Comparison
+from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.runner import (
     Tested,
@@ -42,7 +42,7 @@ def evaluate_apps_solution(
     """The share of the tests in `ground_truth` that the Python code in the answer passes.
 
     `ground_truth` is `{"inputs": […], "outputs": […]}` or its JSON. With `fn_name`, inputs are lists of arguments (or
-    text, one JSON value a line) of that function or method of `Solution`; without, standard input and output.
+    text, one JSON value per line) of that function or method of `Solution`; without, standard input and output.
     `execution_timeout` is in seconds per test. `python` is the interpreter that runs the code, by path or name; left
     out, the one that runs this.
 
@@ -67,7 +67,7 @@ def evaluate_apps_solution(
     code, _ = solution_in(reply.text, tests, "python")
     if code is not None and not parses(code):
         return wrong("The code is not valid Python.", {"parsability": check(False, "The code is not valid Python.")})
-    how = Comparison(tolerance=tolerance)
+    how = OutputComparison(tolerance=tolerance)
     options = Options(execution_timeout, max_memory_mb, False, how, load_judge(special_judge), python)
     tested = test_answer(reply.text, tests, options, Where(isolated_python=isolated_python))
     if not isinstance(tested, Tested):

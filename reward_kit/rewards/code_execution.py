@@ -14,7 +14,7 @@ from typing import Any, Literal
 from reward_kit.answers.code import code_blocks, find_code
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult
 from reward_kit.rewards._code.cases import GroundTruthError, Tests, read_tests
-from reward_kit.rewards._code.compare import Comparison, same_output, similarity
+from reward_kit.rewards._code.compare import OutputComparison, same_output, similarity
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.results import of_run
 from reward_kit.rewards._code.runner import (
@@ -140,7 +140,7 @@ def local_code_execution_reward(  # noqa: PLR0913 - each is the inherited signat
     >>> local_code_execution_reward(messages=[answer], ground_truth="10").score
     1.0
     """
-    how = Comparison(whitespace, tolerance)
+    how = OutputComparison(whitespace, tolerance)
     options = Options(timeout=timeout, memory_mb=max_memory_mb, comparison=how, python=python)
     return _by_output(messages, ground_truth, language, options, Where(sandbox, isolated_python), similarity_credit)
 
@@ -261,7 +261,7 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
-    how = Comparison(whitespace, tolerance)
+    how = OutputComparison(whitespace, tolerance)
     options = Options(timeout, max_memory_mb, False, how, load_judge(special_judge), python)
     where = Where(sandbox, isolated_python, environment)
     try:

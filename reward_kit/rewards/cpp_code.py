@@ -6,7 +6,7 @@ from typing import Any
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._code.cases import GroundTruthError, read_tests
-from reward_kit.rewards._code.compare import Comparison
+from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.runner import Tested, Where, load_judge, not_judged, shown_results, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
@@ -38,7 +38,7 @@ def ioi_cpp_code_reward(
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
     Needs: program `g++`; sandbox.
-    Cost: about a second to compile, then a process a test.
+    Cost: about a second to compile, then one process per test.
     Does not detect: code that knows the tests. Interactive problems cannot be judged.
 
     >>> code = "#include <iostream>\\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"
@@ -71,7 +71,7 @@ def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`, `binary_result`; `error`.
     Needs: program `g++`; sandbox.
-    Cost: about a second to compile, then a process a test.
+    Cost: about a second to compile, then one process per test.
     Does not detect: code that knows the tests. Interactive problems cannot be judged.
 
     >>> code = "#include <iostream>\\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"
@@ -92,7 +92,7 @@ def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's
 
 def _options(timeout: float, memory_limit: int, tolerance: float, special_judge: Judge | str | None) -> Options:
     megabytes = max(1, memory_limit // _MEGABYTE)
-    return Options(timeout / 1000, megabytes, False, Comparison(tolerance=tolerance), load_judge(special_judge))
+    return Options(timeout / 1000, megabytes, False, OutputComparison(tolerance=tolerance), load_judge(special_judge))
 
 
 def _tested(

@@ -6,7 +6,7 @@ from typing import Any
 
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._code.cases import GroundTruthError, read_tests
-from reward_kit.rewards._code.compare import Comparison
+from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.runner import (
     Environment,
@@ -62,7 +62,7 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
-    how = Comparison(tolerance=tolerance)
+    how = OutputComparison(tolerance=tolerance)
     options = Options(timeout, max_memory_mb, True, how, load_judge(special_judge), python)
     try:
         tests = read_tests(ground_truth, target_function or entry_point)

@@ -34,7 +34,7 @@ def format_reward(
     end is forgiven), else some part of it. A pattern that does not compile is an error.
 
     Metrics: `format_check`.
-    Cost: linear with the default format, about 10 µs a kB; a pattern of your own costs what it costs.
+    Cost: linear with the default format, about 10 µs per kB; a pattern of your own costs what it costs.
     Does not detect: thoughts that are no thoughts, an answer that is wrong, reasoning that the endpoint hands over
     apart from the content (`reasoning_content`).
 

@@ -109,7 +109,7 @@ def valid_tool_call_reward(
 
     Metrics: `function_name_match`, `arguments_match`.
     Needs: extra `schema`.
-    Cost: linear in the answer, about 1 ms a call.
+    Cost: linear in the answer, about 1 ms per call.
     Does not detect: a valid call of the wrong tool, or with the wrong values.
 
     >>> tools = [{"name": "add", "parameters": {"properties": {"x": {"type": "integer"}}, "required": ["x"]}}]

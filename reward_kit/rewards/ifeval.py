@@ -46,7 +46,7 @@ def ifeval_reward(
 
     Metrics: `strict` and `loose`, whether all are followed; one named like each instruction; `error`.
     Needs: extra `language`.
-    Cost: linear in the answer, about 100 µs a kB; `loose` reads it eight times.
+    Cost: linear in the answer, about 100 µs per kB; `loose` reads it eight times.
     Does not detect: whether the answer is any good beyond the instructions.
 
     >>> reply = [{"role": "assistant", "content": "* one\\n* two"}]

@@ -63,7 +63,7 @@ def language_consistency_reward(
 
     Metrics: `language_consistency`, `target_language`, `<code>_percentage` for the target and the most used languages.
     Needs: extra `language`.
-    Cost: linear in the answer, about 1 ms a kB; the detector takes half a second and 120 MB once a process.
+    Cost: linear in the answer, about 1 ms per kB; the detector takes half a second and 120 MB once per process.
     Does not detect: a foreign word or half-sentence in the same script as the rest; what is said in code or formulas;
     languages much alike, such as Indonesian and Malay, where the target stands for both; a request for two
     languages, or one that is made in a roundabout way.

@@ -75,7 +75,7 @@ def length_reward(
     range, such as [-1, 1].
 
     Metrics: `length`, passed within a fifth of the target or between the bounds; `token_count`.
-    Cost: linear in the answer, about 10 µs a kB.
+    Cost: linear in the answer, about 10 µs per kB.
     Does not detect: length without content, such as padding or repetition (see `repetition_penalty_reward`); words of
     languages written without spaces, where `token_method="character"` counts better; tokens of a model's tokenizer.
 
@@ -126,7 +126,7 @@ def cosine_length_reward(  # noqa: PLR0913 - inherited
     beyond; a wrong one `min_value_wrong`, rising to `max_value_wrong`. The values may be any numbers, such as -1.
 
     Metrics: `cosine_length`, `token_count`, `correctness`.
-    Cost: linear in the answer, about 10 µs a kB.
+    Cost: linear in the answer, about 10 µs per kB.
     Does not detect: whether the answer is right; a wrong answer that is padded to earn `max_value_wrong`.
 
     >>> answer = [{"role": "assistant", "content": "4"}]

@@ -132,13 +132,13 @@ def math_reward(
 
     The final answer is what the text marks as such (`<answer>`, `\boxed`, `####`, "the answer is …"), else what its
     last line says. Formulas, sets, intervals, tuples, matrices and equations are compared as mathematics.
-    `tolerance` (relative) bounds what rounding to the decimals that are written may have changed in a number that
-    is not whole; `absolute_tolerance` is floating-point noise; neither makes two whole numbers equal. With
-    `require_units` the answer must name the unit that the ground truth names. An answer that leaves the work undone
-    (`17 \cdot 23` for 391, a sum or an integral for its value) earns nothing, unless the ground truth is written
-    like that too or `accept_unevaluated` is set; fractions, roots, powers, π, e and logarithms that have no simpler
-    value are answers. An answer that cannot be read earns nothing; a ground truth that is missing, or that cannot
-    be read either, gives no verdict (`is_score_valid=False`).
+    `tolerance` is the relative error allowed for rounded decimals, `absolute_tolerance` that of floating-point
+    noise; whole numbers must match exactly. With `require_units` the answer must name the unit that the ground
+    truth names. An answer that leaves the work undone (`17 \cdot 23` for 391, a sum or an integral for its value)
+    earns nothing, unless the ground truth is written like that too or `accept_unevaluated` is set; fractions,
+    roots, powers, π, e and logarithms that have no simpler value are answers. An answer that cannot be read earns
+    nothing; a ground truth that is missing, or that cannot be read either, gives no verdict
+    (`is_score_valid=False`).
 
     Metrics: `extracted_original_answers`, `extracted_generated_answers`, `answer_comparison`,
     `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`; `error`.

@@ -55,7 +55,7 @@ def rouge_reward(
     not part of the answer. A ground truth that is no text gives no verdict.
 
     Metrics: `rouge_f1`, `rouge_precision`, `rouge_recall`; `error`.
-    Cost: linear in the answer, about 100 µs a kB; `rougeL` times a 64th of the right text's words.
+    Cost: linear in the answer, about 100 µs per kB; `rougeL` times a 64th of the right text's words.
     Does not detect: meaning, truth, a "not"; copied sentences score high. Languages that do not use a-z have no words.
 
     >>> reply = [{"role": "assistant", "content": "The cat sat on the mat."}]

@@ -47,7 +47,7 @@ def reasoning_steps_reward(
     else does. With `max_steps` the score is above zero from `min_steps` on, and full at `max_steps`.
 
     Metrics: `reasoning_steps`; `explicit_steps`, `numbered_lists`, `bullet_points`, `transition_phrases` where found.
-    Cost: linear in the answer, about 100 µs a kB, beside what a `pattern` of yours costs.
+    Cost: linear in the answer, about 100 µs per kB, beside what a `pattern` of yours costs.
     Does not detect: whether a step is true, follows from the last, or leads to the answer: any list of different
     remarks is rewarded. Marks are English.
 
@@ -99,7 +99,7 @@ def sequence_reward(
     Where there are fewer terms than `min_matches`, all of them are wanted. Fenced blocks and inline code are not read.
 
     Metrics: `sequence_reasoning`.
-    Cost: linear in the answer, about 25 µs a kB for the default terms.
+    Cost: linear in the answer, about 25 µs per kB for the default terms.
     Does not detect: whether anything is said between the terms.
 
     >>> answer = [{"role": "assistant", "content": "First we add. Then we carry. Finally we write it down."}]

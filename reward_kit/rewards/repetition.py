@@ -52,7 +52,7 @@ def repetition_penalty_reward(
     letters stand for words in a text without spaces. Thoughts in the content count too.
 
     Metrics: `repetition`, passed below a fifth; `unique_ngram_ratio`; `repetition_penalty`.
-    Cost: linear in the answer, about 100 µs a kB.
+    Cost: linear in the answer, about 100 µs per kB.
     Does not detect: the same thing said in other words, with other numbers, or in look-alike letters of another script;
     that long texts repeat more sequences than short ones by nature.
 
@@ -94,7 +94,7 @@ def diversity_reward(
     as the same word is said at `repetition_penalty_reward`.
 
     Metrics: `diversity`, passed above 0.6; `ngram_<n>` for each size, passed above 0.7.
-    Cost: linear in the answer, about 200 µs a kB.
+    Cost: linear in the answer, about 200 µs per kB.
     Does not detect: gibberish, which is diverse; that short answers are diverse by nature; what
     `repetition_penalty_reward` does not detect.
 

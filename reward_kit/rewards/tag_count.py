@@ -35,7 +35,7 @@ def tag_count_reward(
     are shown, not used, and do not count.
 
     Metrics: `tag_<name>` for each tag; `overall`.
-    Cost: linear in the answer, about 20 µs a kB.
+    Cost: linear in the answer, about 20 µs per kB.
     Does not detect: what stands between the tags; tags that overlap one another; the order of different tags.
 
     >>> answer = [{"role": "assistant", "content": "<think>2 + 2</think> <answer>4</answer>"}]

@@ -266,7 +266,7 @@ def token_f1_reward(
     `extract` only what the message marks as its answer is compared. Any other ground truth gives no verdict.
 
     Metrics: `token_f1`, `token_precision`, `token_recall`, `exact_match` (after the same changes); `error`.
-    Cost: linear in the answer and each right text, about 20 µs a kB.
+    Cost: linear in the answer and each right text, about 20 µs per kB.
     Does not detect: the order of words, a "not", other words for the same; an answer that repeats the question shares
     its words. Languages written without spaces are one word.
 

@@ -136,7 +136,7 @@ class Sandboxes:
         if not self._worked and self._failed >= _FIRST:
             raise SandboxUnavailableError(
                 f"The first {self._failed} sandboxes all failed, the last one so: {error} "
-                "Nothing is lost: mend it, then run the same command again."
+                "Nothing is lost: fix it, then run the same command again."
             ) from error
 
 

@@ -91,7 +91,7 @@ class PassAtK:
         """What k answers have over `since` of them (k - 1 unless told), each sample compared with itself."""
         before = k - 1 if since is None else since
         if not 0 <= before < k:
-            raise ValueError(f"what {k!r} answers have over {before!r} cannot be told; expected fewer than {k!r}")
+            raise ValueError(f"what {k!r} answers have over {before!r} is not defined; expected fewer than {k!r}")
         if not before:
             return self.estimate(k)
         return self._mean(k, lambda n, c, k: pass_at_k(n, c, k) - pass_at_k(n, c, before), ((before, 1), (k, -1)))

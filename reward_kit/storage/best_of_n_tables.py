@@ -24,6 +24,7 @@ from reward_kit.models import Record, Rollout
 from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_text
 from reward_kit.storage.tables import entry_of, last_text, set_fields, verdict_columns
+from reward_kit.storage.vocabularies import BEST_OF_N
 from reward_kit.utils.checksums import check_parquet, seal_parquet
 
 if TYPE_CHECKING:
@@ -262,14 +263,14 @@ _SAMPLE, _ANSWER = b',"split":', b',"response":'
 
 
 def _row(sample: dict[str, Any], line: dict[str, Any], how: Verification | None) -> tuple[Any, ...]:
-    score = line["evaluation_score"]
+    score = line[BEST_OF_N.score]
     failure = line.get("failure") or _NOTHING
     usage = line["usage"] or _NOTHING
     return (
         line["id"], sample["split"], sample["query"], sample["messages"], sample["tools"], sample["ground_truth"],
         line["response_index"], line["response"], line["reasoning"], line["tool_calls"],
         None if score is None or how is None else score >= how.threshold, score,
-        None if how is None else how.verifier, line["evaluation_reason"],
+        None if how is None else how.verifier, line[BEST_OF_N.verification_reason],
         line["error"], failure.get("type"), failure.get("stage"),
         line["model"], line["finish_reason"], usage.get("prompt_tokens"), usage.get("completion_tokens"),
         line["cost"], line["latency_ms"], line["cached"], line["generated_at"], sample["columns"],

@@ -27,6 +27,7 @@ from reward_kit.storage.tables import (
     set_fields,
     status_of,
 )
+from reward_kit.storage.vocabularies import RUN
 
 __all__ = ["LineWriter"]
 
@@ -36,10 +37,11 @@ to the other. More would leave the processor's caches, and cost more than they s
 _IN_THE_HEAD = {"response_index", "cost"}
 _ROLLOUT = b'%b%d%b%b","cost":%b,"sample":%b,%b\n'
 _JUDGED = (
-    b'%b%d%bok","cost":%b,%b%b%b],"assistant_response":%b,"ground_truth_for_eval":%b,"evaluation_score":%b,'
-    b'"evaluation_reason":%b,"evaluation_metrics":%b,"is_score_valid":true,"error":null,"model":%b,"usage":%b,'
-    b'"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
-)
+    '%b%d%bok","cost":%b,%b%b%b],'
+    f'"{RUN.response}":%b,"{RUN.ground_truth}":%b,"{RUN.score}":%b,"{RUN.verification_reason}":%b,"{RUN.metrics}":%b,'
+    f'"{RUN.score_is_valid}":true,"error":null,"model":%b,"usage":%b,"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
+).encode()
+_ASKED = f'"{RUN.query}":%b,"system_prompt":%b,"messages":%b'.encode()
 
 
 class LineWriter:
@@ -104,7 +106,7 @@ class _SampleText:
         self.whole = b'{"id":%b,"messages":%b%b,"columns":%b%b,"position":%d}' % pieces
         """All of the sample."""
         said = dumps(last_text(sample, "user")), dumps(last_text(sample, "system"))
-        self.asked = b'"user_query":%b,"system_prompt":%b,"messages":%b' % (*said, messages[:-1])
+        self.asked = _ASKED % (*said, messages[:-1])
         """A result's first columns. The list of messages is left open."""
         self.between = b"," if told["messages"] else b""
         """What stands between the turns of the sample and those of an answer."""

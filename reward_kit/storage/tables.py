@@ -16,6 +16,7 @@ from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout,
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
 from reward_kit.storage.row_json import forgiving_json, plain_json
+from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils.checksums import check_line
 
 __all__ = [
@@ -95,11 +96,11 @@ def verdict_columns(verdict: Verdict) -> dict[str, Any]:
 
 def preview_pair(row: dict[str, Any]) -> dict[str, Any] | None:
     """A result row as a preview line, or None where there is no answer to preview."""
-    if row.get("assistant_response") is None or (row.get("failure") or {}).get("stage") == "generate":
+    if row.get(RUN.response) is None or (row.get("failure") or {}).get("stage") == "generate":
         return None
     pair = {"messages": row["messages"], "id": row["id"]}
-    if row.get("ground_truth_for_eval") is not None:
-        pair["ground_truth"] = row["ground_truth_for_eval"]
+    if row.get(RUN.ground_truth) is not None:
+        pair["ground_truth"] = row[RUN.ground_truth]
     return pair
 
 
@@ -118,11 +119,11 @@ def result_row(record: Record) -> dict[str, Any]:
     """The columns of a result as plain data."""
     rollout, sample = record.rollout, record.rollout.sample
     row: dict[str, Any] = {
-        "user_query": last_text(sample, "user"),
+        RUN.query: last_text(sample, "user"),
         "system_prompt": last_text(sample, "system"),
         "messages": [*map(set_fields, sample.messages), *map(set_fields, rollout.turns)],
-        "assistant_response": answer_of(rollout.turns),
-        "ground_truth_for_eval": sample.ground_truth,
+        RUN.response: answer_of(rollout.turns),
+        RUN.ground_truth: sample.ground_truth,
         **verdict_columns(record.verdict),
         "model": rollout.model,
         "usage": None if rollout.usage is None else set_fields(rollout.usage),
@@ -156,10 +157,10 @@ def answer_of(turns: Sequence[Message]) -> str | None:
 
 def _judged(verdict: EvaluateResult) -> dict[str, Any]:
     columns: dict[str, Any] = {
-        "evaluation_score": verdict.score,
-        "evaluation_reason": verdict.reason,
-        "evaluation_metrics": metrics_of(verdict),
-        "is_score_valid": True,
+        RUN.score: verdict.score,
+        RUN.verification_reason: verdict.reason,
+        RUN.metrics: metrics_of(verdict),
+        RUN.score_is_valid: True,
         "error": None,
     }
     if verdict.step_outputs is not None:
@@ -177,10 +178,10 @@ def metrics_of(verdict: EvaluateResult) -> dict[str, dict[str, Any]]:
 
 def _failed(failure: Failure) -> dict[str, Any]:
     return {
-        "evaluation_score": None,
-        "evaluation_reason": None,
-        "evaluation_metrics": {},
-        "is_score_valid": False,
+        RUN.score: None,
+        RUN.verification_reason: None,
+        RUN.metrics: {},
+        RUN.score_is_valid: False,
         "error": f"{failure.type}: {failure.message}",
         "failure": failure,
     }

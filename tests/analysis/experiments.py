@@ -16,7 +16,7 @@ VERDICTS = {"1": True, "0": False, ".": None}
 
 
 def rows_of(queries: Mapping[str, str], *, split: str = "math", **columns: Any) -> list[dict[str, Any]]:
-    """A row a candidate; `columns` are the same in each row, or a function of (query_id, index, verdict)."""
+    """One row per candidate; `columns` are the same in each row, or a function of (query_id, index, verdict)."""
     return [
         {
             "query_id": query_id,

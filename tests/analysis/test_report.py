@@ -174,7 +174,7 @@ def test_one_query_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> 
     views = view_query(path, "abc1")
     assert [(view.split, view.verified, view.judged) for view in views] == [("math", 1, 1), ("code", 0, 1)]
     assert [candidate.is_verified for candidate in views[0].candidates] == [True, None]
-    assert views[0].candidates[1].told.endswith("RewardTimeoutError: it took too long")
+    assert views[0].candidates[1].answer_and_reason.endswith("RewardTimeoutError: it took too long")
     assert views[0].candidates[0].heading == "#0 verified · score 1"
     assert (views[0].query, views[0].ground_truth) == ("What is abc1?", "4")
     assert [view.query_id for view in view_query(path, "abd")] == ["abd2"]
@@ -188,7 +188,7 @@ def test_one_query_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> 
 
 def test_a_long_answer_is_shown_by_its_ends() -> None:
     rows = rows_of({"a": "1"}, response="begin " + "x" * 9_000 + " end", tool_calls='[{"name": "f"}]')
-    told = view_query(table_of(rows), "a")[0].candidates[0].told
+    told = view_query(table_of(rows), "a")[0].candidates[0].answer_and_reason
     assert told.startswith("begin")
     assert "characters …" in told
     assert told.endswith('[{"name": "f"}]')

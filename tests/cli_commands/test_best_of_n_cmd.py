@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from reward_kit.cli_commands.best_of_n_cmd import best_of_n
-from reward_kit.execution.experiment import ExperimentConfig
+from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from tests.cli_commands.conftest import Call
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.experiments import dataset, experiment, math_row, write_lines
@@ -148,4 +148,4 @@ def test_the_help_teaches(call: Call) -> None:
     said = call("best-of-n", "--help")
     assert said.code == 0
     for word in ("--config experiments/baseline.yaml", "--dry-run", "nothing is paid twice", "Exit codes"):
-        assert word in said.out
+        assert word in " ".join(said.out.split())

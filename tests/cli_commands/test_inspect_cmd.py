@@ -61,7 +61,7 @@ def test_a_directory_of_runs_ends_in_one_table(call: Call, tmp_path: Path) -> No
         (tmp_path / f"t={number}" / "results.jsonl").write_text(json.dumps(line | {"user_query": "Q"}) + "\n")
     said = call("inspect", tmp_path)
     assert said.code == 0, said.err
-    assert said.out.startswith("Not told apart from t=0: t=4 (+0.500), t=3")
+    assert said.out.startswith("No clear difference from t=0: t=4 (+0.500), t=3")
     assert said.out.count("Each against t=0") == 1
     assert all(f"\nt={number} " in said.out for number in range(5))
 

@@ -15,7 +15,7 @@ from reward_kit.cli_commands import best_of_n_cmd, run_eval_cmd, shell_cmd
 from reward_kit.cli_commands.output import failure_lines, in_own_words, name_settings
 from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig, known_paths
 from reward_kit.errors import ConfigError, settings_in
-from reward_kit.execution.experiment import ALSO_CALLED, ExperimentConfig
+from reward_kit.execution.best_of_n.experiment import ALSO_CALLED, ExperimentConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
 
 SOURCE = Path(reward_kit.__file__).parent
@@ -28,8 +28,8 @@ OF_RUN_ONLY = {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
-        "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "max_cost", "rescore", "reward.isolate",
-        "reward.params",
+        "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
+        "reward.invalid", "reward.params",
     },
     "best-of-n": {
         "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",

@@ -442,11 +442,11 @@ def test_a_budget_stops_it_with_a_code_of_its_own(tmp_path: Path) -> None:
                  "--concurrency", "1", "--output-dir", "out", "--max-tokens", "5")  # fmt: skip
         unknown = shell(*given, "--max-cost", "1", home=tmp_path)
         assert unknown.returncode == 2 and "--max-cost" in unknown.stderr and "--prices" in unknown.stderr
-        (tmp_path / "prices.yaml").write_text("m: {input: 1000, output: 1000}\n")
+        (tmp_path / "prices.yaml").write_text("m: {input: 10, output: 100000}\n")
         priced = (*given, "--prices", "prices.yaml")
-        stopped = shell(*priced, "--max-cost", "0.2", home=tmp_path)
+        stopped = shell(*priced, "--max-cost", "3", home=tmp_path)
         assert stopped.returncode == 3, stopped.stderr
         made = len(lines(tmp_path / "out" / "commands.jsonl"))
         assert 0 < made < 40 and len(lines(tmp_path / "out" / "results.jsonl")) == made
-        assert shell(*priced, "--max-cost", "5", home=tmp_path).returncode == 0
+        assert shell(*priced, "--max-cost", "50", home=tmp_path).returncode == 0
     assert len(serving.asked) == 40 and len(lines(tmp_path / "out" / "results.jsonl")) == 40

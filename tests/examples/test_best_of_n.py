@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.execution.best_of_n import BestOfN
-from reward_kit.execution.experiment import load_experiment, read_experiment_file
+from reward_kit.execution.best_of_n.experiment import load_experiment, read_experiment_file
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "best_of_n"
 EXPERIMENTS = sorted((EXAMPLE / "experiments").glob("*.yaml"))

@@ -15,7 +15,7 @@ import pytest
 
 from reward_kit.errors import DatasetError, StorageError
 from reward_kit.execution.best_of_n import BestOfN, ExperimentResult
-from reward_kit.execution.experiment import load_experiment
+from reward_kit.execution.best_of_n.experiment import load_experiment
 from tests.generation.loopback import Reaction, answer
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.experiments import ROWS, dataset, experiment, math_row, write_lines
@@ -247,7 +247,7 @@ def test_what_it_cost_is_told_by_split_and_a_limit_is_kept(tmp_path: Path) -> No
         assert float(metadata(values)["cost"]) <= 0.0105
         finished = run({**values, "max_cost": 1.0})
     splits = finished.run.summary["splits"]
-    assert {split: round(figures["cost"], 6) for split, figures in splits.items()} == dict.fromkeys(ROWS, 0.006)
+    assert {split: round(figures["cost"] or 0, 6) for split, figures in splits.items()} == dict.fromkeys(ROWS, 0.006)
     assert float(metadata(values)["cost"]) == pytest.approx(0.018)
     assert sum(row["cost"] for row in rows(values)) == pytest.approx(0.018)
 

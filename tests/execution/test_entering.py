@@ -181,6 +181,55 @@ def test_edited_preprocessing_is_noticed_in_a_finished_run(tmp_path: Path) -> No
         run(told)
 
 
+PREPARE = """
+from pathlib import Path
+
+def prepare(row):
+    with Path(__file__).with_name("read.txt").open("a") as read:
+        read.write("row\\n")
+    return row
+"""
+
+
+@pytest.mark.parametrize("lost", [[0], [7], [2, 3, 6], list(range(8))])
+def test_a_lost_result_is_judged_again_without_reading_the_dataset(tmp_path: Path, lost: list[int]) -> None:
+    (tmp_path / "prepare.py").write_text(PREPARE)
+    told = config(tmp_path, generation__n=2, dataset__preprocess=[f"{tmp_path / 'prepare.py'}:prepare"])
+    assert run(told).judged == 8
+    before, read = files(tmp_path), (tmp_path / "read.txt").read_text()
+    kept = [line for place, line in enumerate(before["results.jsonl"].splitlines(True)) if place not in lost]
+    (tmp_path / "run" / "results.jsonl").write_bytes(b"".join(kept))
+    again = run(told)
+    assert (again.judged, again.counters.judged) == (8, len(lost))
+    assert files(tmp_path) == before
+    assert (tmp_path / "read.txt").read_text() == read
+
+
+def test_a_lost_result_of_a_changed_dataset_is_refused_as_ever(tmp_path: Path) -> None:
+    told = config(tmp_path)
+    run(told)
+    results_path = tmp_path / "run" / "results.jsonl"
+    results_path.write_bytes(b"".join(results_path.read_bytes().splitlines(True)[1:]))
+    dataset = tmp_path / "dataset.jsonl"
+    status = dataset.stat()
+    dataset.write_text(dataset.read_text().replace("ground_truth_for_eval", "ground_truth_for_evil"))
+    os.utime(dataset, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(StorageError, match="'s0' is not what it was"):
+        run(told)
+
+
+def test_a_lost_answer_is_asked_for_again_beside_a_lost_result(tmp_path: Path) -> None:
+    told = config(tmp_path, generation__n=2)
+    run(told)
+    before = files(tmp_path)
+    for name in ("rollouts.jsonl", "results.jsonl"):
+        path = tmp_path / "run" / name
+        path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1]))
+    again = run(told)
+    assert (again.judged, again.counters.generated) == (8, 1)
+    assert files(tmp_path).keys() == before.keys()
+
+
 def test_a_key_among_the_params_is_written_nowhere_and_may_change(tmp_path: Path) -> None:
     secret = "sk-do-not-tell-anyone"
     params = {"openai_api_key": secret, "parts": [{"params": {"password": secret}}], "api_key_env": "MINE"}

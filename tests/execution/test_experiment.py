@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import ConfigError
-from reward_kit.execution.experiment import ExperimentConfig, load_experiment, read_experiment_file
+from reward_kit.execution.best_of_n.experiment import ExperimentConfig, load_experiment, read_experiment_file
 
 BASIC = {"dataset": "data.jsonl", "splits": "math", "model": "mock", "output": "out/run.parquet"}
 

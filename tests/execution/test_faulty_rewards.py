@@ -121,7 +121,7 @@ def test_a_reward_that_cancels_all_other_tasks_costs_nobody_anything(tmp_path: P
 
 def test_a_reward_that_needs_a_sandbox_cannot_be_isolated(tmp_path: Path) -> None:
     told = config(tmp_path, reward__function_path="reward_kit.rewards.shell:shell_reward", reward__isolate=True)
-    with pytest.raises(ConfigError, match="there is no sandbox for it"):
+    with pytest.raises(ConfigError, match="where it has no sandbox"):
         EvaluationPipeline(told).run()
 
 

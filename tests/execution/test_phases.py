@@ -135,7 +135,7 @@ def test_another_rollouts_file_may_not_enter_the_directory_of_the_first(tmp_path
 def test_scoring_without_rollouts_says_what_to_do_and_leaves_nothing(tmp_path: Path) -> None:
     told = config(tmp_path)
     for options in ({"phase": "execution"}, {"rescore": True}):
-        with pytest.raises(ConfigError, match="--phase inference"):
+        with pytest.raises(ConfigError, match="phase=inference"):
             run(told, **options)
     with pytest.raises(ConfigError, match=r"missing\.jsonl"):
         run(told | {"rollouts_file": str(tmp_path / "missing.jsonl")})

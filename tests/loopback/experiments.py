@@ -61,7 +61,7 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def dataset(home: Path, count: int = 3, splits: Iterable[str] = ROWS) -> str:
-    """A folder with a file a split."""
+    """A folder with one file per split."""
     for split in splits:
         write_lines(home / "data" / f"{split}.jsonl", [ROWS[split](number) for number in range(count)])
     return str(home / "data")

@@ -120,7 +120,7 @@ def _run_experiment(job: dict[str, Any]) -> int:
     import pyarrow.parquet  # noqa: F401
 
     from reward_kit.execution.best_of_n import BestOfN
-    from reward_kit.execution.experiment import load_experiment
+    from reward_kit.execution.best_of_n.experiment import load_experiment
 
     values = job["experiment"]
     if values is None:

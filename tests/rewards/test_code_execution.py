@@ -254,7 +254,7 @@ def test_an_output_that_is_no_text_judges_nothing(truth: Any) -> None:
 def test_arguments_that_cannot_be_read_judge_nothing() -> None:
     tests = [{"input": "one two", "expected_output": "1"}]
     result = fractional_code_reward(messages=answer("def f(x): return 1"), ground_truth=tests, function_to_call="f")
-    assert not result.is_score_valid and "one JSON value a line" in (result.reason or "")
+    assert not result.is_score_valid and "one JSON value per line" in (result.reason or "")
 
 
 def test_a_sandbox_that_cannot_start_judges_nothing_and_leaves_the_answer_owed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from reward_kit.rewards._code.cases import (
     StdinTests,
     read_tests,
 )
-from reward_kit.rewards._code.compare import Comparison, same_output, same_value, similarity
+from reward_kit.rewards._code.compare import OutputComparison, same_output, same_value, similarity
 from reward_kit.rewards._code.programs import take_apart
 from reward_kit.rewards.code_execution import e2b_code_execution_reward, fractional_code_reward
 from tests.growth import growth_of_time
@@ -157,10 +157,10 @@ def test_numbers_in_outputs(one: str, other: str, same: bool) -> None:
 
 
 def test_lines_and_exact_outputs() -> None:
-    assert not same_output(" *\n***", "*\n***", Comparison("lines")) and same_output(
-        "a \nb\n", "a\nb", Comparison("lines")
+    assert not same_output(" *\n***", "*\n***", OutputComparison("lines")) and same_output(
+        "a \nb\n", "a\nb", OutputComparison("lines")
     )
-    assert not same_output("a\n", "a", Comparison("exact"))
+    assert not same_output("a\n", "a", OutputComparison("exact"))
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

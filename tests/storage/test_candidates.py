@@ -10,7 +10,7 @@ import pytest
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.evaluation import evaluate
 from reward_kit.execution.best_of_n import BestOfN
-from reward_kit.execution.experiment import load_experiment
+from reward_kit.execution.best_of_n.experiment import load_experiment
 from reward_kit.storage.candidates import Query, read_queries
 from tests.loopback.experiments import experiment
 

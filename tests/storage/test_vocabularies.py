@@ -60,3 +60,16 @@ def test_our_own_names_come_before_those_of_others() -> None:
 def test_a_conversation_does_not_pass_for_the_answer_in_it() -> None:
     assert "output_messages" in TEXTS["response"] and "output_messages" not in plain_names("response")
     assert "messages" not in plain_names("query") and plain_names("reasoning") == ("reasoning",)
+
+
+def test_no_other_module_spells_out_what_a_vocabulary_calls_a_verdict() -> None:
+    package = Path(__file__).parents[2] / "reward_kit"
+    telling = {RUN.score, RUN.verification_reason, RUN.metrics, RUN.ground_truth, SHELL.is_verified}
+    found = [
+        (path.name, name)
+        for room in ("storage", "analysis", "execution", "scoring")
+        for path in (package / room).rglob("*.py")
+        for name in telling
+        if f'"{name}"' in path.read_text()
+    ]
+    assert {path for path, _ in found} == {"vocabularies.py"}

@@ -193,9 +193,9 @@ def _rows_chart(title: str, parts: Sequence[RunFigures], names: Sequence[str]) -
         return None
     scale = 100 if shares else 1
     points = tuple(
-        Point(place, scale * one.value, scale * one.low, scale * one.high, _said(one, shares))
+        Point(place, scale * one.value, scale * one.low, scale * one.high, _value_label(one, shares))
         if isfinite(one.low)
-        else Point(place, one.value, one.value, one.value, _said(one, shares))
+        else Point(place, one.value, one.value, one.value, _value_label(one, shares))
         for place, (_, one) in enumerate(known)
     )
     ends = [end for point in points for end in (point.low, point.high)]
@@ -209,7 +209,7 @@ def _is_graded(part: RunFigures) -> bool:
     return part.rate is not None and part.mean is not None and abs(part.rate.value - part.mean.value) > _ROUNDING
 
 
-def _said(estimate: Estimate, shares: bool) -> str:
+def _value_label(estimate: Estimate, shares: bool) -> str:
     return f"{percent(estimate)} %" if shares else score(estimate)
 
 

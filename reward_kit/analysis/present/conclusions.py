@@ -106,7 +106,7 @@ def _many(comparison: RunComparison) -> str:
             kinds.setdefault("without a query in common", []).append((0.0, pairing.other))
             continue
         better = f"{'better' if found.difference > 0 else 'worse'} than {baseline}"
-        kind = better if found.p < _SURE else f"not told apart from {baseline}"
+        kind = better if found.p < _SURE else f"no clear difference from {baseline}"
         kinds.setdefault(kind, []).append((-found.difference, f"{pairing.other} ({_change(found)})"))
     told = [f"{kind}: {', '.join(name for _, name in sorted(those))}" for kind, those in sorted(kinds.items())]
     sentence = "; ".join(told)
@@ -132,7 +132,7 @@ def _paired(pairing: Pairing) -> str:
         same = (
             f"{pairing.other} does not differ from {pairing.baseline}"
             if not (found.won or found.lost)
-            else (f"It cannot be told whether {pairing.other} or {pairing.baseline} is better")
+            else f"It is not clear whether {pairing.other} or {pairing.baseline} is better"
         )
         return f"{same}: {change}, {rested}. {_resolution(found)}"
     better = "better" if found.difference > 0 else "worse"
@@ -154,5 +154,5 @@ def _by_how_much(found: Difference) -> str:
 
 def _resolution(found: Difference) -> str:
     reach = (found.high - found.low) / 2
-    told = f"{100 * reach:.1f} points" if is_share(found.figure) else amount(reach)
-    return f"To see a difference of less than about {told}, more queries are needed."
+    least = f"{100 * reach:.1f} points" if is_share(found.figure) else amount(reach)
+    return f"To see a difference of less than about {least}, more queries are needed."

@@ -49,7 +49,7 @@ class CandidateView:
         return " · ".join(facts)
 
     @property
-    def told(self) -> str:
+    def answer_and_reason(self) -> str:
         """The answer, then why it was judged as it was."""
         text = self.response.strip()
         if len(text) > _LONG:

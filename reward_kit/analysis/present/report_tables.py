@@ -268,7 +268,9 @@ def optimal_sentence(optimal: OptimalN | None) -> str:
     bar = f"{100 * optimal.bar:.1f} points of pass@k"
     if not optimal.reached:
         return f"Optimal N: at least {optimal.n}{doubt}: the last candidate tried still brings its {bar}."
-    return f"Optimal N: {optimal.n}{doubt}. The next candidate brings less than {bar}, which is what it must to pay."
+    return (
+        f"Optimal N: {optimal.n}{doubt}. One more would add less than {bar}, the least at which it is worth its cost."
+    )
 
 
 def _named_counts(title: str, counts: Mapping[str, int], whole: int) -> TextTable:
@@ -337,7 +339,7 @@ def _side_by_side(lines: Sequence[SideBySide]) -> TextTable:
     }
     headers = ("run", "model", "N", "queries", *(name for name, shown in shows.items() if shown))
     rows = tuple(_run_row(line, shows) for line in lines)
-    note = "Each over its own queries, so these figures are not to be subtracted: below they are paired."
+    note = "The rows may use different queries; see the paired comparison below."
     return TextTable("Side by side", headers, rows, note, prose=(0, 1))
 
 

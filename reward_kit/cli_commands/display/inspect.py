@@ -90,7 +90,7 @@ class InspectDisplay:
         for candidate in candidates:
             style = {True: "green", False: "red", None: "yellow"}[candidate.is_verified]
             table.add_column(Text(self._shown(candidate.heading), style=style), ratio=1, overflow="fold")
-        table.add_row(*(Text(self._shown(candidate.told)) for candidate in candidates))
+        table.add_row(*(Text(self._shown(candidate.answer_and_reason)) for candidate in candidates))
         self._console.print(table)
 
     def _curve(self, report: Report) -> None:

@@ -23,6 +23,7 @@ from reward_kit.cli_commands.output import (
     print_json,
     remarks,
 )
+from reward_kit.execution.progress import facts, of_expected, progress_line, stages
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -141,66 +142,15 @@ class _LiveReporter:
                 await asyncio.sleep(_LIVE_SECONDS)
 
 
-def progress_line(counters: RunCounters) -> str:
-    """The run's state in one line."""
-    parts = [f"{stage} {done}{_of(counters.expected)}" for stage, done in _stages(counters)]
-    return " · ".join([*parts, *_facts(counters)])
-
-
-def _stages(counters: RunCounters) -> list[tuple[str, int]]:
-    stages = []
-    if counters.phase != "execution":
-        stages.append(("generated", counters.found_rollouts + counters.generated))
-    if counters.phase != "inference":
-        stages.append(("scored", counters.found_results + counters.scored))
-    return stages
-
-
-def _facts(counters: RunCounters) -> list[str]:
-    seconds = max(counters.seconds, 1e-9)
-    done = counters.generated if counters.phase == "inference" else counters.scored
-    facts = [f"{done / seconds:.1f}/s"]
-    if counters.completion_tokens:
-        facts.append(f"{counters.completion_tokens / seconds:.0f} tokens/s")
-    if counters.cached:
-        facts.append(f"{counters.cached} cached")
-    if counters.cost:
-        facts.append(f"cost {counters.cost:.4f}")
-    if counters.judged:
-        facts.append(f"mean {counters.score_sum / counters.judged:.3f}")
-    failed = max(counters.failed, counters.generation_failures)
-    if failed:
-        facts.append(f"{failed} failed")
-    if counters.stopping:
-        facts.append("stopping: finishing what is in flight")
-    elif (eta := _eta(counters, done / seconds)) is not None:
-        facts.append(f"{eta} left")
-    return facts
-
-
-def _eta(counters: RunCounters, rate: float) -> str | None:
-    if counters.expected is None or rate <= 0:
-        return None
-    _, done = _stages(counters)[-1]
-    seconds = int(max(0, counters.expected - done) / rate)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
-def _of(expected: int | None) -> str:
-    return f"/{expected}" if expected is not None else ""
-
-
 def _bars(counters: RunCounters) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
-    for stage, done in _stages(counters):
+    for stage, done in stages(counters):
         bar = ProgressBar(total=counters.expected, completed=done, width=32, pulse=counters.expected is None)
-        grid.add_row(f"{stage:>9}", bar, f"{done}{_of(counters.expected)}")
-    grid.add_row("", "", " · ".join(_facts(counters)))
+        grid.add_row(f"{stage:>9}", bar, f"{done}{of_expected(counters.expected)}")
+    grid.add_row("", "", " · ".join(facts(counters)))
     return grid
 
 
@@ -248,8 +198,8 @@ def _result_lines(result: RunResult) -> list[Line]:
     else:
         lines = [Line("rollouts", f"{summary.get('rollouts', result.counters.generated):,}")]
     lines.append(Line("failed", f"{summary.get('failed', result.counters.failed):,}"))
-    if summary.get("mean_score") is not None:
-        lines.append(_with_interval("mean score", summary["mean_score"]))
+    if (mean := summary.get("mean_score")) is not None:
+        lines.append(_with_interval("mean score", mean))
     for k, found in _worth_showing(summary.get("pass_at_k", {})):
         lines.append(_with_interval(f"pass@{k}", found, _threshold(summary)))
     if summary.get("truncated"):
@@ -261,7 +211,7 @@ def _result_lines(result: RunResult) -> list[Line]:
     return lines
 
 
-def _threshold(summary: dict[str, Any]) -> str:
+def _threshold(summary: Mapping[str, Any]) -> str:
     """From which score on an answer passes, where that is not what every score says."""
     graded = (
         summary["mean_score"] is not None and abs(summary["mean_score"]["value"] - summary["pass_rate"]) > _ROUNDING
@@ -309,7 +259,7 @@ def _short(estimate: Mapping[str, Any] | None) -> str:
     return f"{estimate['value']:.3f}" + (f" ({low:.3f}–{high:.3f})" if known else "")
 
 
-def _effort(summary: dict[str, Any]) -> list[Line]:
+def _effort(summary: Mapping[str, Any]) -> list[Line]:
     entry = summary["this_entry"]
     lines = []
     if "prompt_tokens" in summary:  # not so where the run was interrupted and its files were not read
@@ -336,7 +286,7 @@ def judge_line(use: Mapping[str, Any]) -> Line:
     return Line("judge", f"{use['replies']:,} replies{cached}, {tokens}", cost)
 
 
-def _worth_showing(pass_at_k: dict[str, Any]) -> list[tuple[str, Any]]:
+def _worth_showing(pass_at_k: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """All of them while they are few, else the powers of two and the last."""
     few = 8
     last = max((int(k) for k in pass_at_k), default=0)
@@ -344,7 +294,7 @@ def _worth_showing(pass_at_k: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(k, pass_at_k[k]) for k in shown if pass_at_k[k] is not None]
 
 
-def _with_interval(label: str, estimate: dict[str, Any], note: str = "") -> Line:
+def _with_interval(label: str, estimate: Mapping[str, Any], note: str = "") -> Line:
     if estimate["low"] is None or not isfinite(estimate["low"]):
         interval = "one sample has no interval"
     else:

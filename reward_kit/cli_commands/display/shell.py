@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.markup import escape
@@ -62,7 +63,7 @@ class ShellDisplay:
             self._console.print(f"{again}\n  {same_command('--retry-failed')}", soft_wrap=True, markup=False)
 
 
-def _table(summary: dict[str, Any]) -> Table:
+def _table(summary: Mapping[str, Any]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="bold")
     table.add_column()
@@ -87,7 +88,7 @@ def _table(summary: dict[str, Any]) -> Table:
     return table
 
 
-def _rate(summary: dict[str, Any], name: str) -> str:
+def _rate(summary: Mapping[str, Any], name: str) -> str:
     if summary[name] is None:
         return "-"
     low, high = summary[f"{name}_interval"]

@@ -103,7 +103,7 @@ class Transport:
         if self._refused_in_a_row >= calls * attempts_per_call:
             since = "no longer answers" if self._answered else "does not answer"
             raise EndpointError(
-                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or mend api_base."
+                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or correct api_base."
             )
 
     async def close(self) -> None:
@@ -132,7 +132,7 @@ class Transport:
 
             return RawExchange(self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply)
         except (ImportError, InternalsChangedError) as error:
-            _tell_of_sessions(error)
+            _warn_of_sessions(error)
             return None
 
     def _session_exchange(self) -> Exchange:
@@ -151,7 +151,7 @@ class Transport:
         if not isinstance(error, InternalsChangedError):
             return False
         if self._exchange is not None and not isinstance(self._exchange, SessionExchange):
-            _tell_of_sessions(error)
+            _warn_of_sessions(error)
             self._given_up.append(self._exchange)  # others may still be waiting on it
             self._exchange = self._session_exchange()
         return not error.sent
@@ -210,12 +210,12 @@ def _proxy_for(url: str) -> str | None:
     return proxy
 
 
-def _tell_of_sessions(error: Exception) -> None:
+def _warn_of_sessions(error: Exception) -> None:
     import aiohttp
 
     _log.warning(
-        "aiohttp %s is inside not as expected (%s). Requests go through its ordinary sessions: all is as it was, but "
-        "each costs about three times the processor time.", aiohttp.__version__, mask(str(error)),
+        "The internals of aiohttp %s are not as expected (%s). Requests go through its ordinary sessions: the answers "
+        "are the same, but each takes about three times the processor time.", aiohttp.__version__, mask(str(error)),
     )  # fmt: skip
 
 

@@ -174,7 +174,7 @@ def _text(value: Any) -> str:
 
 
 def _call(number: int, given: Any, expected: Any, wrapped: bool) -> tuple[tuple[Any, ...], Any]:
-    """Arguments and the expected value. Text is one JSON value a line; what is not text is taken as it is."""
+    """Arguments and the expected value. Text is one JSON value per line; what is not text is taken as it is."""
     if isinstance(given, str):
         return _arguments(number, given), _expected(expected)
     if isinstance(given, Mapping):
@@ -196,7 +196,7 @@ def _arguments(number: int, text: str) -> tuple[Any, ...]:
         return (_value(text),)
     except ValueError as error:
         raise GroundTruthError(
-            f"The input of test {number} is {_shown(text)}. Write one JSON value a line, one line an argument."
+            f"The input of test {number} is {_shown(text)}. Write one JSON value per line, one line per argument."
         ) from error
 
 

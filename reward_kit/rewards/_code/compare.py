@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-__all__ = ["DEFAULT", "Comparison", "OneOf", "same_output", "same_value", "similarity"]
+__all__ = ["DEFAULT", "OneOf", "OutputComparison", "same_output", "same_value", "similarity"]
 
 _MOST = 1e300
 # A point needs a digit after it: `1.` is more often the number of an item in a list than the number 1.
@@ -23,7 +23,7 @@ _DECIMAL = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{1,400})?|\.\d{1,400})(?:[eE][+-
 
 
 @dataclass(frozen=True)
-class Comparison:
+class OutputComparison:
     """How strictly outputs and values are compared."""
 
     whitespace: Literal["tokens", "lines", "exact"] = "tokens"
@@ -32,14 +32,14 @@ class Comparison:
     """How far two numbers may be apart, absolutely or relative to the expected one. 0: not at all."""
 
 
-DEFAULT = Comparison()
+DEFAULT = OutputComparison()
 """By tokens, and numbers exactly."""
 
 
 # ── outputs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def same_output(expected: str, printed: str, how: Comparison = DEFAULT) -> bool:
+def same_output(expected: str, printed: str, how: OutputComparison = DEFAULT) -> bool:
     """Whether a program printed what it should."""
     if expected == printed:
         return True

@@ -26,7 +26,7 @@ from reward_kit.rewards._code.compare import same_value
 from reward_kit.rewards._code.python import MOST_LOST, NOT_RUN, Options
 from reward_kit.rewards._code.results import CaseResult, of_run, shown
 from reward_kit.sandbox.contract import Limits
-from reward_kit.sandbox.python.by_commands import Place, longest_by_the_clock, run_within
+from reward_kit.sandbox.python.by_commands import CommandSandbox, longest_by_the_clock, run_within
 
 __all__ = ["LANGUAGES", "Language", "compiler_limits", "judge_in", "language_of", "program_limits", "run_in"]
 
@@ -125,7 +125,7 @@ def language_of(name: str) -> str:
 
 
 async def judge_in(
-    place: Place, workshop: Place, language: str, code: str, tests: Tests, options: Options
+    place: CommandSandbox, workshop: CommandSandbox, language: str, code: str, tests: Tests, options: Options
 ) -> list[CaseResult]:
     """One result a test, in order; fewer where the first failure was the last. It is compiled in `workshop`."""
     program = _Program(place, LANGUAGES[language], options)
@@ -153,7 +153,9 @@ async def _each(
     return found
 
 
-async def run_in(place: Place, workshop: Place, language: str, code: str, stdin: str, options: Options) -> ExecResult:
+async def run_in(
+    place: CommandSandbox, workshop: CommandSandbox, language: str, code: str, stdin: str, options: Options
+) -> ExecResult:
     """Run a program. A program that does not compile is one that fails."""
     program = _Program(place, LANGUAGES[language], options)
     failure = await program.prepare(code, workshop)
@@ -163,12 +165,12 @@ async def run_in(place: Place, workshop: Place, language: str, code: str, stdin:
 
 
 class _Program:
-    def __init__(self, place: Place, language: Language, options: Options) -> None:
+    def __init__(self, place: CommandSandbox, language: Language, options: Options) -> None:
         self._place = place
         self.language = language
         self._options = options
 
-    async def prepare(self, code: str, workshop: Place) -> CaseResult | None:
+    async def prepare(self, code: str, workshop: CommandSandbox) -> CaseResult | None:
         """Have the program ready; what is wrong with it, where it does not compile."""
         there = await workshop.run_standalone(f"command -v {self.language.tool}", timeout=_COMPILE_SECONDS)
         if not there.ok:
@@ -192,7 +194,7 @@ class _Program:
             await self._move(workshop)
         return None
 
-    async def _move(self, workshop: Place) -> None:
+    async def _move(self, workshop: CommandSandbox) -> None:
         """Have the compiled program where it runs."""
         await self._place.write(_BUILT, await workshop.read(_BUILT))
         await self._place.run_standalone(f"chmod +x {_BUILT}")

@@ -1,7 +1,7 @@
 """Python code under its tests, in isolation: what the right answers are stays here.
 
 values     one process for all calls of a function; a call that fails after others is made again in a fresh one
-programs   one process a test, with its standard input; the output is compared here
+programs   one process per test, with its standard input; the output is compared here
 asserts    as values, where the tests are no more than that; else the test program gets a process of its own
 """
 
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
-from reward_kit.rewards._code.compare import DEFAULT, Comparison, same_output, same_value
+from reward_kit.rewards._code.compare import DEFAULT, OutputComparison, same_output, same_value
 from reward_kit.rewards._code.programs import Check, UndecidedError, built_in_tested, modules_in, take_apart
 from reward_kit.rewards._code.results import CaseResult, of_call, of_run, shown
 from reward_kit.sandbox.contract import Limits
@@ -49,7 +49,7 @@ class Options:
     memory_mb: int = 512
     stop_early: bool = False
     """Stop at the first test that fails."""
-    comparison: Comparison = DEFAULT
+    comparison: OutputComparison = DEFAULT
     judge: Judge | None = None
     """Decides about outputs instead of a comparison."""
     python: str | None = None

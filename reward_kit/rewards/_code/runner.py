@@ -28,7 +28,7 @@ from reward_kit.rewards._support.verdicts import check, no_verdict, wrong
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.sandbox.own import own_host, wait_on
-from reward_kit.sandbox.python.by_commands import OpenPlace, Place, PythonByCommands
+from reward_kit.sandbox.python.by_commands import CommandSandbox, OpenCommandSandbox, PythonByCommands
 from reward_kit.utils.module_loader import load_function
 
 __all__ = [
@@ -77,7 +77,7 @@ def judge_code(
         results = await judge_python(chosen, code, tests, options)
         return [_with_interpreter(result, chosen) for result in results]
 
-    async def by_commands(open_place: OpenPlace) -> list[CaseResult]:
+    async def by_commands(open_place: OpenCommandSandbox) -> list[CaseResult]:
         async with _places(open_place, spoken, options) as (place, workshop):
             return await judge_in(place, workshop, spoken, code, tests, options)
 
@@ -91,7 +91,7 @@ def execute(code: str, options: Options, where: Where = HERE, *, language: str =
     async def by_python(python: IsolatedPython) -> ExecResult:
         return await run_python(_using(python, options.python), code, "", options, room=room)
 
-    async def by_commands(open_place: OpenPlace) -> ExecResult:
+    async def by_commands(open_place: OpenCommandSandbox) -> ExecResult:
         async with _places(open_place, spoken, options) as (place, workshop):
             return await run_in(place, workshop, spoken, code, "", options)
 
@@ -113,7 +113,7 @@ def _with_python(where: Where, work: Callable[[IsolatedPython], Coroutine[Any, A
     return host.wait(whole())
 
 
-def _with_sandbox(where: Where, work: Callable[[OpenPlace], Coroutine[Any, Any, T]]) -> T:
+def _with_sandbox(where: Where, work: Callable[[OpenCommandSandbox], Coroutine[Any, Any, T]]) -> T:
     """Have something done with what opens sandboxes, where they live."""
     if where.environment != "local":
         return own_host().wait(work(_rented(where.environment)))
@@ -121,7 +121,7 @@ def _with_sandbox(where: Where, work: Callable[[OpenPlace], Coroutine[Any, Any, 
     return wait_on(sandbox.loop or own_host().loop, work(lambda limits: sandbox(limits=limits)))
 
 
-def _rented(environment: str) -> OpenPlace:
+def _rented(environment: str) -> OpenCommandSandbox:
     """Opens what is not the run's own."""
     if environment != "e2b":
         raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
@@ -149,7 +149,9 @@ def _with_interpreter(result: CaseResult, python: IsolatedPython) -> CaseResult:
 
 
 @asynccontextmanager
-async def _places(open_place: OpenPlace, language: str, options: Options) -> AsyncIterator[tuple[Place, Place]]:
+async def _places(
+    open_place: OpenCommandSandbox, language: str, options: Options
+) -> AsyncIterator[tuple[CommandSandbox, CommandSandbox]]:
     """Where the program runs, and where it is compiled, by limits of its own."""
     compiling = compiler_limits(language)
     async with open_place(program_limits(language, options)) as place:

@@ -35,7 +35,7 @@ class Acceptable(NamedTuple):
 
     values: Sequence[Any]
     choices: bool
-    """Whether objects among the values hold a list of acceptable values a key, as BFCL writes them."""
+    """Whether objects among the values hold a list of acceptable values per key, as BFCL writes them."""
 
     @property
     def may_be_omitted(self) -> bool:

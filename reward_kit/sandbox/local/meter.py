@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 from reward_kit.sandbox.linux.cgroups import Accounts, ProcessGroup
 from reward_kit.sandbox.local.porter_client import PorterClient
 
-__all__ = ["GroupMeter", "Meter", "NoMeter", "Reading", "TurnMeter"]
+__all__ = ["GroupMeter", "Meter", "MeterReading", "NoMeter", "TurnMeter"]
 
 
-class Reading(NamedTuple):
+class MeterReading(NamedTuple):
     """What has been used since the sandbox was opened, but for the peak, which is since the reading before."""
 
     cpu_seconds: float | None
@@ -22,10 +22,10 @@ class Reading(NamedTuple):
 class Meter(Protocol):
     """Reads what one sandbox uses."""
 
-    last: Reading | None
+    last: MeterReading | None
     """What was read last; None before anything was, or where nobody counts."""
 
-    def read(self) -> Reading | None:
+    def read(self) -> MeterReading | None:
         """What has been used by now."""
         ...
 
@@ -37,9 +37,9 @@ class Meter(Protocol):
 class NoMeter:
     """Where nobody counts."""
 
-    last: Reading | None = None
+    last: MeterReading | None = None
 
-    def read(self) -> Reading | None:
+    def read(self) -> MeterReading | None:
         """Nothing is known."""
         return None
 
@@ -53,20 +53,20 @@ class TurnMeter:
     def __init__(self, porter: PorterClient) -> None:
         """There has been nothing yet."""
         self._porter = porter
-        self.last: Reading | None = None
+        self.last: MeterReading | None = None
 
     def begin(self) -> None:
         """A command begins."""
         self._porter.begin_turn()
         self.last = self._reading()
 
-    def read(self) -> Reading | None:
+    def read(self) -> MeterReading | None:
         """It has ended."""
         self._porter.end_turn()
         return self._reading()
 
-    def _reading(self) -> Reading:
-        return Reading(None, None, self._porter.exhaustions)
+    def _reading(self) -> MeterReading:
+        return MeterReading(None, None, self._porter.exhaustions)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -78,18 +78,18 @@ class GroupMeter:
     def __init__(self, group: ProcessGroup) -> None:
         """The group has to be there by now."""
         self._accounts: Accounts | None = None
-        self.last: Reading | None = None
+        self.last: MeterReading | None = None
         with suppress(OSError):  # it is being closed
             self._accounts = group.accounts()
         self.read()
 
-    def read(self) -> Reading | None:
+    def read(self) -> MeterReading | None:
         """What has been used by now; the peak begins anew."""
         if self._accounts is None:
             return None
         try:
             cpu, peak = self._accounts.cpu_seconds(), self._accounts.peak_bytes()
-            self.last = Reading(cpu, peak, self._accounts.memory_kills())
+            self.last = MeterReading(cpu, peak, self._accounts.memory_kills())
             self._accounts.reset_peak()
         except OSError:  # it is being closed
             return None

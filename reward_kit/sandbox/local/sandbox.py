@@ -17,7 +17,7 @@ from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.linux.disk_use import DiskUse
 from reward_kit.sandbox.linux.rlimits import most_use
 from reward_kit.sandbox.local.pipes import Reader, write_all
-from reward_kit.sandbox.local.session import Place, ShellSession, run_beside
+from reward_kit.sandbox.local.session import ProcessPlace, ShellSession, run_beside
 from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["LocalSandbox"]
@@ -31,7 +31,7 @@ class LocalSandbox:
 
     def __init__(
         self,
-        place: Place,
+        place: ProcessPlace,
         workdir: str,
         opened: Awaitable[None],
         end: Callable[[], Awaitable[None]],

@@ -28,7 +28,7 @@ __all__ = [
     "NO_INPUT",
     "PLACES",
     "STDIN",
-    "Place",
+    "ProcessPlace",
     "Report",
     "ShellSession",
     "message",
@@ -42,7 +42,7 @@ _MAX_ARGUMENT = 100_000
 """Longer commands do not fit into an argument, of which the kernel takes 128 KiB."""
 
 
-class Place(NamedTuple):
+class ProcessPlace(NamedTuple):
     """Where processes are started, and what every process there is given."""
 
     porter: PorterClient
@@ -64,7 +64,7 @@ class Place(NamedTuple):
 class _Turn:
     """One command from its start to its result."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ProcessPlace) -> None:
         self._meter = place.meter()
         self._began = time.monotonic()
         self._before = self._meter.last
@@ -113,7 +113,7 @@ def _not_a_command() -> ExecResult:
 class ShellSession:
     """A bash that stays. One command runs in it at a time."""
 
-    def __init__(self, place: Place, directory: str) -> None:
+    def __init__(self, place: ProcessPlace, directory: str) -> None:
         """Start it in `directory`; the first command waits until it is there."""
         self._place = place
         self._lock = asyncio.Lock()
@@ -286,7 +286,7 @@ def _anonymous_file() -> int:
 
 
 async def run_beside(
-    place: Place, session: ShellSession, command: str, timeout: float | None, stdin: bytes | None
+    place: ProcessPlace, session: ShellSession, command: str, timeout: float | None, stdin: bytes | None
 ) -> ExecResult:
     """Run a command as a process of its own, in the directory where the shell is."""
     data = _encoded(command)
@@ -313,7 +313,7 @@ async def run_beside(
     return turn.result(output, ended.status, cpu=ended.cpu_seconds)
 
 
-async def _ended_in_time(place: Place, child: Child, turn: _Turn, timeout: float) -> Ended:
+async def _ended_in_time(place: ProcessPlace, child: Child, turn: _Turn, timeout: float) -> Ended:
     try:
         done, _ = await asyncio.wait([child.ended], timeout=timeout)
         while not done:

@@ -25,7 +25,7 @@ from reward_kit.sandbox.local.channel import start_program
 from reward_kit.sandbox.local.meter import NoMeter
 from reward_kit.sandbox.local.porter_client import PorterClient
 from reward_kit.sandbox.local.sandbox import LocalSandbox
-from reward_kit.sandbox.local.session import Place
+from reward_kit.sandbox.local.session import ProcessPlace
 
 if TYPE_CHECKING:
     from reward_kit.config_models import SandboxConfig
@@ -72,7 +72,7 @@ class UnisolatedBackend:
         with theirs:
             bounds = json.dumps(process_limits(spec.limits))
             porter = await asyncio.to_thread(start_program, "local.porter", theirs, bounds)
-        place = Place(
+        place = ProcessPlace(
             porter=PorterClient(ours),
             limits=spec.limits,
             environment=_environment(home) | dict(spec.environment),

@@ -41,7 +41,7 @@ from reward_kit.sandbox.linux.seccomp import compile_filter
 from reward_kit.sandbox.local.meter import GroupMeter, Meter, NoMeter, TurnMeter
 from reward_kit.sandbox.local.porter_client import PorterClient
 from reward_kit.sandbox.local.sandbox import LocalSandbox
-from reward_kit.sandbox.local.session import Place
+from reward_kit.sandbox.local.session import ProcessPlace
 from reward_kit.sandbox.namespaces.bubblewrap import bubblewrap_options
 from reward_kit.sandbox.namespaces.files import remove_home, upper_directories
 from reward_kit.sandbox.namespaces.rootfs import Root, host_root, image_root
@@ -242,7 +242,7 @@ class NamespacesBackend:
         status.closed.add_done_callback(lambda _: self._closed(status, snapshot))
         porter = PorterClient(ours)
         group = _Group(machine.hierarchy, status, porter)
-        place = Place(
+        place = ProcessPlace(
             porter=porter,
             limits=spec.limits,
             environment={**_ENVIRONMENT, **spec.environment},

@@ -33,7 +33,7 @@ from reward_kit.sandbox.isolated_python import CallOutcome, JudgeOutcome, runnin
 from reward_kit.sandbox.python.messages import MAIN, SOLUTION, lost
 from reward_kit.sandbox.python.plain import decode, encode
 
-__all__ = ["OpenPlace", "Place", "PythonByCommands", "longest_by_the_clock", "run_within"]
+__all__ = ["CommandSandbox", "OpenCommandSandbox", "PythonByCommands", "longest_by_the_clock", "run_within"]
 
 _LIMITS: Final = Limits()
 _NO_FILES: Final[Mapping[str, bytes]] = {}
@@ -59,7 +59,7 @@ _TOOL_SECONDS: Final = 60.0
 _SIGNALLED: Final = 128
 
 
-class Place(Protocol):
+class CommandSandbox(Protocol):
     """What is needed of a sandbox."""
 
     async def write(self, path: str, content: bytes) -> None:
@@ -77,7 +77,7 @@ class Place(Protocol):
         ...
 
 
-OpenPlace = Callable[[Limits], AbstractAsyncContextManager[Place]]
+OpenCommandSandbox = Callable[[Limits], AbstractAsyncContextManager[CommandSandbox]]
 """Opens a fresh sandbox with these limits."""
 
 
@@ -86,7 +86,7 @@ def longest_by_the_clock(seconds: float) -> float:
     return _BUSY * seconds + 5
 
 
-async def run_within(place: Place, command: str, seconds: float, stdin: bytes) -> ExecResult:
+async def run_within(place: CommandSandbox, command: str, seconds: float, stdin: bytes) -> ExecResult:
     """Run a command within its processor time. One that runs out of it has `timed_out`."""
     cpu = max(1, math.ceil(seconds))
     limited = f"ulimit -St {cpu}; ulimit -Ht {cpu + 1}; {command}"
@@ -101,7 +101,7 @@ class PythonByCommands:
     """Python in sandboxes that run commands: one per request, closed after it."""
 
     def __init__(
-        self, open_place: OpenPlace, python: str = "python3", *, loop: asyncio.AbstractEventLoop | None = None
+        self, open_place: OpenCommandSandbox, python: str = "python3", *, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         """In sandboxes that `open_place` opens on `loop` (or on the one we are on), by their interpreter `python`."""
         self._open = open_place
@@ -211,7 +211,7 @@ class PythonByCommands:
     # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @asynccontextmanager
-    async def _place(self, limits: Limits | None, files: Mapping[str, bytes]) -> AsyncIterator[Place]:
+    async def _place(self, limits: Limits | None, files: Mapping[str, bytes]) -> AsyncIterator[CommandSandbox]:
         """A fresh sandbox that has the interpreter, with these files where the code runs."""
         chosen = limits or _LIMITS
         async with self._open(replace(chosen, memory_mb=chosen.memory_mb + _OWN_MB)) as place:
@@ -225,11 +225,13 @@ class PythonByCommands:
                 await place.write(f"{_BOX}/{name}", content)
             yield place
 
-    async def _program(self, place: Place, stdin: bytes, seconds: float, argv: Sequence[str] = ()) -> ExecResult:
+    async def _program(
+        self, place: CommandSandbox, stdin: bytes, seconds: float, argv: Sequence[str] = ()
+    ) -> ExecResult:
         command = f"cd {_BOX}; exec {shlex.join([self._python, MAIN, *argv])}"
         return await run_within(place, command, seconds, stdin)
 
-    async def _harness(self, place: Place, what: str, stdin: bytes, seconds: float) -> ExecResult:
+    async def _harness(self, place: CommandSandbox, what: str, stdin: bytes, seconds: float) -> ExecResult:
         command = f"cd {_BOX}; exec {shlex.join([self._python, '-I', '-c', _START, what])}"
         done = await run_within(place, command, seconds, stdin)
         if done.exit_code == 1 and done.stderr.strip() == "Python 3.11 or newer is needed":

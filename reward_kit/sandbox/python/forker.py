@@ -31,7 +31,7 @@ from reward_kit.sandbox.python.inside.calls import answer_calls, answer_runs
 from reward_kit.sandbox.python.inside.objects import serve_objects
 from reward_kit.sandbox.python.inside.program import be_program, refresh_interpreter
 from reward_kit.sandbox.python.inside.tests import judge_program
-from reward_kit.sandbox.python.messages import WORK, Message, unpack
+from reward_kit.sandbox.python.messages import WORK, Frame, unpack
 
 __all__ = ["Slot", "become", "fork_runs", "settle"]
 
@@ -250,12 +250,12 @@ def _drop(slot: Slot) -> None:
     syscalls.load_seccomp(slot.seccomp)
 
 
-def _task(descriptor: int) -> Message:
+def _task(descriptor: int) -> Frame:
     with open(descriptor, "rb") as file:
         return unpack(file.read())
 
 
-def _prepared(task: Message) -> Callable[[], int]:
+def _prepared(task: Frame) -> Callable[[], int]:
     """Have everything ready for the task; what is returned does it, and returns the process's exit status."""
     header = task.header
     code = task.blobs[0]

@@ -21,8 +21,8 @@ __all__ = [
     "NONCE_BYTES",
     "SOLUTION",
     "WORK",
+    "Frame",
     "Frames",
-    "Message",
     "described",
     "longest",
     "lost",
@@ -60,7 +60,7 @@ def lost(seconds: float, wall: float) -> float:
     return max(seconds, wall / 2)
 
 
-class Message(NamedTuple):
+class Frame(NamedTuple):
     """One message."""
 
     header: dict[str, Any]
@@ -79,15 +79,15 @@ def sizes(header: dict[str, Any]) -> list[int]:
     return found
 
 
-def unpack(data: bytes) -> Message:
+def unpack(data: bytes) -> Frame:
     """The message of such bytes."""
     start = LENGTH.size + LENGTH.unpack_from(data)[0]
     header = json.loads(data[LENGTH.size : start])
     ends = list(itertools.accumulate(sizes(header), initial=start))
-    return Message(header, [data[begin:end] for begin, end in itertools.pairwise(ends)])
+    return Frame(header, [data[begin:end] for begin, end in itertools.pairwise(ends)])
 
 
-def receive(connection: socket.socket) -> Message | None:
+def receive(connection: socket.socket) -> Frame | None:
     """The next message, blocking; None when the other side has gone."""
     prefix = _exactly(connection, LENGTH.size)
     if prefix is None:
@@ -98,7 +98,7 @@ def receive(connection: socket.socket) -> Message | None:
     header = json.loads(head)
     blobs = [_exactly(connection, size) for size in sizes(header)]
     whole = [blob for blob in blobs if blob is not None]
-    return Message(header, whole) if len(whole) == len(blobs) else None
+    return Frame(header, whole) if len(whole) == len(blobs) else None
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes | None:

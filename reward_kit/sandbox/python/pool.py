@@ -35,7 +35,7 @@ from reward_kit.errors import ConfigError, SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, Probe
 from reward_kit.sandbox.isolated_python import CallOutcome, JudgeOutcome, running_loop
-from reward_kit.sandbox.python.messages import MAIN, SOLUTION, Message, longest
+from reward_kit.sandbox.python.messages import MAIN, SOLUTION, Frame, longest
 from reward_kit.sandbox.python.plain import decode, encode
 from reward_kit.sandbox.python.process import ADVICE, Zygote
 from reward_kit.sandbox.python.root import HIDDEN
@@ -58,7 +58,7 @@ class PythonZygote:
         preload: Sequence[str] = (),
         python: str | None = None,
     ) -> None:
-        """`size` zygotes (one a core), in the interpreter `python` with the modules `preload` imported.
+        """`size` zygotes (one per core), in the interpreter `python` with the modules `preload` imported.
 
         Left out, it is this interpreter, with what is installed for it and for this user. One that is named needs
         Python 3.11 or newer.
@@ -334,12 +334,12 @@ def _source(code: str, name: str, files: Mapping[str, bytes]) -> bytes:
     return code.encode(errors="surrogatepass")
 
 
-def _exec_result(answer: Message) -> ExecResult:
+def _exec_result(answer: Frame) -> ExecResult:
     stdout, stderr, both = [blob.decode(errors="replace") for blob in answer.blobs]
     return ExecResult(stdout=stdout, stderr=stderr, output=both or stdout or stderr, **answer.header)
 
 
-def _judge_outcome(answer: Message) -> JudgeOutcome:
+def _judge_outcome(answer: Frame) -> JudgeOutcome:
     facts = answer.header["verdict"]
     content = answer.blobs[0].decode(errors="replace")
     if facts["kind"] == "loaded":
@@ -348,7 +348,7 @@ def _judge_outcome(answer: Message) -> JudgeOutcome:
     return JudgeOutcome(kinds.get(facts["kind"], "died"), error=content, oom_killed=facts["oom_killed"])
 
 
-def _call_outcomes(answer: Message, calls: int) -> list[CallOutcome]:
+def _call_outcomes(answer: Frame, calls: int) -> list[CallOutcome]:
     rows = zip(answer.header["outcomes"], answer.blobs, strict=True)
     made = [_call_outcome(row, content) for row, content in rows]
     return made + [CallOutcome("skipped")] * (calls - len(made))

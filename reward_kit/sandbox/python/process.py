@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.linux.cgroups import make_memory_group, memory_group
-from reward_kit.sandbox.python.messages import LENGTH, WORK, Message, pack, sizes
+from reward_kit.sandbox.python.messages import LENGTH, WORK, Frame, pack, sizes
 
 __all__ = ["ADVICE", "Zygote"]
 
@@ -101,7 +101,7 @@ class Zygote:
         """Whether it can still be asked, as far as is known."""
         return self._process.returncode is None and self._reader is not None and not self._reader.at_eof()
 
-    async def ask(self, header: dict[str, Any], blobs: Sequence[bytes], within: float) -> Message:
+    async def ask(self, header: dict[str, Any], blobs: Sequence[bytes], within: float) -> Frame:
         """Send a request and wait for its answer. `SandboxError` when none comes."""
         if self._reader is None or self._writer is None:
             raise SandboxError("this zygote is closed. Start another.")
@@ -173,9 +173,9 @@ def _environment(python: str) -> dict[str, str]:
     return {"PATH": ":".join(filter(None, path)), "HOME": WORK, "LANG": "C.UTF-8", **threads}
 
 
-async def _receive(reader: asyncio.StreamReader) -> Message:
+async def _receive(reader: asyncio.StreamReader) -> Frame:
     header = json.loads(await reader.readexactly(LENGTH.unpack(await reader.readexactly(LENGTH.size))[0]))
-    return Message(header, [await reader.readexactly(size) for size in sizes(header)])
+    return Frame(header, [await reader.readexactly(size) for size in sizes(header)])
 
 
 async def _remove(group: str | None) -> None:

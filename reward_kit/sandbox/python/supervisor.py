@@ -22,7 +22,7 @@ from reward_kit.sandbox.output import Captured, Output
 from reward_kit.sandbox.python.cell import Cell, Ending, Forker, OwnerGoneError, Part, Patience, Watch, file_of
 from reward_kit.sandbox.python.conversation import Conversation, Outcome
 from reward_kit.sandbox.python.forker import fork_runs, settle
-from reward_kit.sandbox.python.messages import Message, lost, pack, receive
+from reward_kit.sandbox.python.messages import Frame, lost, pack, receive
 
 __all__ = ["main"]
 
@@ -155,7 +155,7 @@ class _Pipes:
         return self._output.captured()
 
 
-def _run(forker: Forker, request: Message) -> bytes:
+def _run(forker: Forker, request: Frame) -> bytes:
     """Run one program; the answer to send."""
     header = request.header
     stdin, *task = request.blobs
@@ -213,7 +213,7 @@ def _ending(ending: Ending, in_time: bool) -> dict[str, Any]:
 #     load ─▶ call ─▶ call ─▶ (time is over, or it died: a new process loads the code) ─▶ call …
 
 
-def _loading(forker: Forker, request: Message, calls: int) -> Conversation:
+def _loading(forker: Forker, request: Frame, calls: int) -> Conversation:
     """A process that will load the code."""
     header = request.header
     allowed: float = header["limits"]["cpu_seconds"]
@@ -226,16 +226,16 @@ def _loading(forker: Forker, request: Message, calls: int) -> Conversation:
     return Conversation(forker, cell, ours, header["answer_bytes"], (header["timeout"], allowed))
 
 
-def _call(forker: Forker, request: Message) -> bytes:
+def _call(forker: Forker, request: Frame) -> bytes:
     """Make every call; the answer to send."""
     task = 1 + len(request.header["files"])
     calls = request.blobs[task:]
-    outcomes = list(_outcomes(forker, Message(request.header, request.blobs[:task]), calls))
+    outcomes = list(_outcomes(forker, Frame(request.header, request.blobs[:task]), calls))
     rows = [outcome._asdict() | {"content": None} for outcome in outcomes]
     return pack({"outcomes": rows}, *[outcome.content for outcome in outcomes])
 
 
-def _outcomes(forker: Forker, task: Message, calls: list[bytes]) -> Iterator[Outcome]:
+def _outcomes(forker: Forker, task: Frame, calls: list[bytes]) -> Iterator[Outcome]:
     """One outcome a call; fewer when it was asked to stop at failures, or after some time."""
     solution: Conversation | None = None
     isolated: bool = task.header["isolated"]
@@ -276,7 +276,7 @@ def _while_loading(outcome: Outcome) -> Outcome:
 # Both end together. The code under test holds neither the tests nor what they expect, nor any way to the supervisor.
 
 
-def _judge(forker: Forker, request: Message) -> bytes:
+def _judge(forker: Forker, request: Frame) -> bytes:
     """Run a test program against code; the answer to send."""
     trial = _beginning(forker, request)
     try:
@@ -286,7 +286,7 @@ def _judge(forker: Forker, request: Message) -> bytes:
     return pack({"verdict": verdict._asdict() | {"content": None}}, verdict.content)
 
 
-def _beginning(forker: Forker, request: Message) -> Conversation:
+def _beginning(forker: Forker, request: Frame) -> Conversation:
     header = request.header
     tests, setup, *code = request.blobs
     to_judge = {name: header[name] for name in ("do", "entry_point", "modules", "stop_early")}
@@ -306,4 +306,4 @@ def _beginning(forker: Forker, request: Message) -> Conversation:
     )
 
 
-_REQUESTS: Mapping[str, Callable[[Forker, Message], bytes]] = {"run": _run, "call": _call, "judge": _judge}
+_REQUESTS: Mapping[str, Callable[[Forker, Frame], bytes]] = {"run": _run, "call": _call, "judge": _judge}

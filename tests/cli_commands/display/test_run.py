@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.cli_commands.display.run import progress_line
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.progress import progress_line
 from tests.cli_commands.conftest import write_config
 from tests.loopback.runs import config, questions
 

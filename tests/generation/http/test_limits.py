@@ -47,7 +47,7 @@ def admitted_by(times: list[float], moment: float) -> int:
     return sum(time <= moment for time in times)
 
 
-# ── requests a second ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── requests per second ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(50.0, 5), (5.0, 1), (0.5, 1)])

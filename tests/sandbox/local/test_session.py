@@ -20,7 +20,7 @@ from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.local.messages import Inbox
 from reward_kit.sandbox.local.meter import NoMeter
 from reward_kit.sandbox.local.porter_client import PorterClient
-from reward_kit.sandbox.local.session import PLACES, Place, ShellSession, run_beside
+from reward_kit.sandbox.local.session import PLACES, ProcessPlace, ShellSession, run_beside
 
 
 class Shell(NamedTuple):
@@ -42,7 +42,7 @@ class Shell(NamedTuple):
 async def a_shell() -> AsyncIterator[Shell]:
     ours, theirs = socket.socketpair()
     porter = PorterClient(ours)
-    place = Place(porter, Limits(), {}, meter=NoMeter, processes=list)
+    place = ProcessPlace(porter, Limits(), {}, meter=NoMeter, processes=list)
     session = ShellSession(place, "/root")
     inbox = Inbox(theirs)
     assert inbox.receive()
@@ -86,7 +86,7 @@ async def test_what_is_no_report_is_passed_over() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files through /proc")
 async def test_a_command_that_is_given_up_before_its_shell_is_there_leaves_nothing_open() -> None:
     unused: Any = None
-    place = Place(unused, Limits(), {}, meter=NoMeter, processes=list)
+    place = ProcessPlace(unused, Limits(), {}, meter=NoMeter, processes=list)
     session: Any = SimpleNamespace(begun=asyncio.get_running_loop().create_future())
     before = os.listdir("/proc/self/fd")
     running = asyncio.create_task(run_beside(place, session, "true", None, b"input"))

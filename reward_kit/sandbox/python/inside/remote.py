@@ -469,7 +469,7 @@ class _Items:
 
     def __init__(self, remote: Remote) -> None:
         self._link = link_of(remote)
-        self._iterator = _told(remote, "iter")
+        self._iterator = _plain_fact(remote, "iter")
         self._pulled: list[Any] = []
         self._ended = False
 
@@ -562,7 +562,7 @@ class Remote:
         if facts.get("ended"):
             raise StopIteration
         try:
-            item = _told(self, "next")
+            item = _plain_fact(self, "next")
         except StopIteration:
             facts["ended"] = True
             if "length" in facts and facts["length"] != facts.get("given", 0):
@@ -572,11 +572,11 @@ class Remote:
         return item
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        found: AsyncIterator[Any] = _told(self, "aiter")
+        found: AsyncIterator[Any] = _plain_fact(self, "aiter")
         return found
 
     async def __anext__(self) -> Any:
-        return _told(self, "anext")
+        return _plain_fact(self, "anext")
 
     async def __aenter__(self) -> Any:
         return link_of(self).operate("aenter", self)
@@ -585,10 +585,10 @@ class Remote:
         return _left(self, "aleave", error)
 
     def __bool__(self) -> bool:
-        return _told(self, "bool") is True
+        return _plain_fact(self, "bool") is True
 
     def __len__(self) -> int:
-        length = _exactly(int, _told(self, "len"))
+        length = _exactly(int, _plain_fact(self, "len"))
         facts = facts_of(self)
         if facts.get("iterator") is True:
             facts["length"] = length
@@ -597,28 +597,28 @@ class Remote:
         return length
 
     def __str__(self) -> str:
-        return _exactly(str, _told(self, "str"))
+        return _exactly(str, _plain_fact(self, "str"))
 
     def __repr__(self) -> str:
         return _exactly(str, link_of(self).operate("repr", self))
 
     def __int__(self) -> int:
-        return _exactly(int, _told(self, "int"))
+        return _exactly(int, _plain_fact(self, "int"))
 
     def __float__(self) -> float:
-        return _exactly(float, _told(self, "float"))
+        return _exactly(float, _plain_fact(self, "float"))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return _told(self, "round", *([] if digits is None else [digits]))
+        return _plain_fact(self, "round", *([] if digits is None else [digits]))
 
     def __format__(self, how: str) -> str:
-        return _exactly(str, _told(self, "format", how))
+        return _exactly(str, _plain_fact(self, "format", how))
 
     def __reversed__(self) -> Iterator[Any]:
-        return iter(_told(self, "reversed"))
+        return iter(_plain_fact(self, "reversed"))
 
     def __getitem__(self, key: Any) -> Any:
-        return _told(self, "getitem", key)
+        return _plain_fact(self, "getitem", key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         link_of(self).operate("setitem", self, key, value)
@@ -647,7 +647,7 @@ class Remote:
 
     def __hash__(self) -> int:
         if link_of(self).familiar(self):
-            return _exactly(int, _told(self, "hash"))
+            return _exactly(int, _plain_fact(self, "hash"))
         return hash((Remote, number_of(self)))
 
 
@@ -677,7 +677,7 @@ def _calculating(name: str, *, reflected: bool = False) -> Callable[[Remote, Any
 
 def _single(name: str) -> Callable[[Remote], Any]:
     def calculate(self: Remote) -> Any:
-        result = _told(self, name)
+        result = _plain_fact(self, name)
         return _descended(result, [facts_of(self)]) if isinstance(result, Remote) else result
 
     return calculate
@@ -751,7 +751,7 @@ def _names_a_class(name: Any) -> bool:
     return isinstance(name, str) and name.lstrip("_")[:1].isupper()
 
 
-def _told(remote: Remote, operation: str, *values: Any) -> Any:
+def _plain_fact(remote: Remote, operation: str, *values: Any) -> Any:
     """A plain fact about an object, as the code tells it; never about one that may have been made to fit."""
     if facts_of(remote).get("fitted"):
         raise TypeError("what comes of an object that the code returned and a plain value is not plain")

@@ -34,8 +34,8 @@ from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
-from reward_kit.execution.shell_commands import CommandsFile, Shard, command_of
-from reward_kit.execution.shell_summary import count_commands, execution_figures, whole_summary
+from reward_kit.execution.shell.commands_file import CommandsFile, Shard, command_of
+from reward_kit.execution.shell.summary import count_commands, execution_figures, whole_summary
 from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.sandbox.from_settings import sandboxes_at_a_time
 from reward_kit.storage.journal import Journal

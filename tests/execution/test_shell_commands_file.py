@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reward_kit.datasets import content_digest
 from reward_kit.errors import ConfigError, DatasetError, StorageError
-from reward_kit.execution.shell_commands import CommandsFile, Shard, command_of
+from reward_kit.execution.shell.commands_file import CommandsFile, Shard, command_of
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
 from reward_kit.utils.checksums import sealed_document
 from tests.execution.shell_support import command, task, write_rows

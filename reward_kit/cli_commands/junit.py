@@ -1,0 +1,90 @@
+"""`--junit`: a run as JUnit XML, the form in which CI systems take test reports.
+
+One test case per answer: one that failed is an error, one whose score is below `reward.pass_threshold` a failure. One
+more for each `--fail-under`, which fails where the run does not reach it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
+
+from reward_kit.errors import StorageError
+from reward_kit.redaction import blot
+from reward_kit.storage.vocabularies import RUN
+
+if TYPE_CHECKING:
+    from reward_kit.cli_commands.floors import Floor
+    from reward_kit.config_models import RewardConfig
+    from reward_kit.execution.result import RunResult
+
+__all__ = ["Suite", "write_junit"]
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST = 2000
+"""Characters of an answer or a message that are kept; the whole ones are in the results."""
+
+
+class Suite:
+    """One run as a suite of tests."""
+
+    def __init__(self, name: str, result: RunResult, reward: RewardConfig, floors: Sequence[Floor]) -> None:
+        """Take the run, the reward it was judged with, and what its figures must reach."""
+        self._name, self._result, self._reward, self._floors = name, result, reward, floors
+
+    def element(self) -> Element:
+        """The suite as XML."""
+        cases = [*map(self._answer, self._result.rows()), *map(self._floor, self._floors)]
+        seconds = self._result.counters.seconds
+        suite = Element("testsuite", name=_text(self._name), time=f"{seconds:.3f}", tests=str(len(cases)))
+        for kind, attribute in (("failure", "failures"), ("error", "errors")):
+            suite.set(attribute, str(sum(case.find(kind) is not None for case in cases)))
+        suite.extend(cases)
+        return suite
+
+    def _answer(self, row: Mapping[str, Any]) -> Element:
+        case = self._case(f"{row['id']}[{row['response_index']}]")
+        if row["status"] != "ok":
+            failure = row.get("failure") or {}
+            told = SubElement(case, "error", type=_text(failure.get("type", "")), message=_text(row.get("error")))
+            told.text = _text(row.get("error"))
+            return case
+        score, least = row[RUN.score], self._reward.for_split(row.get("split")).pass_threshold
+        if score < least:
+            message = (
+                f"score {score:.4g} is below {least:g}: {row.get(RUN.verification_reason) or 'no reason was given'}"
+            )
+            told = SubElement(case, "failure", type="score", message=_text(message))
+            shown = {"question": RUN.query, "expected": RUN.ground_truth, "answer": RUN.response}
+            told.text = _text("\n".join(f"{label}: {row.get(column)}" for label, column in shown.items()))
+        return case
+
+    def _floor(self, floor: Floor) -> Element:
+        case = self._case(f"--fail-under {floor}")
+        if (why := floor.shortfall(self._result)) is not None:
+            SubElement(case, "failure", type="figure", message=_text(why))
+        return case
+
+    def _case(self, name: str) -> Element:
+        return Element("testcase", classname=_text(self._name), name=_text(name))
+
+
+def write_junit(path: Path, suites: Iterable[Suite]) -> None:
+    """Write the suites as one report."""
+    report = Element("testsuites", name="reward-kit")
+    report.extend(suite.element() for suite in suites)
+    indent(report)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ElementTree(report).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise StorageError(f"Cannot write {str(path)!r} ({error.strerror}). Name another file with --junit.") from error
+
+
+def _text(value: object) -> str:
+    """Text as it may stand in XML: without credentials, and without characters that XML does not have."""
+    text = _NOT_IN_XML.sub("�", blot("" if value is None else str(value)))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
