@@ -26,6 +26,8 @@ class EntryFigures(TypedDict, total=False):
     cached: int
     judged: int
     failed: int
+    invalid: int
+    """Results that said `is_score_valid=False` and named no error."""
     completion_tokens: int
     tokens_per_second: float | None
     cost: float
