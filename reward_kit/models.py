@@ -222,7 +222,7 @@ class Failure(_Value):
         """The error as data."""
         told: dict[str, Any] = {}
         if error.raised is not None and stage == "score":
-            from reward_kit.utils.raised_where import raised_where  # here: most runs never need it
+            from reward_kit.raised_where import raised_where  # here: most runs never need it
 
             told["traceback"] = mask(raised_where(error.raised))
         if isinstance(error, RewardError):

@@ -21,8 +21,8 @@ from reward_kit.errors import message_of
 
 __all__ = ["raised_where"]
 
-_PACKAGE = str(Path(__file__).parent.parent) + os.sep
-_REWARDS = str(Path(__file__).parent.parent / "rewards") + os.sep
+_PACKAGE = str(Path(__file__).parent) + os.sep
+_REWARDS = str(Path(__file__).parent / "rewards") + os.sep
 
 _FIRST_FRAMES, _LAST_FRAMES = 5, 15
 """Of a longer traceback, such as that of an endless recursion, the middle is left out."""

@@ -13,8 +13,8 @@ import pytest
 
 from reward_kit.errors import RewardError
 from reward_kit.models import Failure
+from reward_kit.raised_where import raised_where
 from reward_kit.reward_call import Payload, RewardCall
-from reward_kit.utils.raised_where import raised_where
 
 ANSWER = Payload(messages=[{"role": "assistant", "content": "4"}])
 
