@@ -118,7 +118,7 @@ have been woken in vain."""
 
 
 class Handover:
-    """A queue between the hands of two stages, on one event loop.
+    """A queue between the tasks of two stages, on one event loop.
 
     Giving never waits, because what is given is on disk and somebody has to take it; whoever gives asks for room before
     making more, and so a slow reward slows generation down instead of filling memory.

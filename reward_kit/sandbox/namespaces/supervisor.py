@@ -418,10 +418,10 @@ class _Sandbox:
             self._files.umount()
 
     def _fail(self, reason: str) -> None:
-        self._tell({"event": "failed", "reason": reason})
+        self._report({"event": "failed", "reason": reason})
         self.close()
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _report(self, event: dict[str, Any]) -> None:
         """Tell who has asked for it, if anybody has."""
         if self.key:
             self._supervisor.say({**event, "sandbox": self.key})
@@ -495,4 +495,4 @@ class _Sandbox:
         if self._files is not None:
             self._files.release()
         self._supervisor.drop(self)
-        self._tell({"event": "closed", "home": self.home, "kept": is_kept})
+        self._report({"event": "closed", "home": self.home, "kept": is_kept})
