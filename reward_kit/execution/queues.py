@@ -113,8 +113,8 @@ class Item(NamedTuple):
 
 
 _MOST_WOKEN = 8
-"""Takers on their way to their item at a time. One whose work waits for nothing takes all there is, and others would
-have been woken in vain."""
+"""The most waiting tasks that are woken at a time. A task that never waits takes all items by itself, and waking others
+would be in vain."""
 
 
 class Handover:

@@ -172,7 +172,7 @@ class Journal:
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
         """Rewrite the file as one line per key, in dataset order, atomically. False if it was so already.
 
-        `position_of` tells where a sample stands now, where that is not what its line says. The lines are told.
+        `position_of` gives the present position of each line's sample, where it has changed since the line was written.
         """
         order = self._order(position_of)
         self._sorted = order.is_sorted and not self.damaged

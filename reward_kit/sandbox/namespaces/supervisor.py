@@ -124,7 +124,7 @@ class Supervisor:
 
     def serve(self) -> None:
         """Answer until the backend hangs up, then end everything."""
-        # The kernel buries, also those whom we adopt: no pid namespace ends before all in it are buried.
+        # The kernel reaps children, adopted ones too: a pid namespace ends only when all in it are reaped.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self._nursery.start()
         self.watch(self._nursery.descriptor, self._from_nursery)
