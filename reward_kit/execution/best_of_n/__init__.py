@@ -34,7 +34,7 @@ from reward_kit.storage.best_of_n_tables import (
     write_parquet,
 )
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
+from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, set_run_aside
 
 __all__ = ["BestOfN", "ExperimentResult"]
 
@@ -91,7 +91,7 @@ class BestOfN:
         """
         require_parquet(self.experiment.parquet)
         if overwrite:
-            self._set_aside()
+            set_run_aside(self.experiment.run_directory)
         else:
             self._refuse_others_output()
         samples = None if phase == "execution" else self.experiment.samples()
@@ -122,16 +122,6 @@ class BestOfN:
                 f"{str(path)!r} exists and was not made by this experiment. "
                 "Choose another --output, or replace it with --overwrite."
             )
-
-    def _set_aside(self) -> None:
-        """Move the run directory out of the way: what was paid for is never deleted."""
-        directory = self.experiment.run_directory
-        if not directory.exists():
-            return
-        names = (directory.with_name(f"{directory.name}.{number}") for number in range(1, 10_000))
-        kept = next(name for name in names if not name.exists())
-        with RunDirectory(directory):  # nobody is working in it
-            directory.rename(kept)
 
     def _write(self, result: RunResult) -> None:
         with RunDirectory(result.output_dir) as directory:
