@@ -28,9 +28,9 @@ __all__ = [
     "Payload",
     "RewardCall",
     "concurrency_of",
+    "copied_payload",
     "is_async",
     "mode_of",
-    "own",
     "run_blocking",
     "timeout_of",
     "verdict_or_raise",
@@ -76,7 +76,7 @@ class Payload(TypedDict, total=False):
     """Those of `FACTS` that the reward names; in batch mode each is a list, one entry a rollout."""
 
 
-def own(payload: Payload) -> Payload:
+def copied_payload(payload: Payload) -> Payload:
     """The payload with nothing in it that others hold: a reward may change what it is handed."""
     columns, truth = payload.get("columns", {}), payload.get("ground_truth")
     copies = {name: copy.deepcopy(value) for name, value in columns.items() if isinstance(value, (dict, list))}
@@ -235,7 +235,7 @@ class RewardCall:
         }
         if self._facts:
             payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
-        return own(payload)
+        return copied_payload(payload)
 
     def group_payload_of(self, rollouts: Sequence[Rollout]) -> Payload:
         """What a batch call for all rollouts of one sample needs, as plain data."""

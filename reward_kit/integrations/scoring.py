@@ -18,7 +18,7 @@ from typing import Any
 
 from reward_kit.errors import ConfigError, RewardTimeoutError
 from reward_kit.models import Failure, Verdict
-from reward_kit.reward_call import OnInvalid, Payload, RewardCall, own
+from reward_kit.reward_call import OnInvalid, Payload, RewardCall, copied_payload
 from reward_kit.scoring import defaults
 from reward_kit.scoring.on_the_loop import OnTheLoop
 from reward_kit.scoring.outcomes import verdicts_of
@@ -81,7 +81,7 @@ class Scoring:
     def score(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
         """The verdicts on each payload; `here`: in this process, because what they hold cannot leave it."""
         if (here or not self._size) and not self._call.is_async:
-            return [verdicts(self._call, own(payload)) for payload in payloads]
+            return [verdicts(self._call, copied_payload(payload)) for payload in payloads]
         return asyncio.run_coroutine_threadsafe(self._score(payloads), background_loop()).result()
 
     async def score_async(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
@@ -112,7 +112,7 @@ class Scoring:
 
     async def _on_the_loop(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
         caller = OnTheLoop(self._call, self._seconds, self._call.concurrency or defaults.CONCURRENCY, {}, _SETTING)
-        calls = [asyncio.ensure_future(caller.judge(own(payload))) for payload in payloads]
+        calls = [asyncio.ensure_future(caller.judge(copied_payload(payload))) for payload in payloads]
         try:
             if calls:
                 await asyncio.wait(calls, timeout=max(0.0, ends - time.monotonic()))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.models import EvaluateResult, Failure, Verdict
-from reward_kit.reward_call import OnInvalid, Payload, RewardCall, own
+from reward_kit.reward_call import OnInvalid, Payload, RewardCall, copied_payload
 from reward_kit.utils.module_loader import loading_within
 
 __all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "size_of", "verdicts", "verdicts_async"]
@@ -95,7 +95,7 @@ class WorkerCall:
         """One verdict per answer."""
         try:
             resources = None if self._resources is None else self._resources()
-            payload = own(payload) if self._shared else payload
+            payload = copied_payload(payload) if self._shared else payload
             return [_plain(verdict) for verdict in verdicts(self._call, payload, resources)]
         except ItemError as error:
             return [_plain(Failure.of(error, "score"))] * size_of(payload)
