@@ -438,7 +438,7 @@ class OutputConfig(_Part):
 
 
 class PipelineConfig(_Part):
-    """A whole run."""
+    """All settings of a run."""
 
     dataset: DatasetConfig | None = None
     """What is asked."""
