@@ -18,10 +18,10 @@ from reward_kit.cli_commands.output import (
     echo,
     echo_nothing_done,
     exit_code,
-    log_to_stderr,
     name_settings,
     prints_on_stderr,
     same_command,
+    show_logs,
 )
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
     4 below a figure of --fail-under; 130 interrupted.
     """
-    if verbose:
-        log_to_stderr()
+    show_logs(verbose=verbose)
     name_settings(_OWN_NAMES, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
     gate = _Gate(floors, junit)

@@ -1,7 +1,7 @@
-"""The run directory: what a run was told, what it made, and who may enter it.
+"""The run directory: the settings of a run, what it made, and who may write there.
 
 config.yaml      the resolved configuration, itself a valid input
-manifest.json    versions, git revision, the two digests, one entry a phase
+manifest.json    versions, git revision, the two digests, one entry per phase
 rollouts.jsonl   what was generated   (a journal)
 results.jsonl    what was judged      (a journal)
 summary.json     the figures
@@ -179,7 +179,7 @@ class RunDirectory:
         return Journal(self.rollouts_path, owed_again=owed_again)
 
     def results(self) -> Journal:
-        """Open the journal of results; a damaged line is owed again, for its rollout can be judged again."""
+        """Open the journal of results; a damaged line is left out, for its rollout can be judged again."""
         return Journal(self.results_path, owed_again=True)
 
     def keep_damaged(self, journal: Journal) -> Path:

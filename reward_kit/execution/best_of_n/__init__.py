@@ -117,7 +117,7 @@ class BestOfN:
             return
         ours = _run_id(RunDirectory.seen_from_outside(self.experiment.run_directory))
         known = read_metadata(path)
-        if ours is None or known is None or _said(known).get("id") != ours:
+        if ours is None or known is None or _run_in_metadata(known).get("id") != ours:
             raise StorageError(
                 f"{str(path)!r} exists and was not made by this experiment. "
                 "Choose another --output, or replace it with --overwrite."
@@ -159,7 +159,7 @@ class BestOfN:
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,
         }
-        return {name: blot(_told(value)) for name, value in facts.items()}
+        return {name: blot(_metadata_text(value)) for name, value in facts.items()}
 
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
@@ -168,14 +168,14 @@ def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     return experiment.model_dump(mode="json", exclude=left_out)
 
 
-def _told(value: Any) -> str:
-    """Every key is there, so that who looks one up need not ask; what is not known is empty."""
+def _metadata_text(value: Any) -> str:
+    """A value as the text that Parquet metadata holds. What is not known is empty: every key is there."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _said(metadata: dict[str, str]) -> dict[str, Any]:
+def _run_in_metadata(metadata: dict[str, str]) -> dict[str, Any]:
     """What a table says of the run it was made from."""
     try:
         run = orjson.loads(metadata.get("run", "{}"))
