@@ -379,6 +379,9 @@ class RewardConfig(_Part):
     isolate: bool = False
     """Run an asynchronous reward in worker processes too, as synchronous ones are: for one that is not to be trusted
     with the run itself. It can have neither a sandbox nor a judge then."""
+    invalid: Literal["failure", "score"] = "failure"
+    """What a result with `is_score_valid=False` is. `failure`: no verdict. `score`: its score counts as it is, unless
+    the result names an error (in `error`, or as a metric `error`)."""
     pass_threshold: float = 1.0
     """A score of at least this counts as passed, for pass@k."""
     by_split: dict[str, RewardConfig] = Field(default_factory=dict)
@@ -435,7 +438,7 @@ class OutputConfig(_Part):
 
 
 class PipelineConfig(_Part):
-    """A whole run."""
+    """All settings of a run."""
 
     dataset: DatasetConfig | None = None
     """What is asked."""

@@ -125,6 +125,8 @@ class ItemError(RewardKitError):
     """One item failed. It is recorded as a `Failure`; the run goes on."""
 
     retryable: bool = False
+    raised: BaseException | None = None
+    """What extension code raised, where this error stands for it."""
 
     def __init__(self, message: str, *, retryable: bool | None = None) -> None:
         """Describe the failure; `retryable` overrides the default of the class."""
@@ -181,6 +183,11 @@ class SandboxError(ItemError):
 class RewardError(ItemError):
     """The reward raised, timed out, or returned something that is not a result."""
 
+    unread_replies: tuple[str, ...] = ()
+    """What a judge replied, where no verdict could be read from it."""
+    invalid_score: float | None = None
+    """The score of a result that says of itself that it is not valid, and names no error."""
+
 
 class RewardTimeoutError(RewardError):
     """The reward did not return within its time."""
@@ -210,7 +217,9 @@ class boundary:
 
         if isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and not _in_a_task()):
             return
-        raise self._kind(f"{self._name} raised {type(error).__name__}: {message_of(error)}") from error
+        attributed = self._kind(f"{self._name} raised {type(error).__name__}: {message_of(error)}")
+        attributed.raised = error
+        raise attributed from error
 
 
 def message_of(error: BaseException, most: int = 4000) -> str:

@@ -19,6 +19,7 @@ from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.progress import LineReporter, NotebookReporter, in_notebook
 from reward_kit.execution.result import RunResult
+from reward_kit.execution.summary import about_invalid
 from reward_kit.generation.client import ModelClient
 from reward_kit.integrations.rl_jobs import JobBackend, JobRequest, LocalBackend, RLJob
 from reward_kit.models import Sample
@@ -129,6 +130,8 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
     if output_dir is None:
         weakref.finalize(result, _remove, directory, os.getpid())
     _warn_if_all_failed(result)
+    if invalid := result.counters.invalid:
+        _log.warning("%s", about_invalid(invalid))
     return result
 
 

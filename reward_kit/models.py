@@ -11,10 +11,18 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
-from reward_kit.errors import ItemError
+from reward_kit.errors import ItemError, RewardError
 from reward_kit.redaction import mask
 
 __all__ = [
@@ -196,11 +204,32 @@ class Failure(_Value):
     message: str
     retryable: bool = False
     """Whether trying again may help: such an item is tried again when the run is resumed."""
+    traceback: str | None = None
+    """Where a reward raised: file, line and code. Written only where there is one."""
+    unread_replies: list[str] | None = None
+    """What a judge replied, where no verdict could be read from it; shortened. Written only where there is any."""
+    invalid_score: float | None = None
+    """The score of a result that said of itself that it is not valid, and named no error. Never written."""
+
+    @model_serializer(mode="wrap")
+    def _only_what_there_is(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = whole(self)
+        fields.pop("invalid_score", None)
+        return {name: held for name, held in fields.items() if held is not None}
 
     @classmethod
     def of(cls, error: ItemError, stage: Stage) -> Self:
         """The error as data."""
-        return cls(stage=stage, type=type(error).__name__, message=mask(str(error)), retryable=error.retryable)
+        told: dict[str, Any] = {}
+        if error.raised is not None and stage == "score":
+            from reward_kit.raised_where import raised_where  # here: most runs never need it
+
+            told["traceback"] = mask(raised_where(error.raised))
+        if isinstance(error, RewardError):
+            told["invalid_score"] = error.invalid_score
+            told["unread_replies"] = [mask(reply) for reply in error.unread_replies] or None
+        kind, message = type(error).__name__, mask(str(error))
+        return cls(stage=stage, type=kind, message=message, retryable=error.retryable, **told)
 
 
 class Sample(_Value):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
@@ -24,12 +24,13 @@ from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.trusted import copied
 
 __all__ = [
+    "OnInvalid",
     "Payload",
     "RewardCall",
     "concurrency_of",
+    "copied_payload",
     "is_async",
     "mode_of",
-    "own",
     "run_blocking",
     "timeout_of",
     "verdict_or_raise",
@@ -37,6 +38,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+OnInvalid = Literal["failure", "score"]
+"""What a result with `is_score_valid=False` is that names no error: no verdict, or a verdict like any other."""
 
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
@@ -72,7 +76,7 @@ class Payload(TypedDict, total=False):
     """Those of `FACTS` that the reward names; in batch mode each is a list, one entry a rollout."""
 
 
-def own(payload: Payload) -> Payload:
+def copied_payload(payload: Payload) -> Payload:
     """The payload with nothing in it that others hold: a reward may change what it is handed."""
     columns, truth = payload.get("columns", {}), payload.get("ground_truth")
     copies = {name: copy.deepcopy(value) for name, value in columns.items() if isinstance(value, (dict, list))}
@@ -113,7 +117,15 @@ def verdict_or_raise(result: EvaluateResult, name: str = "the reward") -> Evalua
     if result.is_score_valid and result.error is None:
         return result
     reason = result.error or result.reason or "it gave no reason; set `error` or `reason` to say why"
-    raise RewardError(f"{name} gave no verdict: {reason}")
+    refused = RewardError(f"{name} gave no verdict: {reason}")
+    if not _names_an_error(result):
+        refused.invalid_score = result.score
+    raise refused
+
+
+def _names_an_error(result: EvaluateResult) -> bool:
+    """Whether a result says that judging failed, in the field `error` or, as the library's rewards do, in a metric."""
+    return result.error is not None or "error" in result.metrics
 
 
 # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,8 +134,16 @@ def verdict_or_raise(result: EvaluateResult, name: str = "the reward") -> Evalua
 class RewardCall:
     """A reward with its params, ready to be called by name. Built once a run; it pickles if the reward does."""
 
-    def __init__(self, reward: Callable[..., Any] | str, params: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        reward: Callable[..., Any] | str,
+        params: Mapping[str, Any] | None = None,
+        on_invalid: OnInvalid = "failure",
+    ) -> None:
         """Take the reward, its import path or its name, and the params that every call is given."""
+        if on_invalid not in get_args(OnInvalid):
+            raise ConfigError(f"Unknown on_invalid {on_invalid!r}; use 'failure' or 'score'.")
+        self.on_invalid: OnInvalid = on_invalid
         reward = reward_path(reward) if isinstance(reward, str) else reward
         self.reward = reward
         self.given_params = dict(params or {})
@@ -144,8 +164,8 @@ class RewardCall:
         """The reward with its arguments and its return checked, decorated or not."""
         self._read_signature(func)
 
-    def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any]]]:
-        return RewardCall, (self.reward, self.given_params)
+    def __reduce__(self) -> tuple[type[RewardCall], tuple[Any, dict[str, Any], OnInvalid]]:
+        return RewardCall, (self.reward, self.given_params, self.on_invalid)
 
     def _read_signature(self, func: Callable[..., Any]) -> None:
         parameters = signature_of(func).parameters.values()
@@ -215,7 +235,7 @@ class RewardCall:
         }
         if self._facts:
             payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
-        return own(payload)
+        return copied_payload(payload)
 
     def group_payload_of(self, rollouts: Sequence[Rollout]) -> Payload:
         """What a batch call for all rollouts of one sample needs, as plain data."""
@@ -268,7 +288,7 @@ class RewardCall:
         """The verdict on one rollout, or a `RewardError`. An asynchronous reward is run to its end."""
         if self.is_async:
             return run_blocking(self.judge_async(payload, resources))
-        return verdict_or_raise(self.call(payload, resources), self._quoted)
+        return self.verdict(self.call(payload, resources))
 
     async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
@@ -277,10 +297,16 @@ class RewardCall:
             result = self.function(**arguments)
             if self.is_async:
                 result = await result
+        return self.verdict(result)
+
+    def verdict(self, result: EvaluateResult) -> EvaluateResult:
+        """What the reward returned, as a verdict; a `RewardError` where it is none."""
+        if self.on_invalid == "score" and not result.is_score_valid and not _names_an_error(result):
+            return result.model_copy(update={"is_score_valid": True})
         return verdict_or_raise(result, self._quoted)
 
     def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
-        """The results of all rollouts of a sample. Pass each through `verdict_or_raise`: some may be no verdict."""
+        """The results of all rollouts of a sample. Pass each through `verdict`: some may be no verdict."""
         if self.is_async:
             return run_blocking(self.judge_group_async(payload, resources))
         results: list[EvaluateResult] = self.call(payload, resources)

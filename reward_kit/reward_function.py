@@ -139,7 +139,7 @@ class RewardFunction:
     def get_trl_adapter(self, **options: Any) -> TRLAdapter:
         """This reward as a trainer calls it: `f(prompts, completions=None, **columns) -> list[float | None]`.
 
-        The options are those of `TRLAdapter`: `on_error`, `workers`, `timeout`, `step_timeout`.
+        The options are those of `TRLAdapter`: `on_error`, `on_invalid`, `workers`, `timeout`, `step_timeout`.
         """
         from reward_kit.integrations.trainer_batch import BatchReader
         from reward_kit.integrations.trl import TRLAdapter

@@ -67,7 +67,7 @@ FIELDS = {
     "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
     "failure",
     "Record": "rollout result failure",
-    "Failure": "stage type message retryable",
+    "Failure": "stage type message retryable traceback unread_replies invalid_score",
 }
 
 

@@ -36,7 +36,7 @@ def convert(row: dict[str, Any], number: int, question: str, answer: str) -> dic
     """One row in our shape."""
     solution, marks, final = str(row[answer]).rpartition("####")
     converted = {"id": str(row.get("id") or f"row-{number}"), "user_query": row[question]}
-    converted["ground_truth_for_eval"] = final.strip().replace(",", "")
+    converted["ground_truth_for_eval"] = final.strip()
     if marks:
         converted["solution"] = solution.strip()
     return converted

@@ -15,9 +15,9 @@ from reward_kit.cli_commands.output import (
     answers_made,
     echo_nothing_done,
     exit_code,
-    log_to_stderr,
     name_settings,
     prints_on_stderr,
+    show_logs,
 )
 from reward_kit.sandbox_backends import backend_choices
 
@@ -163,8 +163,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     """
     from reward_kit.cli_commands.display.best_of_n import ExperimentDisplay
 
-    if flags["verbose"]:
-        log_to_stderr()
+    show_logs(verbose=flags["verbose"])
     display = ExperimentDisplay(quiet=flags["quiet"], as_json=flags["as_json"])
     name_settings(SETTINGS)
     experiment = _experiment(flags["config"], _given(context, flags))

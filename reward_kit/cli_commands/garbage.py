@@ -35,7 +35,7 @@ def collect_rarely() -> None:
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """While this is entered, look seldom, and only at what was made since; afterwards as before."""
+    """Inside the block, search for cycles rarely, and only among objects made since its start; afterwards as before."""
     with contextlib.ExitStack() as undo:
         youngest, *older = gc.get_threshold()
         if 0 < youngest < _NEW_OBJECTS:  # 0 means never, which is somebody's choice

@@ -41,13 +41,13 @@ __all__ = [
     "exit_code",
     "failure_lines",
     "in_own_words",
-    "log_to_stderr",
     "make_console",
     "name_settings",
     "print_json",
     "prints_on_stderr",
     "remarks",
     "same_command",
+    "show_logs",
     "shown",
 ]
 
@@ -168,8 +168,12 @@ class _CleanFormatter(logging.Formatter):
         return shown(mask(super().format(record)))
 
 
-def log_to_stderr() -> None:
-    """Show everything that is logged, for `--verbose`."""
+def show_logs(*, verbose: bool) -> None:
+    """Show what is logged on standard error: everything where `--verbose` was given, else warnings."""
+    if not verbose:
+        if logging.lastResort is not None:  # shows warnings that nobody else takes
+            logging.lastResort.setFormatter(_CleanFormatter("%(message)s"))
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(_CleanFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG, handlers=[handler])
@@ -233,10 +237,25 @@ _LONGEST = 300
 
 
 def failure_lines(summary: Mapping[str, Any]) -> list[str]:
-    """A line for each kind of failure, the most frequent first."""
+    """What is said of each kind of failure, the most frequent first; below it, where the first one was raised."""
     examples: Mapping[str, str] = summary.get("failure_examples") or {}
     kinds: Mapping[str, int] = summary.get("failures_by_kind") or {}
-    return [f"{count:,} × {kind}, such as: {_short(examples.get(kind, ''))}" for kind, count in kinds.items()]
+    traces: Mapping[str, str] = summary.get("failure_tracebacks") or {}
+    return [
+        f"{count:,} × {kind}, such as: {_short(examples.get(kind, ''))}{_place_in(traces.get(kind, ''))}"
+        for kind, count in kinds.items()
+    ]
+
+
+def _place_in(trace: str) -> str:
+    """The last frame of a traceback that is in no library, in lines of its own: the file, the line, and its code."""
+    lines = trace.splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    own = [number for number in frames if "/lib/python" not in lines[number]] or frames
+    if not own:
+        return ""
+    code = lines[own[-1] + 1 : own[-1] + 2]
+    return "".join(f"\n    {line}" for line in [lines[own[-1]], *(line for line in code if line.startswith("    "))])
 
 
 def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
@@ -258,7 +277,13 @@ def _short(message: str) -> str:
 def remarks(summary: Mapping[str, Any]) -> list[str]:
     """A sentence or two for each thing that the figures alone do not tell."""
     beyond: int = summary.get("not_asked_for") or 0
-    return [_not_asked_for(beyond)] if beyond else []
+    invalid: int = (summary.get("this_entry") or {}).get("invalid") or 0
+    said = [_not_asked_for(beyond)] if beyond else []
+    if not invalid:
+        return said
+    from reward_kit.execution.summary import about_invalid
+
+    return [*said, in_own_words(about_invalid(invalid))]
 
 
 def _not_asked_for(answers: int) -> str:

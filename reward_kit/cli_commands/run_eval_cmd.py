@@ -18,10 +18,10 @@ from reward_kit.cli_commands.output import (
     echo,
     echo_nothing_done,
     exit_code,
-    log_to_stderr,
     name_settings,
     prints_on_stderr,
     same_command,
+    show_logs,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +35,14 @@ _Results: TypeAlias = "list[tuple[str, RunResult]]"
 
 __all__ = ["run"]
 
+_OWN_NAMES = {
+    "output.output_dir=…": "output.output_dir=…` or begin anew with `--overwrite",
+    "overwrite": "--overwrite",
+    "phase": "--phase",
+    "rescore": "--rescore",
+    "retry_failed": "--retry-failed",
+}
+
 
 @click.command()
 @click.option("--config-path", type=NamedPath(path_type=Path), help="Directory of the config. Default: conf.")
@@ -45,6 +53,7 @@ __all__ = ["run"]
 )  # fmt: skip
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--overwrite", is_flag=True, help="Begin anew where another run is; that one is set aside, not deleted.")
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
 @click.option(
@@ -59,8 +68,8 @@ __all__ = ["run"]
 @click.argument("overrides", nargs=-1)
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
-    dry_run: bool, rescore: bool, retry_failed: bool, floors: tuple[Floor, ...], junit: Path | None, quiet: bool,
-    as_json: bool, verbose: bool,
+    dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, floors: tuple[Floor, ...],
+    junit: Path | None, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Generate n answers per prompt, judge them, and keep everything.
 
@@ -78,14 +87,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
     4 below a figure of --fail-under; 130 interrupted.
     """
-    if verbose:
-        log_to_stderr()
-    name_settings({"phase": "--phase", "rescore": "--rescore", "retry_failed": "--retry-failed"}, takes_config=True)
+    show_logs(verbose=verbose)
+    name_settings(_OWN_NAMES, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun)
     gate = _Gate(floors, junit)
     gate.check(phase, configs)
     display = _display(quiet=quiet, as_json=as_json)
-    options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed}
+    options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed, "overwrite": overwrite}
     if dry_run:
         with prints_on_stderr(when=as_json):
             plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]

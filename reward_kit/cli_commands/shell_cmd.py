@@ -11,7 +11,7 @@ import click
 
 from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
-from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, log_to_stderr, name_settings
+from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, name_settings, show_logs
 from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, v
     """
     from reward_kit.cli_commands.display.shell import ShellDisplay
 
-    if verbose:
-        log_to_stderr()
+    show_logs(verbose=verbose)
     if (flags["sos_url"] or _was_given(context, "sos_port")) and not _was_given(context, "backend"):
         flags["backend"] = "sos"
     if flags["rescore"]:

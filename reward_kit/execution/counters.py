@@ -31,6 +31,8 @@ class RunCounters:
     """Rollouts judged since the run was entered."""
     failed: int = 0
     """Rollouts that could not be judged, for whatever reason, since the run was entered."""
+    invalid: int = 0
+    """How many of those failed because the result said `is_score_valid=False` and named no error."""
     score_sum: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -83,3 +85,4 @@ class RunCounters:
             self.score_sum += verdict.score
         else:
             self.failed += 1
+            self.invalid += verdict.invalid_score is not None

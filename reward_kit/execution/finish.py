@@ -76,6 +76,7 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
             "cost": counters.cost,
             "sandbox": counters.sandbox,
+            **({"invalid": counters.invalid} if counters.invalid else {}),
             **({} if counters.judge is None else {"judge": asdict(counters.judge)}),
         },
     }

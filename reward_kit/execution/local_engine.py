@@ -25,8 +25,8 @@ from reward_kit.execution.stages import (
     generate,
     records_output,
     rollouts_output,
+    run_stage_tasks,
     score,
-    work_with_hands,
 )
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
@@ -157,17 +157,17 @@ class LocalEngine:
         self, queue: WorkQueue, play: Play | None, made: Output[Made], outbox: Handover | None, stop: Stop
     ) -> None:
         width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1
-        hands = [generate(queue, play, made, outbox, self._counters, stop) for _ in range(width)]
+        coroutines = [generate(queue, play, made, outbox, self._counters, stop) for _ in range(width)]
         try:
-            await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
+            await run_stage_tasks(coroutines, stop, grace=_GRACE_SECONDS)
         finally:
             _flush(made, stop)
 
     @staticmethod
     async def _score(handover: Handover, scorer: Scorer, judged: Output[Judged], queue: WorkQueue, stop: Stop) -> None:
-        hands = [score(handover, scorer, judged, queue) for _ in range(scorer.concurrency)]
+        coroutines = [score(handover, scorer, judged, queue) for _ in range(scorer.concurrency)]
         try:
-            await work_with_hands(hands, stop, grace=_GRACE_SECONDS)
+            await run_stage_tasks(coroutines, stop, grace=_GRACE_SECONDS)
         finally:
             _flush(judged, stop)
 

@@ -29,7 +29,16 @@ from reward_kit.scoring.rewards import Rewards, load_rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.projected_file import ProjectedFile
-from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, held_by, line_numbers, refuse_cut
+from reward_kit.storage.run_directory import (
+    ROLLOUTS,
+    RunDirectory,
+    digest_of,
+    free_place,
+    held_by,
+    line_numbers,
+    refuse_cut,
+    set_run_aside,
+)
 from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["EvaluationPipeline"]
@@ -66,6 +75,7 @@ class EvaluationPipeline:
         phase: Phase = "both",
         rescore: bool = False,
         retry_failed: bool = False,
+        overwrite: bool = False,
         reward: Callable[..., Any] | None = None,
         samples: Iterable[Sample | Mapping[str, Any]] | None = None,
         rollouts: Collection[Rollout] | None = None,
@@ -73,7 +83,10 @@ class EvaluationPipeline:
         reporter: Reporter | None = None,
         vocabulary: Vocabulary = RUN,
     ) -> None:
-        """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name."""
+        """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name.
+
+        `overwrite` begins anew where another run is; that one is set aside, not deleted.
+        """
         self.config = config if isinstance(config, PipelineConfig) else load_config(config)
         remember_settings(self.config.model_dump())
         given = rollouts is not None
@@ -82,6 +95,7 @@ class EvaluationPipeline:
         self._vocabulary = vocabulary
         self._rescore = rescore
         self._retry_failed = retry_failed
+        self._overwrite = overwrite
         self._given_reward = reward
         self._samples = samples
         self._client = client
@@ -97,9 +111,11 @@ class EvaluationPipeline:
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+        if self._overwrite:
+            set_run_aside(Path(self.config.output.output_dir))
         with RunDirectory(Path(self.config.output.output_dir)) as directory:
-            self._claim(directory, reward)
             facts = self._facts(workload)
+            self._claim(directory, reward, facts)
             if (known := self._finished_before(directory, facts)) is not None:
                 return known
             whole = workload.needs_model and self._has_every_answer(directory, facts)
@@ -120,13 +136,20 @@ class EvaluationPipeline:
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
-        directory = RunDirectory.seen_from_outside(Path(self.config.output.output_dir))
+        place = Path(self.config.output.output_dir)
+        directory = RunDirectory.seen_from_outside(place)
+        if self._overwrite or self._begins_anew(directory, self._facts(workload)):
+            directory = RunDirectory.seen_from_outside(free_place(place))  # as if nothing were there
         rollouts, results = self._claims(reward)
         anew = self._rescore and results is not None and directory.holds_other_results(results.digest)
         for claim in (rollouts, None if anew else results):
-            if claim is not None:
-                directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice)
-        return make_plan(self.config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
+            if claim is None or directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice):
+                continue
+            if directory.is_claimed(claim.which):  # by something that is worth nothing, and is set aside
+                anew = True
+                directory = RunDirectory.seen_from_outside(free_place(place)) if claim is rollouts else directory
+        config = _with_output_dir(self.config, directory.path)
+        return make_plan(config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
     async def _enter(
         self, directory: RunDirectory, workload: Workload, reward: Rewards | None, *, has_every_answer: bool
@@ -217,6 +240,10 @@ class EvaluationPipeline:
     def _require_rollouts(self) -> None:
         """Refuse to score what is not there, before a directory is made for it."""
         path = self._rollouts_path() or Path(self.config.output.output_dir) / ROLLOUTS
+        if self.phase == "execution" and self._overwrite and self._rollouts_path() is None:
+            raise ConfigError(
+                "`overwrite` begins anew, and there would be no rollouts to score. Use `rescore` instead."
+            )
         if self.phase == "execution" and not path.exists():
             raise ConfigError(
                 f"There are no rollouts to score: {str(path)!r} does not exist. "
@@ -281,14 +308,22 @@ class EvaluationPipeline:
             results = _Claim("results", digest_of(settings), settings, _OR_RESCORE)
         return rollouts, results
 
-    def _claim(self, directory: RunDirectory, reward: Rewards | None) -> None:
+    def _claim(self, directory: RunDirectory, reward: Rewards | None, facts: Mapping[str, Any]) -> None:
         """Bind the directory to what its files depend on, or refuse it when they depend on something else."""
+        if self._begins_anew(directory, facts):
+            directory.set_worthless_aside("rollouts")
         for claim in self._claims(reward):
             if claim is None:
                 continue
             if claim.which == "results" and self._rescore:
                 directory.set_results_aside(claim.digest)
             directory.claim(claim.which, claim.digest, claim.settings, advice=claim.advice)
+
+    def _begins_anew(self, directory: RunDirectory, facts: Mapping[str, Any]) -> bool:
+        """Whether the data were changed, or are read in another way, since an attempt that is worth nothing."""
+        last = directory.phases[-1] if directory.phases else facts
+        other_data = any(last.get(name) != facts[name] for name in ("source", "reading"))
+        return self.phase != "execution" and other_data and directory.is_worthless("rollouts")
 
     def _facts(self, workload: Workload) -> dict[str, Any]:
         """What decides, beside the digests, whether a finished run has anything left to do."""
@@ -356,6 +391,10 @@ class _Held:
         """Put down what it is by now, where that is known without looking. Only lines that are on disk count."""
         counts = {journal.path.name: journal.keys_at_hand for journal in self._journals}
         self._directory.note_held({name: count for name, count in counts.items() if count})
+
+
+def _with_output_dir(config: PipelineConfig, path: Path) -> PipelineConfig:
+    return config.model_copy(update={"output": config.output.model_copy(update={"output_dir": str(path)})})
 
 
 def _as_written(config: PipelineConfig) -> dict[str, Any]:

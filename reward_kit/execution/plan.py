@@ -39,7 +39,7 @@ class Plan:
     cached: int = 0
     """Answers the response cache has."""
     requests: int = 0
-    """Requests to be sent at least: one a sample where the endpoint takes `n`."""
+    """Requests to be sent at least: one per sample where the endpoint takes `n`."""
     answers_to_generate: int = 0
     """Answers to be asked for, and paid."""
     to_score: int = 0

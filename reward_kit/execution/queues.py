@@ -113,12 +113,12 @@ class Item(NamedTuple):
 
 
 _MOST_WOKEN = 8
-"""Takers on their way to their item at a time. One whose work waits for nothing takes all there is, and others would
-have been woken in vain."""
+"""The most waiting tasks that are woken at a time. A task that never waits takes all items by itself, and waking others
+would be in vain."""
 
 
 class Handover:
-    """A queue between the hands of two stages, on one event loop.
+    """A queue between the tasks of two stages, on one event loop.
 
     Giving never waits, because what is given is on disk and somebody has to take it; whoever gives asks for room before
     making more, and so a slow reward slows generation down instead of filling memory.

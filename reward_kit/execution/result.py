@@ -29,7 +29,7 @@ Phase = Literal["both", "inference", "execution"]
 """Generate and score; only generate; only score what was generated before."""
 
 RunStatus = Literal["finished", "stopped", "interrupted"]
-"""All is done; `max_cost` was reached; someone asked it to stop. The last two go on when the run is entered again."""
+"""All is done; `max_cost` was reached; someone asked it to stop. The same command goes on after the last two."""
 
 _FILE_KEEPING = ("schema", "position", "content", CHECK)
 """Columns that files need and nobody looks at."""

@@ -69,6 +69,7 @@ def _reward(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
         "reward.function": reward.call.name.replace(":", ".").rpartition(".")[2],
         "reward.source": reward.source_digest,
         "reward.params": without_secrets(reward.config.params),
+        **({} if reward.config.invalid == "failure" else {"reward.invalid": reward.config.invalid}),
     }
 
 

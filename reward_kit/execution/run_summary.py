@@ -26,6 +26,8 @@ class EntryFigures(TypedDict, total=False):
     cached: int
     judged: int
     failed: int
+    invalid: int
+    """Results that said `is_score_valid=False` and named no error."""
     completion_tokens: int
     tokens_per_second: float | None
     cost: float
@@ -51,6 +53,9 @@ class RunSummary(TypedDict, total=False):
     failed: int
     failures_by_kind: dict[str, int]
     failure_examples: dict[str, str]
+    """What the first failure of each kind said."""
+    failure_tracebacks: dict[str, str]
+    """Where the first of each kind was raised, where a reward raised."""
     truncated: int
     mean_score: EstimateFigures | None
     passed: int

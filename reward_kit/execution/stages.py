@@ -1,9 +1,9 @@
 """The two stages. Each takes a stream, puts what it makes on disk, and only then hands it on.
 
     Work ──▶ generate ──▶ Rollout ══▶ rollouts.jsonl ──▶ handover ──▶ score ──▶ Record ══▶ results.jsonl
-              `width` hands                                           `concurrency` hands
+              `width` tasks                                           `concurrency` tasks
 
-A hand is a task that deals with one sample (generate) or one rollout or group (score) at a time.
+Each task deals with one sample (generate) or one rollout or group (score) at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from reward_kit.execution.queues import Handover, Item, WorkQueue
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
+from reward_kit.scoring.failure_log import FailureLog
 from reward_kit.scoring.scorers import Scorer
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Line
@@ -31,8 +32,16 @@ from reward_kit.utils.tasks import end
 from reward_kit.utils.trusted import trusted
 
 __all__ = [
-    "Judged", "Made", "Output", "Stop", "generate", "record_of", "records_output", "rollouts_output", "score",
-    "work_with_hands",
+    "Judged",
+    "Made",
+    "Output",
+    "Stop",
+    "generate",
+    "record_of",
+    "records_output",
+    "rollouts_output",
+    "run_stage_tasks",
+    "score",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -148,9 +157,13 @@ def records_output(
     def lines(judged: list[Judged]) -> list[Entry | Line]:
         return [line(record, content) for record, content in judged]
 
+    log = FailureLog()
+
     def count(judged: list[Judged]) -> None:
         for record, _ in judged:
             counters.count_verdict(record.verdict)
+            if record.failure is not None:
+                log.note(record.failure)
 
     return Output(journal, lines, count)
 
@@ -166,7 +179,7 @@ async def generate(
     counters: RunCounters,
     stop: Stop,
 ) -> None:
-    """One hand of the generate stage: take work, have its owed draws played, put down what was made."""
+    """One task of the generate stage: take work, have the missing answers generated, write down what was made."""
     while not stop.requested.is_set() and (work := await queue.take()) is not None:
         made: Sequence[Rollout] = work.new
         played = bool(work.draws) and play is not None and queue.closed is None
@@ -189,7 +202,7 @@ async def generate(
 
 
 async def score(inbox: Handover, scorer: Scorer, output: Output[Judged], queue: WorkQueue) -> None:
-    """One hand of the score stage: take an item, have it judged, put down the records.
+    """One task of the score stage: take an item, have it judged, write down the records.
 
     What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
     """
@@ -215,15 +228,15 @@ def record_of(rollout: Rollout, verdict: Verdict) -> Record:
 _judged, _failed = trusted(Record), trusted(Record)
 
 
-# ── hands ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop, *, grace: float) -> None:
-    """Let all hands work to the end. Once a stop is requested they get `grace` seconds more, then are cancelled.
+async def run_stage_tasks(coroutines: Sequence[Coroutine[Any, Any, None]], stop: Stop, *, grace: float) -> None:
+    """Run the tasks of a stage to their end. After a request to stop they have `grace` seconds, then are cancelled.
 
-    An error of ours in one hand stops the others the same gentle way; anything else is a bug and is raised at once.
+    An error of ours in one task stops the others the same gentle way; anything else is a bug and is raised at once.
     """
-    tasks = [asyncio.create_task(hand) for hand in hands]
+    tasks = [asyncio.create_task(each) for each in coroutines]
     everyone: asyncio.Future[Any] = asyncio.gather(*tasks)
     stopped: asyncio.Future[Any] = asyncio.create_task(stop.requested.wait())
     try:
@@ -240,7 +253,7 @@ async def work_with_hands(hands: Sequence[Coroutine[Any, Any, None]], stop: Stop
 
 def _note_errors(tasks: Sequence[asyncio.Task[None]], stop: Stop) -> None:
     for task in (task for task in tasks if task.done()):
-        error = RuntimeError("a hand was cancelled by nobody") if task.cancelled() else task.exception()
+        error = RuntimeError("a task of a stage was cancelled by nobody") if task.cancelled() else task.exception()
         if isinstance(error, RewardKitError):
             stop.request("error", error)
         elif error is not None:

@@ -15,7 +15,7 @@ from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, Estimate, PassAtK
 from reward_kit.storage.vocabularies import RUN
 
-__all__ = ["summarise"]
+__all__ = ["about_invalid", "summarise"]
 
 
 class _Judged:
@@ -56,6 +56,15 @@ class _Judged:
                 by_name.setdefault(name, []).append(float(metric["score"]))
         for name, values in by_name.items():
             self.metrics.setdefault(name, ClusteredMean()).add(values)
+
+
+def about_invalid(results: int) -> str:
+    """What there is to know where so many results said `is_score_valid=False`, and named no error."""
+    said = "1 result says" if results == 1 else f"{results:,} results say"
+    return (
+        f"{said} is_score_valid=False: they count as no verdict, not by their score. If the reward marks wrong answers "
+        "so, set `reward.invalid=score`."
+    )
 
 
 def summarise(

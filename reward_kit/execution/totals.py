@@ -22,6 +22,7 @@ class Totals:
         self._cost_known = True
         self._failures: Counter[str] = Counter()
         self._messages: dict[str, str] = {}
+        self._tracebacks: dict[str, str] = {}
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take account of one line."""
@@ -30,6 +31,8 @@ class Totals:
             kind = f"{failure['stage']}: {failure['type']}"
             self._failures[kind] += 1
             self._messages.setdefault(kind, str(failure["message"]))
+            if trace := failure.get("traceback"):
+                self._tracebacks.setdefault(kind, str(trace))
         self.truncated += line.get("finish_reason") == "length"
         if line.get("cached"):
             self.cached += 1
@@ -46,9 +49,14 @@ class Totals:
         return self._failures.total()
 
     def failures(self) -> dict[str, Any]:
-        """How many failures of each kind, the most frequent first; and what the first of each kind said."""
+        """How many failures of each kind, the most frequent first; what the first of each kind said, and where."""
         by_kind = dict(self._failures.most_common())
-        return {"failures_by_kind": by_kind, "failure_examples": {kind: self._messages[kind] for kind in by_kind}}
+        traces = {kind: self._tracebacks[kind] for kind in by_kind if kind in self._tracebacks}
+        return {
+            "failures_by_kind": by_kind,
+            "failure_examples": {kind: self._messages[kind] for kind in by_kind},
+            **({"failure_tracebacks": traces} if traces else {}),
+        }
 
     def spending(self) -> dict[str, Any]:
         """Tokens and money; the money is None where a part of it is not known."""

@@ -75,7 +75,7 @@ class Budget:
         await waiting
 
     def spend(self, cost: float) -> None:
-        """Money is gone."""
+        """Count money that was spent."""
         self._spent += cost
 
     @property

@@ -65,7 +65,10 @@ class Judge:
         return self._client.model
 
     async def ask(self, prompt: str | Sequence[Message], draws: Sequence[int] = (0,)) -> list[str | Failure]:
-        """What the model replies, or the failure in its place, once for each of `draws`."""
+        """A list with what the model replies, or the failure in its place, once for each of `draws`.
+
+        One question is one draw, and so a list of one: `(reply,) = await judge.ask(prompt)`.
+        """
         messages = [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
         with _about_the_judge():
             answers = await self._client.generate(messages, draws=draws, sampling=self._sampling)

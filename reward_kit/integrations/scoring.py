@@ -18,7 +18,7 @@ from typing import Any
 
 from reward_kit.errors import ConfigError, RewardTimeoutError
 from reward_kit.models import Failure, Verdict
-from reward_kit.reward_call import Payload, RewardCall, own
+from reward_kit.reward_call import OnInvalid, Payload, RewardCall, copied_payload
 from reward_kit.scoring import defaults
 from reward_kit.scoring.on_the_loop import OnTheLoop
 from reward_kit.scoring.outcomes import verdicts_of
@@ -28,7 +28,7 @@ from reward_kit.utils.per_process import PerProcess
 from reward_kit.utils.tasks import end
 from reward_kit.workers import WorkerPool
 
-__all__ = ["Scoring"]
+__all__ = ["Scoring", "hint_of"]
 
 _CLOSE_SECONDS = 10.0
 _SETTING = "timeout"
@@ -40,8 +40,9 @@ class Scoring:
 
     A synchronous reward runs in worker processes (`workers`: how many; 0: in this process, without protection), an
     asynchronous one on the background loop. A completion that takes more than `timeout` seconds, or that is not judged
-    when the list has taken `step_timeout`, is a failure. What is no failure of an item, such as a missing package or
-    key, is raised.
+    when the list has taken `step_timeout`, is a failure. A result with `is_score_valid=False` is one too, unless
+    `on_invalid` is "score" and it names no error: then its score counts. What is no failure of an item, such as a
+    missing package or key, is raised.
     """
 
     def __init__(
@@ -51,7 +52,10 @@ class Scoring:
         workers: int | None = None,
         timeout: float | None = None,
         step_timeout: float = defaults.STEP_SECONDS,
+        on_invalid: OnInvalid = "failure",
     ) -> None:
+        if on_invalid != call.on_invalid:
+            call = RewardCall(call.reward, call.given_params, on_invalid)
         self._call = call
         self._workers = workers
         self._timeout = timeout
@@ -70,13 +74,14 @@ class Scoring:
             "workers": self._workers,
             "timeout": self._timeout,
             "step_timeout": self._step_timeout,
+            "on_invalid": self._call.on_invalid,
         }
         return partial(Scoring, **options), (self._call,)
 
     def score(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
         """The verdicts on each payload; `here`: in this process, because what they hold cannot leave it."""
         if (here or not self._size) and not self._call.is_async:
-            return [verdicts(self._call, own(payload)) for payload in payloads]
+            return [verdicts(self._call, copied_payload(payload)) for payload in payloads]
         return asyncio.run_coroutine_threadsafe(self._score(payloads), background_loop()).result()
 
     async def score_async(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
@@ -107,7 +112,7 @@ class Scoring:
 
     async def _on_the_loop(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
         caller = OnTheLoop(self._call, self._seconds, self._call.concurrency or defaults.CONCURRENCY, {}, _SETTING)
-        calls = [asyncio.ensure_future(caller.judge(own(payload))) for payload in payloads]
+        calls = [asyncio.ensure_future(caller.judge(copied_payload(payload))) for payload in payloads]
         try:
             if calls:
                 await asyncio.wait(calls, timeout=max(0.0, ends - time.monotonic()))
@@ -125,11 +130,18 @@ class Scoring:
         return [Failure.of(late, "score")] * size_of(payload)
 
 
+def hint_of(failure: Failure) -> str:
+    """What a trainer's log adds to a failure that only means that a result said `is_score_valid=False`."""
+    if failure.invalid_score is None:
+        return ""
+    return " If the reward marks wrong answers with is_score_valid=False, use on_invalid='score'."
+
+
 class _Pool:
     """A worker pool on the background loop, which it is made on."""
 
     def __init__(self, call: RewardCall, size: int, seconds: float) -> None:
-        reward = partial(WorkerCall, call.reward, call.given_params, shared=True)
+        reward = partial(WorkerCall, call.reward, call.given_params, shared=True, on_invalid=call.on_invalid)
         self.workers = WorkerPool(reward, size=size, timeout=seconds, name=call.name, first=size)
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.create_task(self.workers.start())

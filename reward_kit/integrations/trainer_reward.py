@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.integrations.scoring import Scoring
+from reward_kit.integrations.scoring import Scoring, hint_of
 from reward_kit.models import EvaluateResult, Verdict
 from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.scoring.failure_log import traceback_lines
 
 __all__ = ["Earned", "TrainerReward"]
 
@@ -75,12 +76,16 @@ class TrainerReward:
         if isinstance(verdict, EvaluateResult):
             metrics = {name: metric.score for name, metric in verdict.metrics.items()}
             return Earned(verdict.score, verdict.reason, metrics)
-        message = verdict.message.rstrip(".")
+        message, trace = verdict.message.rstrip("."), traceback_lines(verdict)
         if self.failed_score is None:
-            raise RewardError(f"{message}. Give a failed_score to have such a completion earn that instead.")
+            error = RewardError(f"{message}. Give a failed_score to have such a completion earn that instead.")
+            if trace:
+                error.add_note(trace.lstrip())
+            raise error
         self.failures += 1
         if self.failures == 1:
             _logger.warning(
-                "%s. It earns %g (failed_score); further failures are only counted.", message, self.failed_score
-            )
+                "%s. It earns %g (failed_score); further failures are only counted.%s%s",
+                message, self.failed_score, hint_of(verdict), trace,
+            )  # fmt: skip
         return Earned(self.failed_score, error=verdict.message)

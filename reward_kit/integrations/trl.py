@@ -17,11 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.integrations.scoring import Scoring
+from reward_kit.integrations.scoring import Scoring, hint_of
 from reward_kit.integrations.trainer_batch import TRAINER_OBJECTS, Batch, BatchReader
 from reward_kit.models import EvaluateResult, Failure, Verdict
-from reward_kit.reward_call import RewardCall
+from reward_kit.reward_call import OnInvalid, RewardCall
 from reward_kit.scoring import defaults
+from reward_kit.scoring.failure_log import traceback_lines
 
 __all__ = ["AsyncTRLAdapter", "OnError", "TRLAdapter", "create_trl_adapter"]
 
@@ -44,7 +45,7 @@ def create_trl_adapter(
     The map says which dataset column fills which parameter of the reward; without one, every column is given by its
     own name. The static keywords are given to every call. `user_message_fn` and `assistant_message_fn` make a turn's
     text from a prompt and a completion, where they are not texts or lists of messages already. The options are those
-    of `TRLAdapter`: `name`, `on_error`, `workers`, `timeout`, `step_timeout`.
+    of `TRLAdapter`: `name`, `on_error`, `on_invalid`, `workers`, `timeout`, `step_timeout`.
     """
     reading = BatchReader(
         RewardCall(reward_fn, static_reward_kwargs),
@@ -64,6 +65,7 @@ class _Adapter:
         *,
         name: str | None = None,
         on_error: OnError = "none",
+        on_invalid: OnInvalid = "failure",
         workers: int | None = None,
         timeout: float | None = None,
         step_timeout: float = defaults.STEP_SECONDS,
@@ -72,6 +74,7 @@ class _Adapter:
 
         A synchronous reward is judged in `workers` processes (0: in the trainer's), each completion within `timeout`
         seconds and all of a step's within `step_timeout`. `on_error` says what becomes of those that cannot be judged.
+        A result with `is_score_valid=False` is one of them, unless `on_invalid` is "score": then its score counts.
         `name` is what TRL calls the reward in its logs.
         """
         if on_error not in get_args(OnError):
@@ -80,7 +83,9 @@ class _Adapter:
         self.__name__ = name or call.name
         self.on_error: OnError = on_error
         self._reading = reading
-        self._scoring = Scoring(call, workers=workers, timeout=timeout, step_timeout=step_timeout)
+        self._scoring = Scoring(
+            call, workers=workers, timeout=timeout, step_timeout=step_timeout, on_invalid=on_invalid
+        )
         self._here = any(call.wants(name) for name in TRAINER_OBJECTS)
         self._counting = threading.Lock()
         self.failures = 0
@@ -108,15 +113,24 @@ class _Adapter:
         return [unjudged if isinstance(verdict, Failure) else verdict.score for verdict in verdicts]
 
     def _note(self, failed: Sequence[Failure], size: int) -> None:
-        told = failed[0].message.rstrip(".")
+        told, trace = failed[0].message.rstrip("."), traceback_lines(failed[0])
         if self.on_error == "raise":
-            raise RewardError(f"{told}. (on_error='raise': {len(failed)} of {size} completions could not be judged.)")
+            error = RewardError(f"{told}. (on_error='raise': {len(failed)} of {size} completions could not be judged.)")
+            if trace:
+                error.add_note(trace.lstrip())
+            raise error
         with self._counting:
             first = self.failures == 0
             self.failures += len(failed)
         given = "0.0" if self.on_error == "zero" else "None"
         if first:
-            _logger.warning("%s. The trainer is given %s for it; further failures are only counted.", told, given)
+            _logger.warning(
+                "%s. The trainer is given %s for it; further failures are only counted.%s%s",
+                told,
+                given,
+                hint_of(failed[0]),
+                trace,
+            )
         if len(failed) == size and size > 1:
             _logger.warning("%r judged none of %d completions: %s", self.__name__, size, told)
 

@@ -171,7 +171,11 @@ def _weight(part: Part) -> float:
 def _without(*outcomes: Outcome) -> RewardError:
     reasons = "; ".join(f"{outcome.part.name!r}: {outcome.error or 'undecided'}" for outcome in outcomes)
     again = any(outcome.error is not None and outcome.error.retryable for outcome in outcomes)
-    return RewardError(f"A part of the composite reward gave no verdict: {reasons}", retryable=again)
+    error = RewardError(f"A part of the composite reward gave no verdict: {reasons}", retryable=again)
+    for told in (outcome.error for outcome in outcomes if outcome.error is not None):
+        error.raised = error.raised or told.raised
+        error.unread_replies += told.unread_replies if isinstance(told, RewardError) else ()
+    return error
 
 
 def _signature(parts: Iterable[Part]) -> inspect.Signature:

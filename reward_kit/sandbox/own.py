@@ -108,7 +108,7 @@ class _Hosts:
             return self._hosts[config]
 
     def close(self) -> None:
-        """End them."""
+        """End the zygotes and sandboxes that this process started."""
         for host in self._hosts.values():
             host.close()
 

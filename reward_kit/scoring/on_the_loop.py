@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import RewardError, RewardTimeoutError
 from reward_kit.models import Failure, Rollout, Verdict
-from reward_kit.reward_call import Payload, RewardCall, own
+from reward_kit.reward_call import Payload, RewardCall, copied_payload
 from reward_kit.scoring.loop_watch import Blockage
 from reward_kit.scoring.outcomes import too_slow
 from reward_kit.scoring.worker_call import size_of, verdicts_async
@@ -52,7 +52,7 @@ class OnTheLoop:
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict per rollout."""
         if self._groups:
-            return await self.judge(own(self._call.group_payload_of(rollouts)), rollouts[0])
+            return await self.judge(copied_payload(self._call.group_payload_of(rollouts)), rollouts[0])
         if len(rollouts) == 1:
             return await self.judge(self._call.own_payload_of(rollouts[0]), rollouts[0])
         return await each_alone(self.score, rollouts)
@@ -90,7 +90,7 @@ class OnTheLoop:
         """Keep no more deadlines."""
         self._deadlines.stop()
 
-    def tell_of(self, blockage: Blockage) -> None:
+    def log_blockage(self, blockage: Blockage) -> None:
         """Say that the reward, if it is the one, keeps everybody waiting: with which answer, and where."""
         rollout = self._judging.get(blockage.task) if blockage.task is not None else None
         if rollout is None:

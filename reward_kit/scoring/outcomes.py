@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from reward_kit.errors import RewardError, RewardKitError, RewardTimeoutError, message_of
 from reward_kit.models import EvaluateResult, Failure, Verdict
 from reward_kit.redaction import mask
@@ -42,13 +44,24 @@ def too_slow(name: str, seconds: float, setting: str) -> str:
 def _verdict(plain: PlainVerdict) -> Verdict:
     if isinstance(plain, dict):
         return EvaluateResult.model_validate(plain)
-    if len(plain) == 3:  # noqa: PLR2004 - type, message, retryable
-        kind, message, retryable = plain
-        return Failure(stage="score", type=kind, message=mask(message), retryable=retryable)
+    if len(plain) == 1:
+        return _failure(plain[0])
     score, reason = plain
     if type(score) is float and (reason is None or type(reason) is str):
         return _result(score=score, reason=reason)
     return EvaluateResult(score=score, reason=reason)
+
+
+def _failure(fields: dict[str, Any]) -> Failure:
+    """A failure from a worker process, which knows fewer credentials than this one."""
+    failure = Failure.model_validate(fields)
+    trace, replies = failure.traceback, failure.unread_replies
+    masked = {
+        "message": mask(failure.message),
+        "traceback": None if trace is None else mask(trace),
+        "unread_replies": None if replies is None else [mask(reply) for reply in replies],
+    }
+    return failure.model_copy(update=masked)
 
 
 _result = trusted(EvaluateResult)

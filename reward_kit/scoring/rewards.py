@@ -33,7 +33,7 @@ class Reward:
         self.config = config
         try:
             with _loading(config), loading_within(self.loading_seconds):
-                self.call = RewardCall(function or config.function_path, config.params)
+                self.call = RewardCall(function or config.function_path, config.params, config.invalid)
         except ImportError as error:
             raise ConfigError(f"The reward cannot be loaded: {error}") from error
         self.source_digest = source_digest(self.call.function)
@@ -69,9 +69,12 @@ class Reward:
             from reward_kit.sandbox.own import own_resources
 
             resources = partial(own_resources, sandbox, names)
+        config = self.config
         if self._given is not None:
-            return partial(WorkerCall, self._given, self.config.params, resources)
-        return partial(WorkerCall, self.config.function_path, self.config.params, resources, self.loading_seconds)
+            return partial(WorkerCall, self._given, config.params, resources, on_invalid=config.invalid)
+        return partial(
+            WorkerCall, config.function_path, config.params, resources, self.loading_seconds, on_invalid=config.invalid
+        )
 
 
 @contextlib.contextmanager

@@ -98,7 +98,7 @@ async def open_scorer(
     async with open_resources(call, sandbox, judge, budget, concurrency=concurrency) as resources:
         if call.is_async and not config.isolate:
             scorer = OnTheLoop(call, reward.timeout, concurrency, resources)
-            with LoopWatch(min(reward.timeout, defaults.LOOP_PATIENCE_SECONDS), scorer.tell_of), hidden_tasks():
+            with LoopWatch(min(reward.timeout, defaults.LOOP_PATIENCE_SECONDS), scorer.log_blockage), hidden_tasks():
                 yield scorer
             return
     size = config.workers or call.concurrency or os.cpu_count() or 1

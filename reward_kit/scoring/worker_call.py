@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.models import EvaluateResult, Failure, Verdict
-from reward_kit.reward_call import Payload, RewardCall, own, verdict_or_raise
+from reward_kit.reward_call import OnInvalid, Payload, RewardCall, copied_payload
 from reward_kit.utils.module_loader import loading_within
 
 __all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "size_of", "verdicts", "verdicts_async"]
@@ -45,7 +45,7 @@ async def verdicts_async(
 
 def _verdict(call: RewardCall, result: EvaluateResult) -> Verdict:
     try:
-        return verdict_or_raise(result, repr(call.name))
+        return call.verdict(result)
     except RewardError as error:
         return Failure.of(error, "score")
 
@@ -55,9 +55,9 @@ def _verdict(call: RewardCall, result: EvaluateResult) -> Verdict:
 OpenResources: TypeAlias = Callable[[], Mapping[str, Any]]
 """Gives what a reward is handed in this process. It is called before each call, and opens what is not open yet."""
 
-PlainVerdict: TypeAlias = tuple[float, str | None] | dict[str, Any] | tuple[str, str, bool]
-"""A verdict as it travels: score and reason of a result, or all its fields where it has more; or the type, the message
-and the `retryable` of a failure."""
+PlainVerdict: TypeAlias = tuple[float, str | None] | dict[str, Any] | tuple[dict[str, Any]]
+"""A verdict as it travels: score and reason of a result, or all its fields where it has more; or, in a tuple of their
+own, the fields of a failure."""
 
 
 class Unusable(NamedTuple):
@@ -77,16 +77,17 @@ class WorkerCall:
         loading_seconds: float | None = None,
         *,
         shared: bool = False,
+        on_invalid: OnInvalid = "failure",
     ) -> None:
         """Take the reward, or its import path, which must load in time; its params; and what gives its resources.
 
         `shared`: payloads may hold the same objects, and are copied, because a reward may change what it is handed.
         """
         if loading_seconds is None:
-            self._call = RewardCall(reward, params)
+            self._call = RewardCall(reward, params, on_invalid)
         else:
             with loading_within(loading_seconds):
-                self._call = RewardCall(reward, params)
+                self._call = RewardCall(reward, params, on_invalid)
         self._resources = resources
         self._shared = shared
 
@@ -94,7 +95,7 @@ class WorkerCall:
         """One verdict per answer."""
         try:
             resources = None if self._resources is None else self._resources()
-            payload = own(payload) if self._shared else payload
+            payload = copied_payload(payload) if self._shared else payload
             return [_plain(verdict) for verdict in verdicts(self._call, payload, resources)]
         except ItemError as error:
             return [_plain(Failure.of(error, "score"))] * size_of(payload)
@@ -104,7 +105,7 @@ class WorkerCall:
 
 def _plain(verdict: Verdict) -> PlainVerdict:
     if isinstance(verdict, Failure):
-        return verdict.type, verdict.message, verdict.retryable
+        return (dict(verdict),)
     if type(verdict) is EvaluateResult and not verdict.metrics and verdict.step_outputs is None:
         return verdict.score, verdict.reason  # a fraction of what a dump costs
     return verdict.model_dump()

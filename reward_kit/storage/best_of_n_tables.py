@@ -40,7 +40,7 @@ SCHEMA_VERSION = "1"
 
 _LINES_AT_ONCE = 512
 """Taken apart while the processor's caches still hold them."""
-_BYTES_A_GROUP = 32 << 20
+_BYTES_PER_GROUP = 32 << 20
 """Of journal lines: a row group is closed when it has so many."""
 _SAFE = "The answers are safe in the run directory: make room, then run the same command again."
 
@@ -223,7 +223,7 @@ def _groups(
     while some := list(islice(rest, _LINES_AT_ONCE)):
         group.append(_batch(some, schema, verification))
         size += sum(map(len, some))
-        if size >= _BYTES_A_GROUP:
+        if size >= _BYTES_PER_GROUP:
             yield group
             group, size = [], 0
     if group:

@@ -1,7 +1,7 @@
 """Looking over the files of a run directory, and setting aside what is damaged in them.
 
-A journal's damaged lines are taken out, so that what they held is owed again; a damaged summary or config is moved
-away, for entering the run writes it anew. The files as they were are kept beside, as `<name>.damaged…`. A damaged
+A journal's damaged lines are taken out, so that the next run makes what they held again. A damaged summary or config
+is moved away, for the next run writes it anew. The files as they were are kept beside, as `<name>.damaged…`. A damaged
 manifest is left alone: it says what the other files were made with, and nothing else knows.
 """
 
@@ -30,8 +30,8 @@ __all__ = ["Finding", "look_over", "mend"]
 
 _JOURNALS = (ROLLOUTS, RESULTS)
 _AGAIN = {
-    ROLLOUTS: "What they held is generated and judged again when the run is entered again.",
-    RESULTS: "What they held is judged again when the run is entered again.",
+    ROLLOUTS: "What they held is generated and judged again by the next run of the same command.",
+    RESULTS: "What they held is judged again by the next run of the same command.",
 }
 
 
@@ -86,11 +86,11 @@ def _documents(path: Path) -> Iterator[Finding]:
     if manifest.exists():
         yield _document(manifest, "Restore it: it says what the other files were made with.", None)
     if summary.exists():
-        yield _document(summary, "It is written anew when the run is entered again.", _moves_away(summary))
+        yield _document(summary, "The next run of the same command writes it anew.", _moves_away(summary))
     if config.exists():
         damaged = check_config(config) is False
         detail = "does not match its checksum" if damaged else "as it was written"
-        advice = "It is written anew when the run is entered again."
+        advice = "The next run of the same command writes it anew."
         yield Finding(config, not damaged, detail, advice, _moves_away(config) if damaged else None)
 
 

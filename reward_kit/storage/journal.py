@@ -1,8 +1,8 @@
 """An append-only file of JSON lines that survives kill -9.
 
 The key of an entry is (id, response_index); when a key occurs twice, the later line holds. A line torn by a crash is
-cut off when the file is opened again: what it held is simply owed again. Every line is written with a checksum and
-compared with it when it is read: one that differs is an error that names the line, or is left out and owed again.
+cut off when the file is opened again: what it held is simply done again. Every line is written with a checksum and
+compared with it when it is read: one that differs is an error that names the line, or is left out and done again.
 """
 
 from __future__ import annotations
@@ -170,9 +170,9 @@ class Journal:
             yield Entry(head.parsed(), b"{" + line[body_start(line) :].rstrip(b"\n"))
 
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
-        """Rewrite the file as one line a key, in dataset order, atomically. False if it was so already.
+        """Rewrite the file as one line per key, in dataset order, atomically. False if it was so already.
 
-        `position_of` tells where a sample stands now, where that is not what its line says. The lines are told.
+        `position_of` gives the present position of each line's sample, where it has changed since the line was written.
         """
         order = self._order(position_of)
         self._sorted = order.is_sorted and not self.damaged
@@ -227,7 +227,7 @@ class Journal:
     def _damage(self, number: int) -> StorageError:
         return StorageError(
             f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the file, or "
-            f"have `reward-kit doctor {str(self.path.parent)!r} --mend` set the line aside, so that it is owed again."
+            f"have `reward-kit doctor {str(self.path.parent)!r} --mend` set the line aside, so that it is made again."
         )
 
     def _end_of_last_line(self) -> int:
@@ -273,7 +273,7 @@ class Journal:
                 yield os.pread(self._descriptor, min(_COPIED_AT_ONCE, end - start), start)
 
     def lines(self) -> Iterator[bytes]:
-        """Every whole line as it stands in the file: one a key, in dataset order, where a finished run left it."""
+        """Every whole line as it stands in the file: one per key, in dataset order, where a finished run left it."""
         return self._raw_lines() if self._is_ours else (line for _, _, line in self._checked())
 
     def _checked(self) -> Iterator[tuple[int, int, bytes]]:
@@ -351,6 +351,6 @@ class Journal:
             return raw[: newline + 1]
         if len(raw) < guess:
             raise StorageError(
-                f"{str(self.path)!r} ends in the middle of a line. Run the same command again to mend it."
+                f"{str(self.path)!r} ends in the middle of a line. Run the same command again to repair it."
             )
         return self._line_at(offset, guess * 8)

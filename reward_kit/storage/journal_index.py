@@ -2,7 +2,7 @@
 
 `JournalIndex` says where each key's last line is and how that attempt went: what a run that is entered asks.
 `WrittenOrder` and `ScannedOrder` say which line comes where once the file is in dataset order: what compaction asks.
-They sort without sorting: a slot per (position, response index) is filled with the offset of its last line. Only where
+No sorting is needed: a slot per (position, response index) is filled with the offset of its last line. Only where
 two samples claim the same position (the dataset was edited between two entries), or slots would be far more than lines,
 are the lines sorted instead.
 """

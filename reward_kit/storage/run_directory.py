@@ -1,7 +1,7 @@
-"""The run directory: what a run was told, what it made, and who may enter it.
+"""The run directory: the settings of a run, what it made, and who may write there.
 
 config.yaml      the resolved configuration, itself a valid input
-manifest.json    versions, git revision, the two digests, one entry a phase
+manifest.json    versions, git revision, the two digests, one entry per phase
 rollouts.jsonl   what was generated   (a journal)
 results.jsonl    what was judged      (a journal)
 summary.json     the figures
@@ -16,7 +16,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,7 +31,8 @@ from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed
 from reward_kit.utils.clock import now
 
 __all__ = [
-    "RunDirectory", "check_config", "digest_of", "held_by", "line_numbers", "read_document", "refuse_cut", "unfinished",
+    "RunDirectory", "check_config", "digest_of", "free_place", "held_by", "line_numbers", "read_document", "refuse_cut",
+    "set_run_aside", "unfinished",
 ]  # fmt: skip
 
 ROLLOUTS = "rollouts.jsonl"
@@ -178,7 +179,7 @@ class RunDirectory:
         return Journal(self.rollouts_path, owed_again=owed_again)
 
     def results(self) -> Journal:
-        """Open the journal of results; a damaged line is owed again, for its rollout can be judged again."""
+        """Open the journal of results; a damaged line is left out, for its rollout can be judged again."""
         return Journal(self.results_path, owed_again=True)
 
     def keep_damaged(self, journal: Journal) -> Path:
@@ -195,10 +196,13 @@ class RunDirectory:
         """Bind the directory's rollouts or results to `digest`. True if they already were.
 
         `settings` are what the digest was made of: when it differs, the error names what changed. As long as nothing
-        was made, nothing is bound: a wrong model name that was refused at once can be corrected.
+        of worth was made, nothing is bound: a wrong model name, or a wrong column, can be corrected. What was made with
+        it is set aside.
         """
         if self.is_bound(which, digest, settings, advice=advice):
             return True
+        if self.is_claimed(which):
+            self.set_worthless_aside(which)
         self._manifest.setdefault("digests", {})[which] = {"digest": digest, "settings": dict(settings)}
         self.write_manifest()
         return False
@@ -206,12 +210,16 @@ class RunDirectory:
     def is_bound(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
         """Whether they are bound to `digest`; False while they are free, an error when bound to another."""
         known = self._manifest.get("digests", {}).get(which)
-        if known is None or (known["digest"] != digest and self._is_unused(which)):
+        if known is None or (known["digest"] != digest and self.is_worthless(which)):
             return False
         if known["digest"] != digest:
             changed = _changed(known["settings"], settings)
             raise StorageError(f"{str(self.path)!r} holds {which} made with other settings ({changed}). {advice}")
         return True
+
+    def is_claimed(self, which: str) -> bool:
+        """Whether they are bound to anything."""
+        return which in self._manifest.get("digests", {})
 
     @staticmethod
     def claims_of(path: Path) -> dict[str, Any]:
@@ -336,14 +344,63 @@ class RunDirectory:
     def _read_manifest(self) -> dict[str, Any]:
         return read_document(self.path / "manifest.json") or {}
 
-    def _is_unused(self, which: str) -> bool:
-        """Whether nothing was made yet that a claim on `which` would hold for."""
-        made = (self.results_path,) if which == "results" else (self.rollouts_path, self.results_path)
-        return all(not path.exists() or path.stat().st_size == 0 for path in made)
+    def is_worthless(self, which: str) -> bool:
+        """Whether nothing here that a claim on `which` would hold for was paid for or judged."""
+        if self.noted("judge_cost") or _any_line(self.results_path, _is_ok):
+            return False
+        return which == "results" or not _any_line(self.rollouts_path, _is_from_model)
+
+    def set_worthless_aside(self, which: str) -> list[Path]:
+        """Move files aside that `is_worthless` speaks of, and release what they were bound to; where they are now."""
+        digests = self._manifest.get("digests", {})
+        tag = digests.get(which, {}).get("digest", "unbound")[:8]
+        moved: list[Path] = []
+        for path in (self.results_path,) if which == "results" else (self.rollouts_path, self.results_path):
+            digests.pop(path.stem, None)
+            self._manifest.get("holds", {}).pop(path.name, None)
+            if path.exists() and path.stat().st_size:
+                moved.append(path.rename(self._free_name(f"{path.stem}.{tag}")))
+        return moved
 
     def _free_name(self, stem: str) -> Path:
         candidates = (self.path / f"{stem}{suffix}.jsonl" for suffix in ["", *(f".{i}" for i in range(2, 1000))])
         return next(path for path in candidates if not path.exists())
+
+
+def set_run_aside(path: Path) -> Path | None:
+    """Move a whole run directory out of the way: what was paid for is never deleted. Where it is now; None: no run."""
+    if not any((path / name).exists() for name in ("manifest.json", ROLLOUTS, RESULTS)):
+        return None
+    kept = free_place(path)
+    with RunDirectory(path):  # nobody is working in it
+        path.rename(kept)
+    return kept
+
+
+def free_place(path: Path) -> Path:
+    """A name beside a run directory that nothing has."""
+    path = path.absolute()
+    names = (path.with_name(f"{path.name}.{number}") for number in range(1, 10_000))
+    return next(name for name in names if not name.exists())
+
+
+def _any_line(path: Path, matches: Callable[[dict[str, Any]], bool]) -> bool:
+    """Whether a journal has a line like that. One that cannot be read may have."""
+    if not path.exists():
+        return False
+    try:
+        with Journal(path, read_only=True) as journal:
+            return any(matches(orjson.loads(line)) for line in journal.lines())
+    except StorageError:
+        return True
+
+
+def _is_ok(line: Mapping[str, Any]) -> bool:
+    return line.get("status") == "ok"
+
+
+def _is_from_model(line: Mapping[str, Any]) -> bool:
+    return bool(line.get("cost")) or (_is_ok(line) and line.get("model") is not None)
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

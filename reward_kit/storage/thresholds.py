@@ -27,25 +27,25 @@ class Thresholds(NamedTuple):
 
 
 def thresholds_of(directory: Path, given: float | None = None) -> Thresholds:
-    """The one given, whatever the split; else what the run in `directory` was told, else what it reported."""
+    """The one given, whatever the split; else what the config of the run in `directory` says, else its summary."""
     if given is not None:
         return Thresholds(given, given=True)
-    told = _told(directory / "config.yaml") or _reported(directory / "summary.json")
-    whole = float(told.get("pass_threshold", Thresholds().whole))
-    parts = told.get("by_split") or {}
+    found = _configured(directory / "config.yaml") or _reported(directory / "summary.json")
+    whole = float(found.get("pass_threshold", Thresholds().whole))
+    parts = found.get("by_split") or {}
     by_split = {split: float(part.get("pass_threshold", whole)) for split, part in parts.items()}
     return Thresholds(whole, by_split, given={whole, *by_split.values()} != {Thresholds().whole})
 
 
-def _told(config: Path) -> Mapping[str, Any]:
+def _configured(config: Path) -> Mapping[str, Any]:
     import yaml  # here, because only this needs it
 
     try:
         text = config.read_bytes()
         if check_config(config) is False:
             raise StorageError(
-                f"{str(config)!r} is damaged, and says from which score on an answer is verified. Enter the run again, "
-                "which writes it anew, or name the score yourself."
+                f"{str(config)!r} is damaged, and says from which score on an answer is verified. Run its command "
+                "again, which writes it anew, or name the score yourself."
             )
         values = yaml.safe_load(text)
     except (OSError, yaml.YAMLError):

@@ -20,7 +20,7 @@ __all__ = ["write_training_file"]
 _CONVERSATIONS = ("messages", "prompt", "completion", "chosen", "rejected")
 _NUMBERS = ("margin", "pass_rate")
 _PARQUET = (".parquet", ".pq")
-_ROWS_A_GROUP = 4096
+_ROWS_PER_GROUP = 4096
 
 
 def write_training_file(rows: Iterable[Mapping[str, Any]], target: Path) -> None:
@@ -71,7 +71,7 @@ def _write_parquet(lines: Path, draft: Path, fields: Iterable[str]) -> None:
     from pyarrow.parquet import ParquetWriter
 
     with lines.open("rb") as file:
-        groups = iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_A_GROUP)], [])
+        groups = iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_PER_GROUP)], [])
         first = next(groups, [])
         schema = _schema(first[0] if first else {}, fields)
         with ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:

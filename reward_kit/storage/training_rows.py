@@ -40,7 +40,7 @@ class Export:
     pick: Literal["best", "all"] = "best"
     """sft: the best verified answer of a query, or all of them."""
     max_pairs: int | None = 1
-    """preference, rm: pairs a query, at most."""
+    """preference, rm: pairs per query, at most."""
     min_margin: float = 0.0
     """preference, rm: by how much the chosen answer's score must exceed the rejected one's."""
     min_pass_rate: float = 0.0

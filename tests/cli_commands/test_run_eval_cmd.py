@@ -414,3 +414,12 @@ def test_a_dataset_group_of_the_package_can_be_chosen(tmp_path: Path, call: Call
     said = call("run", file, f"dataset.path_or_name={tmp_path}/rows.jsonl", "-q")
     assert said.code == 0, said.err
     assert len(results(tmp_path)) == 2
+
+
+def test_a_run_may_begin_anew_and_says_how(tmp_path: Path, call: Call) -> None:
+    file = write_config(tmp_path, config(tmp_path))
+    assert call("run", file, "-q").code == 0
+    refused = call("run", file, "-q", "generation.temperature=0.1")
+    assert refused.code != 0 and "`output.output_dir=…` or begin anew with `--overwrite`" in refused.err
+    assert call("run", file, "-q", "generation.temperature=0.1", "--overwrite").code == 0
+    assert len(lines(tmp_path / "run.1" / "results.jsonl")) == len(results(tmp_path)) == 4

@@ -29,7 +29,7 @@ OF_RUN_ONLY = {
         "dataset.source_type",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
-        "reward.params",
+        "reward.invalid", "reward.params",
     },
     "best-of-n": {
         "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",

@@ -47,7 +47,7 @@ def test_the_converter_takes_the_number_behind_the_marks(tmp_path: Path) -> None
     source.write_text(json.dumps(solved) + "\n\n" + json.dumps({"question": "2+2?", "answer": "4", "id": 9}) + "\n")
     assert convert(source).returncode == 0
     first, second = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert first["ground_truth_for_eval"] == "1000" and first["solution"] == "500 + 500 = 1000"
+    assert first["ground_truth_for_eval"] == "1,000" and first["solution"] == "500 + 500 = 1000"
     assert second == {"id": "9", "user_query": "2+2?", "ground_truth_for_eval": "4"}
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from reward_kit.errors import AuthError, EndpointError, StorageError
+from reward_kit.errors import AuthError, ConfigError, EndpointError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
+from reward_kit.storage.run_directory import RunDirectory
 from tests.generation.loopback import Reaction, complains
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.runs import config, lines, questions, results, write_rows
@@ -299,3 +300,96 @@ def test_what_was_to_be_tried_again_is_so_however_the_run_ended(tmp_path: Path) 
         assert run(told).counters.generated == 0
         assert run(told, retry_failed=True).failed == 0
     assert len(results(tmp_path)) == 6
+
+
+# ── a first attempt that is worth nothing ────────────────────────────────────────────────────────────────────────────
+
+ANSWERED = [
+    {"id": row["id"], "q": row["user_query"], "answer": "4", "other": "5", "right": "4"} for row in questions(3)
+]
+NEEDS_TRUTH = """
+def judge(response, ground_truth):
+    if ground_truth is None:
+        raise ValueError("there is no ground truth")
+    return float(response == ground_truth)
+"""
+
+
+def attempt(home: Path, columns: dict[str, str], **settings: Any) -> dict[str, Any]:
+    """A run over answers in the data, whose reward fails without a ground truth."""
+    (home / "judge.py").write_text(NEEDS_TRUTH)
+    return config(
+        home, rows=ANSWERED, generation__enabled=False, reward__function_path=f"{home / 'judge.py'}:judge",
+        dataset__column_mapping={"user_query": "q", **columns}, **{"dataset__response_column": "answer", **settings},
+    )  # fmt: skip
+
+
+def test_settings_may_change_where_nothing_was_paid_for_or_judged(tmp_path: Path) -> None:
+    first = run(attempt(tmp_path, {}))
+    assert (first.judged, first.failed) == (0, 3)
+    assert EvaluationPipeline(attempt(tmp_path, {"ground_truth_for_eval": "right"})).plan().on_disk == 0
+    second = run(attempt(tmp_path, {"ground_truth_for_eval": "right"}))
+    assert (second.judged, second.failed, second.mean_score) == (3, 0, 1.0)
+    kept = sorted(path.name.split(".")[0] for path in first.output_dir.glob("*.*.jsonl"))
+    assert kept == ["results", "rollouts"]
+    with pytest.raises(StorageError, match="other settings"):  # now there are verdicts
+        run(attempt(tmp_path, {}))
+
+
+def test_so_may_how_the_data_are_read(tmp_path: Path) -> None:
+    run(attempt(tmp_path, {}))
+    run(attempt(tmp_path, {}, dataset__response_column="other"))
+    result = run(attempt(tmp_path, {"ground_truth_for_eval": "right"}, dataset__response_column="other"))
+    assert [row["assistant_response"] for row in result.rows()] == ["5", "5", "5"]
+    with pytest.raises(StorageError, match="is not what it was"):
+        run(attempt(tmp_path, {"ground_truth_for_eval": "right"}))
+
+
+def test_a_reward_that_judged_nothing_may_be_corrected_and_the_answers_of_a_model_stay(tmp_path: Path) -> None:
+    (tmp_path / "judge.py").write_text("def judge(response):\n    raise ValueError('not yet')\n")
+    told = config(
+        tmp_path, reward__function_path=f"{tmp_path / 'judge.py'}:judge", generation__cache={"enabled": False}
+    )
+    assert run(told).judged == 0
+    before = (tmp_path / "run" / "rollouts.jsonl").read_bytes()
+    (tmp_path / "judge.py").write_text("def judge(response):\n    return 1.0\n")
+    assert EvaluationPipeline(told).plan().to_score == 4
+    corrected = run(told)
+    assert (corrected.judged, corrected.counters.generated) == (4, 0)
+    assert (tmp_path / "run" / "rollouts.jsonl").read_bytes() == before
+
+
+def test_answers_of_a_model_bind_a_directory_also_where_nothing_was_judged(tmp_path: Path) -> None:
+    (tmp_path / "judge.py").write_text("def judge(response):\n    raise ValueError('not yet')\n")
+    told = config(tmp_path, reward__function_path=f"{tmp_path / 'judge.py'}:judge")
+    assert run(told).judged == 0
+    with pytest.raises(StorageError, match=r"generation\.temperature"):
+        run(config(tmp_path, reward__function_path=f"{tmp_path / 'judge.py'}:judge", generation__temperature=0.1))
+
+
+def test_what_a_judge_was_paid_binds_a_directory(tmp_path: Path) -> None:
+    run(attempt(tmp_path, {}))
+    with RunDirectory(tmp_path / "run") as directory:
+        directory.note("judge_cost", 0.01)
+    with pytest.raises(StorageError, match="other settings"):
+        run(attempt(tmp_path, {"ground_truth_for_eval": "right"}))
+
+
+def test_overwriting_begins_anew_and_keeps_the_old_run(tmp_path: Path) -> None:
+    told = config(tmp_path)
+    assert run(told).judged == 4
+    before = files(tmp_path)
+    other = config(tmp_path, generation__temperature=0.1)
+    assert EvaluationPipeline(other, overwrite=True).plan().on_disk == 0
+    assert run(other, overwrite=True).judged == 4
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run.1").glob("*.jsonl")}.items() <= before.items()
+    with pytest.raises(ConfigError, match="no rollouts to score"):
+        run(other, overwrite=True, phase="execution")
+    assert not (tmp_path / "run.2").exists()
+
+
+def test_overwriting_leaves_a_directory_alone_that_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    assert run(config(tmp_path), overwrite=True).judged == 4
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"

@@ -108,7 +108,7 @@ def test_no_more_is_asked_for_before_what_came_is_on_disk(tmp_path: Path) -> Non
             answered.add(options["sample_id"])
             return made
 
-    # One hand: with more, another one's answer may have come in this very turn, and be on its way to the disk.
+    # One task: with more, another one's answer may have come in this very turn, and be on its way to the disk.
     told = config(tmp_path, rows=questions(20), generation__api_params={"max_concurrent_requests": 1})
     EvaluationPipeline(told, phase="inference", client=Watching(3)).run()
     assert len(lacking) == 20
@@ -164,8 +164,8 @@ def test_generate_hands_on_what_is_on_disk(
         queue = WorkQueue(works, ahead=width)
         with Journal(path) as journal:
             output = rollouts_output(journal, LineWriter(), counters, handed_on, groups=groups)
-            hands = [generate(queue, play, output, handed_on, counters, Stop(counters)) for _ in range(width)]
-            await asyncio.gather(*hands)
+            tasks = [generate(queue, play, output, handed_on, counters, Stop(counters)) for _ in range(width)]
+            await asyncio.gather(*tasks)
             output.flush()
         assert counters.generated == len(turns) * n
         return handed_on

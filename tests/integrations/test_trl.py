@@ -309,3 +309,33 @@ ADAPTERS = {workers: create_trl_adapter(trainer_rewards.exact, workers=workers) 
 def test_neither_torch_nor_trl_is_imported() -> None:
     code = "import sys, reward_kit.integrations.trl; sys.exit(bool({'torch', 'trl', 'aiohttp'} & sys.modules.keys()))"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_not_valid_is_none_or_its_score(workers: int, caplog: pytest.LogCaptureFixture) -> None:
+    asked: dict[str, Any] = {"prompts": ["?", "?"], "completions": ["4", "5"], "ground_truth": ["4", "4"]}
+    plain = create_trl_adapter(f"{HERE}:wrong_is_invalid", workers=workers)
+    scored = create_trl_adapter(f"{HERE}:wrong_is_invalid", workers=workers, on_invalid="score")
+    try:
+        assert plain(**asked) == [1.0, None] and "on_invalid='score'" in caplog.text
+        assert scored(**asked) == [1.0, 0.0] and scored.failures == 0
+        if not workers:
+            assert pickle.loads(pickle.dumps(scored))(**asked) == [1.0, 0.0]
+    finally:
+        plain.close()
+        scored.close()
+
+
+def test_an_unknown_reading_of_what_is_not_valid_is_refused() -> None:
+    with pytest.raises(ConfigError, match="on_invalid 'zero'"):
+        create_trl_adapter(trainer_rewards.exact, on_invalid="zero")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_first_failure_is_logged_with_its_traceback(workers: int, caplog: pytest.LogCaptureFixture) -> None:
+    adapter = create_trl_adapter(f"{HERE}:best", workers=workers)
+    try:
+        assert adapter(prompts=["?"], completions=["boom"], ground_truth=[1]) == [None]
+    finally:
+        adapter.close()
+    assert 'raise ValueError("no group with a boom")' in caplog.text

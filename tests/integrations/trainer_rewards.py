@@ -103,3 +103,10 @@ def counts_up(seen: list[int]) -> float:
     """Changes what it is handed, as it should not: 1.0 the first time."""
     seen.append(1)
     return float(len(seen))
+
+
+@reward_function
+def wrong_is_invalid(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+    """Marks a wrong answer as not valid, as rewards written for other versions do."""
+    right = messages[-1].text == ground_truth
+    return EvaluateResult(score=float(right), is_score_valid=right, reason="compared")

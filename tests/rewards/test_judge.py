@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_kit.cli_commands.display.run import judge_line
 from reward_kit.config_models import GenerationConfig, MockConfig, Sampling
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.evaluation import evaluate
@@ -135,6 +137,31 @@ async def test_an_unreadable_reply_is_asked_for_again_and_then_given_up() -> Non
     with pytest.raises(RewardError, match="no readable verdict in 3 replies"):
         await judge_reward(TALK, judge=silent)
     assert len(silent.prompts) == 3
+
+
+async def test_what_could_not_be_read_is_kept_within_bounds() -> None:
+    long = Scripted(lambda prompt, draw: "Well, " + "so " * 10_000 + f"{draw}/10")
+    with pytest.raises(RewardError) as caught:
+        await judge_reward(TALK, judge=long)
+    kept = Failure.of(caught.value, "score").unread_replies
+    assert kept is not None and len(kept) == 3
+    for draw, reply in enumerate(kept):
+        assert reply.startswith("Well, so") and reply.endswith(f"{draw}/10") and len(reply) < 2100
+
+
+def test_a_run_keeps_what_could_not_be_read_and_counts_what_it_cost(tmp_path: Path) -> None:
+    told = evaluate(
+        [{"user_query": "2 + 2?", "assistant_response": "4"}],
+        judge_reward,
+        output_dir=tmp_path / "run",
+        judge={"model_name": "mock", "mock": {"responses": ["Quite good."]}, "cache": {"enabled": False}},
+    )
+    row = json.loads((tmp_path / "run" / "results.jsonl").read_text())
+    assert row["failure"]["unread_replies"] == ["Quite good."] * 3
+    used = told.summary["this_entry"]["judge"]
+    assert used["replies"] == 3 and used["prompt_tokens"] > 0 and used["completion_tokens"] > 0
+    line = judge_line(used)
+    assert line.value == f"3 replies, {used['prompt_tokens']:,} tokens in, {used['completion_tokens']:,} out"
 
 
 async def test_more_than_half_of_the_votes_must_be_readable() -> None:

@@ -157,7 +157,7 @@ def test_many_rows_are_written_in_groups_and_few_are_held(tmp_path: Path, monkey
     from pyarrow import parquet
 
     monkeypatch.setattr(best_of_n_tables, "_LINES_AT_ONCE", 10)
-    monkeypatch.setattr(best_of_n_tables, "_BYTES_A_GROUP", 10_000)
+    monkeypatch.setattr(best_of_n_tables, "_BYTES_PER_GROUP", 10_000)
     taken = 0
 
     def counted() -> Iterator[bytes]:

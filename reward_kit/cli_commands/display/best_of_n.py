@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from reward_kit.cli_commands.display.run import Display, plan_notes
+from reward_kit.cli_commands.display.run import Display, judge_line, plan_notes
 from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, remarks, same_command
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
@@ -73,6 +73,7 @@ class ExperimentDisplay:
             self._console.print(_figures(run.summary))
             for line in failure_lines(run.summary):
                 self._console.print(f"  not verified: {line}", soft_wrap=True, markup=False)
+            self._show_judge(run.summary["this_entry"].get("judge"))
             if run.summary.get("skipped_rows"):
                 self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):
@@ -86,6 +87,11 @@ class ExperimentDisplay:
         if run.status != "finished":
             again = "Run the same command again to go on; nothing is paid twice:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
+
+    def _show_judge(self, use: Mapping[str, Any] | None) -> None:
+        if use is not None:
+            label, used, cost = judge_line(use)
+            self._console.print(f"  {label}: {used}  {cost}".rstrip(), soft_wrap=True, markup=False)
 
 
 def _figures(summary: Mapping[str, Any]) -> Table:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reward_kit.execution.plan import Plan
     from reward_kit.execution.result import RunResult
 
-__all__ = ["Display", "plan_notes"]
+__all__ = ["Display", "judge_line", "plan_notes"]
 
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
@@ -268,12 +268,22 @@ def _effort(summary: Mapping[str, Any]) -> list[Line]:
         lines.append(Line("tokens/s", f"{entry['tokens_per_second']:.1f}"))
     if summary.get("cost"):
         lines.append(Line("cost", f"{summary['cost']:.4f}"))
+    if entry.get("judge"):
+        lines.append(judge_line(entry["judge"]))
     if summary.get("cached"):
         lines.append(Line("from the cache", f"{summary['cached']:,}"))
     if summary.get("skipped_rows"):
         lines.append(Line("rows skipped", f"{summary['skipped_rows']:,}"))
     lines.append(Line("time", f"{entry['seconds']:.1f} s"))
     return lines
+
+
+def judge_line(use: Mapping[str, Any]) -> Line:
+    """What the judge was asked since the run was entered, and what that cost."""
+    cached = f", {use['cached']:,} from the cache" if use["cached"] else ""
+    tokens = f"{use['prompt_tokens']:,} tokens in, {use['completion_tokens']:,} out"
+    cost = f"cost {use['cost']:.4f}" if use["cost"] else ""
+    return Line("judge", f"{use['replies']:,} replies{cached}, {tokens}", cost)
 
 
 def _worth_showing(pass_at_k: Mapping[str, Any]) -> list[tuple[str, Any]]:

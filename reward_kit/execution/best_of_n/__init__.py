@@ -34,7 +34,7 @@ from reward_kit.storage.best_of_n_tables import (
     write_parquet,
 )
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of
+from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, set_run_aside
 
 __all__ = ["BestOfN", "ExperimentResult"]
 
@@ -91,7 +91,7 @@ class BestOfN:
         """
         require_parquet(self.experiment.parquet)
         if overwrite:
-            self._set_aside()
+            set_run_aside(self.experiment.run_directory)
         else:
             self._refuse_others_output()
         samples = None if phase == "execution" else self.experiment.samples()
@@ -117,21 +117,11 @@ class BestOfN:
             return
         ours = _run_id(RunDirectory.seen_from_outside(self.experiment.run_directory))
         known = read_metadata(path)
-        if ours is None or known is None or _said(known).get("id") != ours:
+        if ours is None or known is None or _run_in_metadata(known).get("id") != ours:
             raise StorageError(
                 f"{str(path)!r} exists and was not made by this experiment. "
                 "Choose another --output, or replace it with --overwrite."
             )
-
-    def _set_aside(self) -> None:
-        """Move the run directory out of the way: what was paid for is never deleted."""
-        directory = self.experiment.run_directory
-        if not directory.exists():
-            return
-        names = (directory.with_name(f"{directory.name}.{number}") for number in range(1, 10_000))
-        kept = next(name for name in names if not name.exists())
-        with RunDirectory(directory):  # nobody is working in it
-            directory.rename(kept)
 
     def _write(self, result: RunResult) -> None:
         with RunDirectory(result.output_dir) as directory:
@@ -169,7 +159,7 @@ class BestOfN:
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,
         }
-        return {name: blot(_told(value)) for name, value in facts.items()}
+        return {name: blot(_metadata_text(value)) for name, value in facts.items()}
 
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
@@ -178,14 +168,14 @@ def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     return experiment.model_dump(mode="json", exclude=left_out)
 
 
-def _told(value: Any) -> str:
-    """Every key is there, so that who looks one up need not ask; what is not known is empty."""
+def _metadata_text(value: Any) -> str:
+    """A value as the text that Parquet metadata holds. What is not known is empty: every key is there."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _said(metadata: dict[str, str]) -> dict[str, Any]:
+def _run_in_metadata(metadata: dict[str, str]) -> dict[str, Any]:
     """What a table says of the run it was made from."""
     try:
         run = orjson.loads(metadata.get("run", "{}"))

@@ -66,7 +66,7 @@ class ExperimentConfig(StrictPart):
     """What is asked of whom, how often, who verifies, and where the table goes."""
 
     dataset: str | None = None
-    """A Hugging Face dataset, a file, a folder with a file a split, or a path with {split} in it."""
+    """A Hugging Face dataset, a file, a folder with one file per split, or a path with {split} in it."""
     config_name: str | None = None
     """The configuration (subset) of a Hugging Face dataset."""
     splits: tuple[str, ...] = ()

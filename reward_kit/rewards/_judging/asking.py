@@ -40,6 +40,10 @@ _SECOND_TRIES = 2
 """Further replies asked for in place of those that hold no verdict."""
 
 
+_KEPT_OF_A_REPLY = 2000
+"""Characters of an unreadable reply that a record keeps."""
+
+
 class Asker(Protocol):
     """Anything that replies to a prompt, once a draw."""
 
@@ -132,6 +136,7 @@ async def _votes(judge: Asker, prompt: str, votes: int, read: Callable[[str], T 
     if votes < 1:
         raise ConfigError(f"votes is {votes!r}; a judge must be asked at least once. Set it to 1 or more.")
     found: list[tuple[T, str]] = []
+    unread: list[str] = []
     failures: list[Failure] = []
     asked = 0
     while asked < votes + _SECOND_TRIES and len(found) < votes:
@@ -142,10 +147,14 @@ async def _votes(judge: Asker, prompt: str, votes: int, read: Callable[[str], T 
                 failures.append(reply)
             elif (verdict := read(reply)) is not None:
                 found.append((verdict, reply))
+            else:
+                unread.append(reply)
         if failures:
             break  # the client has tried again already
     if 2 * len(found) <= votes:
-        raise _no_verdict(failures, asked)
+        error = _no_verdict(failures, asked)
+        error.unread_replies = tuple(map(_shortened, unread))
+        raise error
     return found[:votes]
 
 
@@ -153,9 +162,18 @@ def _no_verdict(failures: Sequence[Failure], asked: int) -> RewardError:
     if failures:
         return RewardError(f"The judge could not be asked: {failures[0].message}", retryable=failures[0].retryable)
     return RewardError(
-        f"The judge gave no readable verdict in {asked} replies. Read one with judge.ask, and use a model that follows "
-        "the form it is asked for."
+        f"The judge gave no readable verdict in {asked} replies; they are in the record, under failure.unread_replies. "
+        "Use a model that follows the form it is asked for."
     )
+
+
+def _shortened(reply: str) -> str:
+    """The beginning and the end of a reply, where the verdict should be."""
+    left_out = len(reply) - _KEPT_OF_A_REPLY
+    if left_out <= 0:
+        return reply
+    half = _KEPT_OF_A_REPLY // 2
+    return f"{reply[:half]} … ({left_out:,} characters) … {reply[-half:]}"
 
 
 # ── what a reply says ────────────────────────────────────────────────────────────────────────────────────────────────

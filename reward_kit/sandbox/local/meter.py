@@ -35,7 +35,7 @@ class Meter(Protocol):
 
 
 class NoMeter:
-    """Where nobody counts."""
+    """A meter for sandboxes whose use nobody counts."""
 
     last: MeterReading | None = None
 

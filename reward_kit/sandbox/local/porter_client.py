@@ -82,5 +82,5 @@ class PorterClient:
         self._channel.listen_now()
 
     def close(self, reason: str = "it was closed") -> None:
-        """Hang up."""
+        """Close the connection to the porter."""
         self._channel.close(reason)

@@ -192,7 +192,7 @@ def _be_nursery(
 ) -> NoReturn:
     """In the forked nursery, which must never go on with its parent's work."""
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries; the supervisor has pidfds
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps; the supervisor has pidfds
         only_keep_open([orders.fileno(), supervisor, *pins])
         _give_up_rights()
         if not _fork_porters(orders, hierarchy, pins, seccomp):

@@ -159,7 +159,7 @@ class SnapshotStore:
         return sandbox
 
     def released(self, snapshot: Snapshot) -> None:
-        """One user less."""
+        """One sandbox less uses the snapshot."""
         snapshot.users -= 1
         if not snapshot.users and snapshot not in self._kept.values():
             self._discard(snapshot.home)

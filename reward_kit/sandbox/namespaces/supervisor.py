@@ -124,7 +124,7 @@ class Supervisor:
 
     def serve(self) -> None:
         """Answer until the backend hangs up, then end everything."""
-        # The kernel buries, also those whom we adopt: no pid namespace ends before all in it are buried.
+        # The kernel reaps children, adopted ones too: a pid namespace ends only when all in it are reaped.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self._nursery.start()
         self.watch(self._nursery.descriptor, self._from_nursery)
@@ -418,10 +418,10 @@ class _Sandbox:
             self._files.umount()
 
     def _fail(self, reason: str) -> None:
-        self._tell({"event": "failed", "reason": reason})
+        self._report({"event": "failed", "reason": reason})
         self.close()
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _report(self, event: dict[str, Any]) -> None:
         """Tell who has asked for it, if anybody has."""
         if self.key:
             self._supervisor.say({**event, "sandbox": self.key})
@@ -495,4 +495,4 @@ class _Sandbox:
         if self._files is not None:
             self._files.release()
         self._supervisor.drop(self)
-        self._tell({"event": "closed", "home": self.home, "kept": is_kept})
+        self._report({"event": "closed", "home": self.home, "kept": is_kept})

@@ -23,7 +23,7 @@ class SandboxStatus:
     """What has become of one sandbox."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Nothing yet."""
+        """Nothing of the sandbox is known yet; `opened` is done when it is open."""
         self.opened: asyncio.Future[None] = loop.create_future()
         self.group = ""
         """The name of its control group, once it is open."""

@@ -316,7 +316,7 @@ class Watch:
         self._poll.register(self._owner, 0)
 
     def also(self, descriptor: int, events: int = select.POLLIN) -> None:
-        """Wake for this too."""
+        """Also wake up when this descriptor is ready."""
         self._poll.register(descriptor, events)
 
     def no_more(self, descriptor: int) -> None:

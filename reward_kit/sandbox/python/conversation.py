@@ -71,7 +71,7 @@ class Conversation:
         return self._timed(nonce, frame, isolated)
 
     def end(self) -> None:
-        """Kill it."""
+        """Kill the process at the other end."""
         if self.alive:
             self.alive = False
             self._channel.close()

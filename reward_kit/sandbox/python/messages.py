@@ -61,7 +61,7 @@ def lost(seconds: float, wall: float) -> float:
 
 
 class Frame(NamedTuple):
-    """One message."""
+    """One message between us and a zygote: a JSON header, and bytes that belong to it."""
 
     header: dict[str, Any]
     blobs: list[bytes]

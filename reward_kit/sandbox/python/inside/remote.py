@@ -729,13 +729,13 @@ def type_of(value: Any) -> Any:
 
 
 def link_of(remote: Remote) -> Link:
-    """Its line."""
+    """The connection to the process in which the object is."""
     link: Link = object.__getattribute__(remote, "_reward_kit_link")
     return link
 
 
 def number_of(remote: Remote) -> int:
-    """What it is called in its process."""
+    """The number by which its own process knows the object."""
     number: int = object.__getattribute__(remote, "_reward_kit_number")
     return number
 
