@@ -27,4 +27,4 @@ def setup_failed(command: str, done: ExecResult) -> SandboxError:
     elif done.exited:
         how = "ended the sandbox's shell"
     said = done.output[-_SHOWN:].strip() or "it printed nothing"
-    return SandboxError(f"The set-up command {command!r} {how}: {said}. Correct it.", retryable=False)
+    return SandboxError(f"The setup command {command!r} {how}: {said}. Correct it.", retryable=False)

@@ -147,11 +147,11 @@ def test_failures_are_told_apart(home: Path) -> None:
     commands, results = lines(out / "commands.jsonl"), lines(out / "results.jsonl")
     assert commands[2]["generated_command"] is None and "No command" in commands[2]["error"]
     assert [row["overall_success"] for row in results] == [True, False, False, None]
-    assert results[3]["command_success"] is results[3]["test_passed"] is None and "set-up" in results[3]["error"]
+    assert results[3]["command_success"] is results[3]["test_passed"] is None and "setup" in results[3]["error"]
     figures = summary(out)
     assert (figures["judged"], figures["successful_samples"], figures["no_command"]) == (3, 1, 1)
     assert (figures["infrastructure_errors"], figures["failures_by_kind"]) == (1, {"score: SandboxError": 1})
-    assert "1 × score: SandboxError, such as: The set-up command 'false' failed" in done.stderr
+    assert "1 × score: SandboxError, such as: The setup command 'false' failed" in done.stderr
     assert done.stderr.rstrip().endswith(" --retry-failed"), "the same command alone would run nothing again"
 
 

@@ -36,7 +36,7 @@ class CommandCounts(NamedTuple):
     no_command: int
     """Answers that hold none."""
     setups: int
-    """How many different set-ups there are."""
+    """How many different setups there are."""
     model: str | None
     """The model that the first line names."""
 
