@@ -20,9 +20,9 @@ def verdicts_of(outcome: Outcome, name: str, answers: int, setting: str = "rewar
     `setting` is what its caller would raise to give a call more time. A reward that cannot work at all is an error.
     """
     match outcome:
-        case Done(Unusable(message=message)):
-            raise RewardKitError(message)
-        case Done(value):
+        case Done(value):  # the usual case, for which trainers wait: one test of what kind it is
+            if isinstance(value, Unusable):
+                raise RewardKitError(value.message)
             try:
                 return [_verdict(each) for each in value]
             except (ValueError, TypeError) as problem:

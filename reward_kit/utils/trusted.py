@@ -43,23 +43,29 @@ def trusted(kind: type[Model]) -> Callable[..., Model]:
     made_anew: list[tuple[str, Callable[[], Any]]] = []
     is_frozen = bool(kind.model_config.get("frozen"))
     is_learned = is_checked = False
+    count = size = 0
 
     def make(**given: Any) -> Model:
-        nonlocal is_learned, is_checked
+        nonlocal is_learned, is_checked, count, size
         if not is_learned:
             names.update(_checked_names(kind, given))
             template.update(_defaults(kind))
             made_anew.extend(_factories(kind, names))
+            count, size = len(names), len(template)
             is_checked, is_learned = not _slots_are_as_expected(kind, given), True
         if is_checked:
             return kind(**given)
-        values = template.copy()
-        values.update(given)
-        if len(given) != len(names) or len(values) != len(template):
+        values = {**template, **given}
+        if len(given) != count or len(values) != size:
             raise TypeError(f"{kind.__name__} was made of {sorted(names)} before, and now of {sorted(given)}")
         for name, default in made_anew:
             values[name] = default()
-        return _by_slots(kind, values, names if is_frozen else names.copy())
+        value = _new(kind)  # as `_by_slots` does it, without a call: this is made for every record, more than once
+        _set_values(value, values)
+        _set_given(value, names if is_frozen else names.copy())
+        _set_extra(value, None)
+        _set_private(value, None)
+        return value
 
     return make
 
@@ -111,7 +117,7 @@ def _factories(kind: type[BaseModel], given: set[str]) -> list[tuple[str, Callab
 
 
 def _by_slots(kind: type[Model], values: dict[str, Any], given: set[str]) -> Model:
-    value = object.__new__(kind)
+    value = _new(kind)
     _set_values(value, values)
     _set_given(value, given)
     _set_extra(value, None)
@@ -136,6 +142,7 @@ def _no_slot(*_: object) -> None:
     raise AttributeError("pydantic's slots are others")
 
 
+_new = object.__new__
 _set_values, _set_given, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__ if name in BaseModel.__dict__ else _no_slot for name in _SLOTS
 )
