@@ -20,7 +20,7 @@ ADVICE = "Choose another."
 def make(path: Path, **settings: object) -> None:
     with RunDirectory(path) as directory:
         directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
-        directory.rollouts_path.write_bytes(b"something")
+        directory.rollouts_path.write_bytes(b"something\n")
 
 
 def test_a_second_entry_is_refused_while_the_first_is_there(tmp_path: Path) -> None:
