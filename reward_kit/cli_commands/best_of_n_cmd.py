@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit best-of-n`: an experiment's YAML in, a Parquet file of verified candidates out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a row means: the conversation, the ground truth, and with generation disabled the answers it holds.
 
 | column | becomes |

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples, and with generation disabled rollouts, from what a config calls its dataset.
 
     source → reshape (mapping, preprocess, template) → interpret → id and position → Sample

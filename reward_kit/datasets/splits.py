@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dataset of several splits as one stream of samples: all of the first split, then all of the second …
 
     nvidia/Nemotron-…      each split is loaded from the Hub

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`EvaluationPipeline`: the spine. A dataset, a model and a reward in; judged answers on disk and their figures out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judged answers, query by query, from whatever holds them: a run directory, a results.jsonl, a best-of-N Parquet.
 
 Every vocabulary is read into the same two values, and reasoning is told apart from the answer in all of them.

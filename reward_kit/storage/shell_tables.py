@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The vocabulary of `reward-kit shell`: rollouts as lines of `commands.jsonl`, records as lines of `results.jsonl`.
 
 sample.id → task_id · the command in the answer → generated_command · score ≥ 1 → overall_success

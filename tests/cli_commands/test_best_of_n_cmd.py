@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit best-of-n`: the file says, a flag that is given counts before it, and errors speak in flags."""
 
 from __future__ import annotations

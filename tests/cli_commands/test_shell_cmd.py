@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit shell` from the outside: both phases, real processes, real sandboxes, real interruptions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets of several splits: from folders, files, paths with {split}, and the Hub's own layout."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The best-of-N example: every experiment is a valid one, and the offline one runs as it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees of a best-of-N experiment: the plan, the progress, and the figures of each split."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Best-of-N: n candidates for each query of each split, verified, as one Parquet file.
 
     experiment ─▶ one run of the one pipeline ══▶ rollouts.jsonl, results.jsonl ──▶ Parquet

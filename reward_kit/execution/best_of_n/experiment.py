@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A best-of-N experiment as a person writes it down: a flat YAML file, every key of which is also a flag.
 
     dataset: nvidia/Nemotron-Post-Training-Dataset-v1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`commands.jsonl`: as phase 1 writes it, beside the rollouts, and as phase 2 reads it: rollouts to execute.
 
     generated rollout ──▶ command_of ══▶ a line of commands.jsonl
