@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions called in zygotes: plain values come out, whatever the code does, and nothing that it should not know."""
 
 from __future__ import annotations
