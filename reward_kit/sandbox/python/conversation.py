@@ -12,7 +12,6 @@ process ended. Standard library only.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
