@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MCP server behind an address, spoken to by streamable HTTP: a request is a POST, its reply JSON or a stream.
 
 One `HttpServer` per address holds the connections, which rollouts share. What is a rollout's own is its `HttpChannel`:
@@ -75,6 +76,11 @@ class HttpChannel:
         self._answers: set[asyncio.Task[None]] = set()
 
     @property
+    def alive(self) -> bool:
+        """Always: whether the server can be reached is known when a request has been sent."""
+        return True
+
+    @property
     def has_session(self) -> bool:
         """Whether the server keeps a session for this channel."""
         return self._session_id is not None
@@ -135,7 +141,7 @@ class HttpChannel:
         if status in (_UNAUTHORIZED, _FORBIDDEN):
             raise AuthError(
                 f"The MCP server at {self._server.url!r} refuses the credentials (HTTP {status}). Give it a key "
-                "that it takes: `agent.mcp.headers` or `agent.mcp.key_env`."
+                "that it takes: `agent.params.headers` or `agent.params.key_env`."
             )
         if _REFUSED <= status < _BROKEN and message is not None and (error := error_of(message)):
             if status == _NOT_FOUND and self._session_id is not None:
