@@ -130,7 +130,7 @@ def test_more_answers_are_paid_once_and_an_experiment_shares_them(reader: Reader
     assert first[0] == "gsm8k.parquet" and first[1].startswith("50.0 % (95 % interval"), "the conclusion comes first"
     assert "<svg" in (reader.directory / "curve.html").read_text(encoding="utf-8")
     compared = reader.heard("reward-kit inspect outputs/gsm8k").text
-    assert "does not differ" in compared and "on 3 common queries" in compared, "rows have one id at both doors"
+    assert "No difference was seen" in compared and "on 3 common queries" in compared, "rows have one id at both doors"
 
     doors = [
         json.loads(reader.type(f"reward-kit inspect {door} --format json").out)
@@ -150,7 +150,7 @@ def test_columns_are_built_into_a_question(reader: Reader) -> None:
 
     config = reader.directory / "run.yaml"
     config.write_text(config.read_text().replace("{{ passage }}", "{{ pasage }}"))
-    typo = reader.type("reward-kit run run.yaml --dry-run", exit_code=2)
+    typo = reader.type("reward-kit run run.yaml --dry-run output.output_dir=outputs/typo", exit_code=2)
     assert "'pasage'" in typo.text and "passage" in typo.text.replace("pasage", "")
 
 
@@ -172,11 +172,7 @@ def test_two_runs_of_graded_scores_are_compared_in_words(reader: Reader, serve: 
     assert first.startswith("warm is worse than cool: mean score 0.750 against 1.000, −0.250 (95 % interval")
     assert "on 40 common queries" in first
     told = json.loads(reader.type("reward-kit inspect outputs/cool outputs/warm --format json").out)
-    (difference,) = [
-        one
-        for one in told["comparison"]["pairings"][0]["differences"]
-        if (one["figure"], one["split"]) == ("mean score", "all")
-    ]
+    (difference,) = [one for one in told["pairings"][0]["differences"] if one["figure"] == "score"]
     assert (difference["p"] < 0.05) == (difference["high"] < 0), "interval and p are of one test"
 
 
@@ -188,7 +184,7 @@ def test_a_failure_is_explained_and_judged_again(reader: Reader) -> None:
 
     rescored = reader.heard("reward-kit run run.yaml --rescore")
     assert 'File "rewards.py", line 6, in last_word' in rescored.out and "judged 3 of 4" in rescored.text
-    (failed,) = [row for row in lines(reader.directory / "outputs/days/results.jsonl") if row["failure"]]
+    (failed,) = [row for row in lines(reader.directory / "outputs/days/results.jsonl") if row.get("failure")]
     assert failed["evaluation_score"] is None and "line 6, in last_word" in failed["failure"]["traceback"]
 
     code = reader.directory / "rewards.py"
@@ -211,8 +207,9 @@ def test_a_sweep_ends_in_one_table(reader: Reader, serve: Serve) -> None:
     for temperature, mean in (("0.2", "1.000"), ("0.7", "0.500"), ("1.0", "0.000")):
         assert f"temperature={temperature} 8 of 8 0 0 {mean}" in table
     assert table.count("judged") == 1, "one table, and no other"
-    compared = reader.heard("reward-kit inspect outputs/sweep").out
-    assert compared.count("temperature=1.0") >= 2 and "Each against generation.temperature=0.2" in compared
+    compared = reader.heard("reward-kit inspect outputs/sweep").text
+    assert "generation.temperature=1.0 or generation.temperature=0.2 is better: verified 0.0 % against 100.0 %" in compared
+    assert "Each against generation.temperature=0.2" in compared
 
 
 def test_a_run_stops_before_its_limit_is_passed(reader: Reader, serve: Serve) -> None:
@@ -222,9 +219,9 @@ def test_a_run_stops_before_its_limit_is_passed(reader: Reader, serve: Serve) ->
     planned = reader.heard("reward-kit run run.yaml --dry-run").text
     bound = float(planned.split("cost up to ")[1].split()[0])
     paid = (600 * 2.0 + 80 * 8.0) / 1e6
-    stopped = reader.heard("reward-kit run run.yaml")
+    stopped = next(said for said in reader.said if said.command == "reward-kit run run.yaml")
     spent = float(stopped.text.split(" cost ")[1].split()[0])
-    assert spent == pytest.approx(paid * (spent // paid), abs=5e-5) and 0 < spent <= 0.008 < bound
+    assert spent == pytest.approx(paid * round(spent / paid), abs=5e-5) and 0 < spent <= 0.008 < bound
     assert "ended early" in stopped.out and "Raise `max_cost`" in stopped.text
     done = summary(reader.directory / "outputs/priced")
     assert len(endpoint.requests) == 4 and done["cost"] == pytest.approx(4 * paid) and done["cost"] <= bound
@@ -321,13 +318,13 @@ def test_a_reward_for_a_trainer_never_takes_the_prompt_for_the_truth(reader: Rea
     reader.follow(TASKS[10])
     assert reader.heard("from my_rewards").out.strip() == "[1.0, 0.0]"
     (reader.directory / "careless.py").write_text(
-        "from my_rewards import right\n"
         "from reward_kit import RewardFunction\n"
-        "print(RewardFunction(func=right).get_trl_adapter()(prompts=['2 + 2?'], completions=['4'], answer=['4']))\n"
+        "def told(messages, ground_truth=None, **kwargs):\n"
+        "    return float(ground_truth is None)\n"
+        "print(RewardFunction(func=told).get_trl_adapter(workers=0)(['2 + 2?'], ['4'], answer=['4']))\n"
     )
     careless = reader.type("python careless.py")
-    assert careless.out.strip() == "[None]", "no verdict, rather than a zero in training"
-    assert "answer" in careless.err, "one warning names the columns that are there"
+    assert careless.out.strip() == "[1.0]" and "there are 'answer'" in careless.err, "None, and one warning says so"
 
 
 def test_a_group_is_judged_together_and_may_return_numbers(reader: Reader) -> None:
