@@ -208,7 +208,9 @@ def test_a_sweep_ends_in_one_table(reader: Reader, serve: Serve) -> None:
         assert f"temperature={temperature} 8 of 8 0 0 {mean}" in table
     assert table.count("judged") == 1, "one table, and no other"
     compared = reader.heard("reward-kit inspect outputs/sweep").text
-    assert "generation.temperature=1.0 or generation.temperature=0.2 is better: verified 0.0 % against 100.0 %" in compared
+    assert (
+        "generation.temperature=1.0 or generation.temperature=0.2 is better: verified 0.0 % against 100.0 %" in compared
+    )
     assert "Each against generation.temperature=0.2" in compared
 
 
