@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling a tool that is a function: sync or async, with the world handed in where the function asks for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every resource is: a piece of the world that an agent acts on, and that can be copied.
 
     setup(config) ─▶ step · step · … ─▶ close

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ResourcePool: resources by name, who uses them, and closing those that nobody uses any more."""
 
 from __future__ import annotations

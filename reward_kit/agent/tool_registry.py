@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ToolRegistry: functions as tools of an agent, each with a description and parameters that are written by hand.
 
     tools = ToolRegistry("bank")

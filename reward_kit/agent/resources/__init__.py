@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resources: a dict, a SQLite database, a directory, a container, an HTTP server's episode, BFCL's simulators."""
 
 from importlib import import_module

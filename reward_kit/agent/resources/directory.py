@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A `FileTree` as a real directory, for tools that need one, and back. No link in the directory is ever followed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory as a value: names, contents and links, in memory.
 
 Contents are never changed, only replaced, so a copy of a tree shares them with the tree it was made from: a thousand

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FileSystemResource: a directory as a world.
 
 The files are in memory until somebody asks for a real directory: a fork copies their names and shares their contents.

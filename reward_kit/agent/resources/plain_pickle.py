@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pickles that can only make values: a checkpoint is read without running anything that it names.
 
 A pickle may name any function and have it called. Here it may name the types of plain values, and the classes that the

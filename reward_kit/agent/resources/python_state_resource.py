@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PythonStateResource: a world that is a dict of Python values.
 
 The state is kept as a pickle, as a dict, or as both, whichever is known. A fork is handed the pickle and reads it when

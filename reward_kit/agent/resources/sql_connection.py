@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A SQLite database in memory that a model may do anything to, and nothing else.
 
 Covered: statements reach neither files nor other databases nor extensions (ATTACH, VACUUM, load_extension are refused);

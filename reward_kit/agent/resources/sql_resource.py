@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQLResource: a SQLite database as a world.
 
 The database is in memory. A fork is a copy made by SQLite itself of what was committed, so an open transaction is never

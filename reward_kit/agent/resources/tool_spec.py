@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tools of a resource as models are told of them."""
 
 from __future__ import annotations

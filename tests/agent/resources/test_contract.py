@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every resource promises: forks share nothing, a state can be gone back to, and nothing is left behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resource that is a directory: hostile paths, links and archives; the real directory and what is done to it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resource whose state is a dict."""
 
 from __future__ import annotations

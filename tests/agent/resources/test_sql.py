@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resource that is a SQLite database: transactions, hostile statements, and statements that do not end."""
 
 from __future__ import annotations
