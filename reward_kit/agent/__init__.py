@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 """Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
 
 if TYPE_CHECKING:
+    from reward_kit.agent.models import StepData
     from reward_kit.agent.resource_abc import ForkableResource
     from reward_kit.agent.resource_pool import ResourcePool
     from reward_kit.agent.resources.filesystem_resource import FileSystemResource
@@ -21,6 +22,7 @@ __all__ = [
     "PythonStateResource",
     "ResourcePool",
     "SQLResource",
+    "StepData",
     "ToolRegistry",
 ]
 
@@ -30,6 +32,7 @@ _HOMES = {
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
     "ResourcePool": "reward_kit.agent.resource_pool",
     "SQLResource": "reward_kit.agent.resources.sql_resource",
+    "StepData": "reward_kit.agent.models",
     "ToolRegistry": "reward_kit.agent.tool_registry",
 }
 """Where each public name lives."""
