@@ -21,7 +21,6 @@ from pydantic import TypeAdapter, ValidationError
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.process_resources import ProcessResources, Resource
-from reward_kit.utils.trusted import trusted
 
 __all__ = [
     "Mode",
@@ -47,7 +46,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _Async: TypeAlias = Callable[P, Coroutine[Any, Any, R]]
 _MESSAGES = TypeAdapter(list[Message])
-_result = trusted(EvaluateResult)
 _ONLY_MESSAGES = {Message}
 
 
@@ -377,7 +375,7 @@ def _from_number(value: SupportsFloat, name: str, mode: Mode) -> EvaluateResult:
         raise _refused(name, mode, f"a {type(value).__name__} that is no single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, mode, _not_finite(score))
-    return _result(score=score)
+    return EvaluateResult(score=score)
 
 
 def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]:
