@@ -214,5 +214,5 @@ class Channel:
         return frame
 
     def close(self) -> None:
-        """Close this end."""
+        """Close this end of the socket."""
         self._socket.close()
