@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmarks: what the product costs, each figure beside its baseline in the same run.
 
     python -m benchmarks                   all of them, some minutes
@@ -17,6 +18,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     adapters,
+    agents,
     analysis,
     best_of_n,
     cached,
@@ -58,6 +60,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "rewards_code": rewards_code.main,
     "best_of_n": best_of_n.main,
     "adapters": adapters.main,
+    "agents": agents.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""
 

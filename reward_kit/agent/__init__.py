@@ -1,0 +1,35 @@
+"""Agents: episodes of many steps, the worlds they act in, and the credit that each step deserves.
+
+The names below are the public ones. Each is imported when it is first used, so that `import reward_kit.agent` is cheap.
+"""
+
+TYPE_CHECKING = False
+"""Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
+
+if TYPE_CHECKING:
+    from reward_kit.agent.models import StepData
+
+__all__ = ["StepData"]
+
+_HOMES = {
+    "StepData": "reward_kit.agent.models",
+}
+"""Where each public name lives."""
+
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and no others
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first asked for, and keep it."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'reward_kit.agent' has no attribute {name!r}")
+        from importlib import import_module
+
+        value: object = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not, and what the module holds by now."""
+    return sorted({*globals(), *__all__})
