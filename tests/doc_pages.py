@@ -109,7 +109,8 @@ class Reader:
         for line, (out, err) in zip(lines, wrote, strict=True):
             if out.exists() and err.exists():
                 self.said.append(Said(line.split("#")[0].strip(), out.read_text(), err.read_text()))
-                out.unlink(), err.unlink()
+                out.unlink()
+                err.unlink()
         assert done.returncode == exit_code, f"exit code {done.returncode}\n{self.said[-1]}"
         return self.said[-1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -149,8 +150,7 @@ def _last_of_request(experiment: JudgedAnswers, row: int) -> int:
     if "completion_tokens" not in figures.column_names:
         return int(experiment.candidate[row])
     end = int(experiment.starts[np.searchsorted(experiment.starts, row, side="right")])
-    uncounted = figures["completion_tokens"][row + 1 : end].is_null()
-    if "error" in figures.column_names:  # an answer that could not be had has no tokens either
-        uncounted = pc.and_(uncounted, figures["error"][row + 1 : end].is_null())
-    more = next((place for place, shares in enumerate(uncounted.to_pylist()) if not shares), end - row - 1)
-    return int(experiment.candidate[row + more])
+    tokens = figures["completion_tokens"][row + 1 : end].to_pylist()
+    errors = figures["error"][row + 1 : end].to_pylist() if "error" in figures.column_names else [None] * len(tokens)
+    shared = takewhile(lambda later: later == (None, None), zip(tokens, errors, strict=True))  # a failure has no tokens
+    return int(experiment.candidate[row + len(list(shared))])
