@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmarks: what the product costs, each figure beside its baseline in the same run.
 
     python -m benchmarks                   all of them, some minutes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards inside trainers: what an adapter costs a completion, and what its worker processes gain on a group.
 
 Both are judged as TRL would have them judged: one step of 64 completions, workers warm. The baseline is the reward

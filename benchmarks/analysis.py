@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inspecting and comparing experiments of a million records, beside an Arrow scan of the columns that are read.
 
 The scan reads the same columns of the same file into an Arrow table and does nothing with them. With the vote and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the decorator costs: a decorated call beside the bare one, and a call by name as a run makes it.
 
 python benchmarks/authoring.py

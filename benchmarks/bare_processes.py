@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The floor of what worker processes can reach: plain processes with a pipe each, and nothing timed or isolated."""
 
 from __future__ import annotations

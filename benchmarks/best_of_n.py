@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an experiment's table costs: Parquet from a journal, beside pyarrow writing the same table from memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the response cache costs an answer, beside one file per entry and SQLite. Run: python benchmarks/cache.py
 
 Every store keeps the same completions as JSON under the same keys. Times are the best of several rounds, in one

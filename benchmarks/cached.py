@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run whose every answer is in the cache, beside orjson reading and writing the same lines and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cold run with everything on, beside a loop that only sends the same requests and parses the answers."""
 
 from __future__ import annotations

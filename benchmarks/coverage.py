@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the intervals hold the truth: simulated experiments, judged by the estimators that people read.
 
 Each query has its own chance of a right answer (a beta distribution), so that its eight answers are alike by a given

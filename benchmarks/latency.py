@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A slow endpoint: how near a run comes to what its concurrency allows."""
 
 from __future__ import annotations

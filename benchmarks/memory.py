@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Peak memory of a large run, beside that of one a tenth its size; each in a process of its own."""
 
 from __future__ import annotations

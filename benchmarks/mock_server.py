@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fast mock of an OpenAI-compatible endpoint, for benchmarks: answers are prebuilt, parsing is a few byte searches.
 
     python benchmarks/mock_server.py --port 0 --latency-ms 0 --workers 1

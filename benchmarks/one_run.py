@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run in a process of its own: the config as JSON on standard input, what it took as JSON on standard output."""
 
 from __future__ import annotations

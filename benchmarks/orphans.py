@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that bubblewrap leaves behind as it exits, and whose time counts only when they have been waited for."""
 
 from __future__ import annotations

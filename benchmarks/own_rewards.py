@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rewards that the benchmarks run; loaded by path, as a user's are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a benchmark reports: rows of a measured figure, its goal and whether it was met; as text or as Markdown."""
 
 from __future__ import annotations

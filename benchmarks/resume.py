@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entering a finished run again, beside reading its files with orjson."""
 
 from __future__ import annotations

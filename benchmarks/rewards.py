@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reward library: how right its verdicts are and how fast they come, a table a subject.
 
     python -m benchmarks.rewards                      pairs and programs written for the benchmarks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What judging code costs: the code rewards, fully isolated, beside bubblewrap around a new interpreter.
 
 python -m benchmarks rewards_code

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mathematics: how often the equivalence is right, and how fast, beside math-verify in the same run.
 
     python -m benchmarks.rewards_math                pairs written for this benchmark

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rewards of an answer's text: what each costs a kB, beside splitting the text into words, and that it is linear.
 
 python -m benchmarks rewards_text

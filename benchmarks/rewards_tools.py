@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tool-call rewards: what a verdict costs, that cost grows with the answer only, and agreement with BFCL's verdicts.
 
     python -m benchmarks rewards_tools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a sandbox of namespaces costs, beside bare bubblewrap, a bare pipe to bash, and a container a task."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scene that the benchmarks share: prompts in a file, a mock endpoint in its own process, the config of a run."""
 
 from __future__ import annotations

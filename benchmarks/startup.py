@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start-up: importing the package beside importing pydantic, and `--help` beside a minimal click program.
 
 Also a whole run of one mock sample, beside a program that only composes its config.

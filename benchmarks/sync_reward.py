@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Synchronous rewards in worker processes, beside a bare loop on one core."""
 
 from __future__ import annotations

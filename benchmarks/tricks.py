@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each trick of `docs/performance.md` brings: whole runs with and without it, in turns, by processor time.
 
     python -m benchmarks.tricks                  all of them, some minutes

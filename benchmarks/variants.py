@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Four variants of each answer in one request, beside a loop that asks for the same and only parses the answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What it costs to run a reward in a killable worker process, beside a bare call and the standard library's pools.
 
     python benchmarks/workers.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a fresh, isolated run of a small Python program costs: a zygote beside bubblewrap with a new interpreter.
 
 CPU time of everything involved, reward-kit's own included, in milliseconds a run; starting the zygotes is taken out by

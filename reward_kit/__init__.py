@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reward-kit: write a reward, run it over a dataset with n answers per prompt, and use it wherever models are trained.
 
 The names below are the public ones. Each is imported when it is first used, so that `import reward_kit` costs nothing.

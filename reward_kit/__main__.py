@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m reward_kit` is the command line."""
 
 from reward_kit.cli import main

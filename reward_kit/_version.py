@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package's version, the one place where it is written."""
 
 __version__ = "0.5.0"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials: what was given, then the environment, then `~/.fireworks/auth.ini`. Never printed, never logged.
 
 A key is sent only to the host it belongs to. A host we do not know gets none, unless the user names the key for it.

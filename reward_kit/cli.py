@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line. Each command is one module of `cli_commands`, imported only when it is called.
 
 Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong usage, configuration or data ·

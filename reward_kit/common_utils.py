@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`load_jsonl`, at the import path that users of the public package have."""
 
 from __future__ import annotations

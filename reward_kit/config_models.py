@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of a run: `PipelineConfig` and its parts.
 
 Frozen, and strict: an unknown key is refused with the nearest known one named. The comment string under each field is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every exception reward-kit raises, by consequence: stop the run, or record the item.
 
     RewardKitError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SDK's verbs: `evaluate` runs a whole evaluation from Python, `start_rl_job` starts a training."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The values that move, in the order they flow.
 
     dataset row → Sample → (× n draws) → Completion → Rollout → EvaluateResult → Record

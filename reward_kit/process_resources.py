@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources that a process sets up once, before their first use, and cleans up when it ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest: the fixture `reward_kit_run` evaluates inside a test, with the files in the test's `tmp_path`.
 
 pytest loads this module whenever the package is installed, so it imports nothing until the fixture is used.

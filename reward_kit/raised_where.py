@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an exception was raised, as text for a record: file, line and code of each frame, of bounded length.
 
     Traceback (most recent call last):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeping credentials out of everything that is written or shown. The one place that knows what may be one.
 
     known     a value that was given or used as a credential: `remember` it, and `blot` takes it out of any text

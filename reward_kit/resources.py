@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources a reward may declare: something to set up once, use in each call, and clean up in the end.
 
 @reward_function(resources={"llm": [create_llm_resource("accounts/fireworks/models/…")]})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling a reward by name: each parameter is filled from whatever has that name.
 
     the rollout > the config's params > the run's resources > the sample's columns > facts about the rollout

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`RewardFunction`: one object for a reward that is here, behind an endpoint, or hosted by Fireworks.
 
 The decorator `reward_function` and the names for calling a reward (`RewardCall`, `wants` …) can be imported from

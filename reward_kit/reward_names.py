@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards by name: a name stands for an import path, in the library or in an installed package's entry points.
 
     math_reward, math       →  reward_kit.rewards.math:math_reward

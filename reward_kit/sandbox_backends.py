@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backends of sandboxes by name: the one list of them.
 
 Settings, command-line choices and messages are made from this table, and `sandbox/choose.py` makes a backend from its

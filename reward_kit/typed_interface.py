@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface between a reward and its callers: `@reward_function`, which checks what goes in and what comes out.
 
     a call → dicts become `Message`s → your function → what it returned becomes an `EvaluateResult`

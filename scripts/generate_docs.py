@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the pages of docs/ that say what the program says, or with --check says whether they are up to date.
 
 reference/cli.md from the commands, reference/config.md from the config's models, rewards.md from the docstrings.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiles requirements/*.txt, hashed and for every supported Python and platform, from pyproject.toml.
 # Pins already in the files are kept where they still fit; `--upgrade` takes the newest instead.
 set -euo pipefail

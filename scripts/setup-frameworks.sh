@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes .venv-frameworks: the packages that our adapters speak to, pinned and hashed, and this package.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes .venv-train: TRL with what it needs, pinned and hashed, torch pinned by version, and this package.
 # The build of torch is the one that pip's configuration prefers: for CPUs where an index offers `+cpu` builds, else with
 # CUDA. The interpreter is that of .venv.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes .venv: pinned and hashed packages, the embedded model, and this package in editable mode.
 # PYTHON=... chooses the interpreter; without it, the first of python3, python3.14 ... python3.11 that is new enough.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs a wheel (the argument) as a user would, in a fresh environment away from the checkout, and starts it.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

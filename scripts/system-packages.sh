@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the system packages that sandboxes need, where they are missing: bubblewrap.
 # Without root, or without a package manager it knows, it says what to install and fails no build: what needs them is
 # skipped, with its reason.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the tests of what rests on the inside of aiohttp, pydantic and orjson with the lowest and the newest releases that
 # pyproject.toml admits. Each has an environment in .venv-versions/ that holds only these packages, and what they depend
 # on, before those of .venv: it takes seconds to make. Further arguments go to pytest.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command with a docker engine of its own: scripts/with-docker.sh COMMAND ...
 # The engine keeps everything in a temporary directory, has no network, and ends with the command. Its one image,
 # debian:bookworm-slim with Python and a compiler, is made from Debian's packages by debootstrap, once; nothing is pulled.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every test stands on: no credentials of the person at the keyboard, and one worker for the embedded model."""
 
 from __future__ import annotations

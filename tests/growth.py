@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How work grows with its input: for tests that a pass is linear, on a machine that may be busy.
 
 Work is counted in calls of functions where they do it, which is the same number on every machine, and in processor time

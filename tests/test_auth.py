@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials: where they come from, and to whom they go."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmarks keep working: each runs in small and prints its table. What they measure is not judged here."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line itself: help that imports nothing, errors in one sentence, bugs with their traceback."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inherited way to read JSON lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run is told: strict, frozen, and helpful about mistakes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every code block of the README and the docs is run, or says why not; the generated pages are up to date.
 
 A fenced block's info string may carry `file=NAME`: its text is written there. Other `python` blocks are executed, in

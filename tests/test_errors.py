@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exception tree, and the boundary to other people's code."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`evaluate`: rows and a plain function in, figures out, from a script, a notebook or anywhere else."""
 
 from __future__ import annotations

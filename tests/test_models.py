@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The values: what people author, and what moves along the spine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is shipped and what holds the repository together: the wheel, the sdist, the pins, the layers."""
 
 from __future__ import annotations

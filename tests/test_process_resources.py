@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources of a process: set up once, or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The public names and signatures: changing one is a decision, made here."""
 
 from __future__ import annotations

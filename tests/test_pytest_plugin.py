@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugin of pytest: a fixture that evaluates, and that costs nothing where nobody uses it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an exception was raised, as text for a record."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may be a credential, and how it is taken out."""
 
 # ruff: noqa: E501 - tables of cases read best on one line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models as resources of a reward: ours, asked through the mock, and other people's client objects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling by name: where each argument comes from, what becomes of failures, and the plain data workers see."""
 
 from __future__ import annotations

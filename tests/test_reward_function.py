@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`RewardFunction`: local, remote against a real server, and inside a trainer."""
 
 from __future__ import annotations

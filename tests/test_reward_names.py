@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards by name: in the library, in installed packages, and what is said of a name that is neither's."""
 
 from __future__ import annotations

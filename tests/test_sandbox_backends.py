@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of backends is the one list of them: everything that offers a choice of backends offers what it says."""
 
 from __future__ import annotations

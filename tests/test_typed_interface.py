@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`@reward_function`: what goes in, what comes out, and what it keeps of the function."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run a best-of-N experiment: `reward-kit best-of-n` under the name scripts know it by.
 
 python generate_best_of_n.py --config experiments/offline.yaml

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Say what best-of-N experiments found: `reward-kit inspect` under the name scripts know it by.
 
 python examples/best_of_n/inspect_experiment.py experiments/results/baseline_run.parquet

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turn a file in the shape of GSM8K into rows for `reward-kit run`.
 
     python convert_dataset.py gsm8k_test.jsonl questions.jsonl --limit 100

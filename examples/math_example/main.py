@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reward of this example: is the answer right, and does it show the calculation?"""
 
 from typing import Any

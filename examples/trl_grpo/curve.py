@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A learning curve as a picture: SVG text, made of nothing but the numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GRPO on a 135M chat model with the library's math reward: two-digit sums, learned by trying.
 
     python examples/trl_grpo/train.py --steps 120 --output outputs/trl_grpo

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of best-of-N experiments: how often, how sure, what another candidate is worth, which of two is better.
 
     from reward_kit.analysis import analyse, compare

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an experiment holds and what it lacks: rows, queries, verdicts, and why some have none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a run, or of a part of it: the one place that computes them.
 
 `inspect` prints them, and whoever shows a run elsewhere imports them from here, so that all show the same digits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queries worth reading: those that hardly any candidate got right, and those that candidates disagree on."""
 
 from __future__ import annotations

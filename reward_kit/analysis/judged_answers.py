@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An experiment as arrays: its rows sorted by query, its queries in the order they first came.
 
     rows      verdict  1 0 1 · | 0 0 0 0 | 1 1 1 1        1 verified, 0 not, · not judged

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read an experiment from wherever it is: Parquet, a run directory, JSON lines, a DataFrame, an Arrow table.
 
 path ──▶ the columns figures are made of ──▶ judged_answers.arrange ──▶ JudgedAnswers

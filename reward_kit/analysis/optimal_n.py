@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Optimal N: where another candidate stops paying.
 
 A candidate more costs the same as the one before and brings less. It pays while what it brings, in verified answers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pass@k for each k, and what one candidate more adds: the curve from which a number of candidates is chosen."""
 
 from __future__ import annotations

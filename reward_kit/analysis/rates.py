@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rates with their intervals, over queries: the answers to one query are not independent of each other."""
 
 from __future__ import annotations

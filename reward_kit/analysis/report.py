@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything `inspect` says of one experiment, as one value."""
 
 from __future__ import annotations

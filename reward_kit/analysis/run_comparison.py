@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments side by side, and two of them paired on the queries they have in common.
 
     query       baseline   other    difference

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scores as they are, not only whether they pass: means with intervals over queries, and how scores are spread.
 
 Every mean is made of sums per query, and by the estimator that a run's own summary uses (`ClusteredMean`), so that a

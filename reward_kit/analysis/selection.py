@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What comes of picking one candidate per query: the first, the best-scored, or a verified one if there is any.
 
 Each is one value per query, between 0 and 1, NaN where it is not known; `rates.mean_of_queries` makes a rate of them.

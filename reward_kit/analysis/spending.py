@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What requests took: tokens, time and money, as quantiles and totals.
 
 Candidates that were asked for together share one request. Its tokens and its bill stand on the first of them, so the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading what was asked and answered, for single rows: texts are long, and few of them are ever looked at."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The majority vote: candidates that give the same answer form a group, and the largest group speaks for the query.
 
 One rule, whatever file the answers stand in. Where the right answer to a query is a number or a formula, the final

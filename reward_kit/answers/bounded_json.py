@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON as its specification has it: no NaN, no key twice, no number too long, no nesting beyond reason.
 
 Reading is linear in the text. What is refused is refused with a `ValueError`; nothing is repaired.

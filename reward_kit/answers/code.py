@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The code in an answer: which fenced blocks there are, and which of them is the solution.
 
     text ─▶ blocks, in order ─▶ the last one in the language that defines what is tested, or that reads input

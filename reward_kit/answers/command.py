@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command in a model's answer: from JSON, a fenced block, a tag or plain text, with reasoning removed.
 
     answer → without reasoning → JSON → <command> → fenced block → inline code → lines that read like a command → None

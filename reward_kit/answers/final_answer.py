@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Find the answer that a text gives.
 
 What a text marks as its answer is its answer; without a mark, its last statement is. In this order:

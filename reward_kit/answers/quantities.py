@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Find the numbers in a text, the way people and models write them, exactly.
 
     "$1,234.50"   "\frac{3}{4}"   "1 1/2"   "45\%"   "3.2 \times 10^5"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a model thought aloud is not its answer."""
 
 from __future__ import annotations

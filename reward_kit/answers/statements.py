@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""What a sentence states: the one value that it comes to, and not the other numbers in it.
 
     "So the maximum is 5, attained at x = 2."   5          what a subordinate clause mentions is no statement

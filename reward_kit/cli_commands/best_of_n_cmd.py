@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit best-of-n`: an experiment's YAML in, a Parquet file of verified candidates out."""
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ SETTINGS = {
     "dataset.path_or_name": "--dataset",
     "dataset.preprocess": "--preprocess",
     "dataset.prompt_template": "--prompt-template",
+    "dataset.response_column": "--response-column",
     "dataset.split": "--splits",
     "dataset.streaming": "--streaming",
     "dataset.system_prompt": "--system-prompt",
@@ -94,6 +96,9 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--preprocess", multiple=True, help="The path of a function from row to row. May be given again.")
 @click.option("--prompt-template", help="A Jinja template over the columns that makes the user turn.")
 @click.option("--id-column", help="The column that names a row.")
+@click.option(
+    "--response-column", help="The column that has the answers already: they are verified, no model is asked."
+)
 @click.option(
     "--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out and count them, or stop at one."
 )
@@ -156,6 +161,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     reward-kit best-of-n --config experiments/baseline.yaml --dry-run
     reward-kit best-of-n --dataset data.jsonl --splits math --model local -n 4 -o out.parquet
     reward-kit best-of-n -c stem.yaml --verifier stem=my_rewards.py:multiple_choice
+    reward-kit best-of-n --dataset answered.jsonl --splits math --response-column model_answer -o out.parquet
     reward-kit inspect experiments/results/baseline_run.parquet
 
     Exit codes: 0 done; 1 failed, or nothing could be verified; 2 wrong usage or data; 3 stopped by max_cost;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit cache`: look at the response cache, or make it smaller."""
 
 from __future__ import annotations

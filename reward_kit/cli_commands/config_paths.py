@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths in a config file mean what their author sees: relative to where the command runs, else to the config file."""
 
 from __future__ import annotations

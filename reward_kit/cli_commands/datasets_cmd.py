@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit datasets`: see rows as a run will see them, and which shapes of rows are known."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit doctor`: what works on this machine, or whether the files of a run are as they were written.
 
 Checks of the machine try the real thing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit export`: judged answers in, training data out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--fail-under`: what the figures of a run must reach for the command to succeed, for gates in CI."""
 
 from __future__ import annotations

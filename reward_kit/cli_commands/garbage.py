@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fewer garbage collections while a command runs.
 
 A run makes many objects, and hardly any reference cycles. What is in no cycle is freed at once, as always. Left as it

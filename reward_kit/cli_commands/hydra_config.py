@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Composing a run's configuration with Hydra. The only module that knows Hydra.
 
 The compose API is used, never `@hydra.main`: no change of directory, no logging set up, no output folder of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit init`: a starter folder that runs as it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit inspect`: what an experiment found, and how sure that is; several of them compared."""
 
 from __future__ import annotations

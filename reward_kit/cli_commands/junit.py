@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--junit`: a run as JUnit XML, the form in which CI systems take test reports.
 
 One test case per answer: one that failed is an error, one whose score is below `reward.pass_threshold` a failure. One

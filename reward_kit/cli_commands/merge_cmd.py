@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit merge`: one run directory out of several that were worked on in different places."""
 
 from __future__ import annotations

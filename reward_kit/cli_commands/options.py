@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a command is given, checked alike by every command: finite numbers, ports, names, and files of our own."""
 
 from __future__ import annotations

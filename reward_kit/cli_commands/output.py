@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several commands say alike, and the one door to the screen: `echo`, `console`, `print_json`, logs, errors.
 
 Answers, exceptions, file names and metrics are written by others. What goes through here reaches a terminal without

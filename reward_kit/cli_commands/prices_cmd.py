@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit prices`: which models have a known price, and what it is."""
 
 from __future__ import annotations

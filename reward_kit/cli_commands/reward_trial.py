@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `reward-kit rewards try` does: reads what to judge, calls the reward as a run would, and times it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit rewards`: see which rewards there are, what each says of itself, and what it says of an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit run`: a Hydra config in, judged answers on disk out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit sandbox`: serve sandboxes to other processes and machines, by the SoS protocol."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit shell`: have a model write commands for shell tasks, run them in sandboxes, see which did the job."""
 
 from __future__ import annotations

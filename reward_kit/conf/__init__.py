@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hydra configuration groups that ship with the package."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets: the only place where rows are interpreted."""
 
 from reward_kit.datasets.loader import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one dataset config does to a row before it is interpreted: rename columns, preprocess, render the user turn.
 
 row → column_mapping → preprocess → prompt_template → row, rows, or nothing

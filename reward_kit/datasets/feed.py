@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows that a dataset config describes, reshaped and ready to be interpreted; derived datasets included."""
 
 from __future__ import annotations

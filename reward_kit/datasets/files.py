@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which files a dataset's path means, and how they are opened, counted and recognised."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Chat rows of post-training sets as prompts with a ground truth: nvidia/Nemotron-Post-Training-Dataset-v1 and alike.
 
     uuid · category · messages [{role, content, tool_calls}] · metadata (JSON text) · tools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hugging Face datasets as a source of rows (extra `hf`)."""
 
 from __future__ import annotations

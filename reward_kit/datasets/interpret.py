@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a row means: the conversation, the ground truth, and with generation disabled the answers it holds.
 
 | column | becomes |
@@ -122,6 +123,7 @@ class Interpreter:
         """What the row asks, and the answers it already holds."""
         index = _response_index(columns.pop("response_index", None))
         named = self._take_id(columns)
+        known: str | None = columns.pop(CONTENT, None)
         user_turn = columns.pop(USER_TURN, None)
         asked = {name: value for name, value in columns.items() if name != self._response_column}
         rest = self._shapes.read_answered(columns, self._response_column)
@@ -130,7 +132,7 @@ class Interpreter:
         if self._response_column != _ANSWER and given is not None:
             rest[self._response_column] = given
         messages, turns = _split_off_answer(_conversation(rest, user_turn))
-        content = content_id(_without_answer(asked, len(turns))) if name is None else ""
+        content = (known or content_id(_without_answer(asked, len(turns)))) if name is None else ""
         answers = _answers(given, turns, self._response_column)
         if index is not None and len(answers) > 1:
             raise BadRow(f"'response_index' numbers one answer, but {self._response_column!r} holds {len(answers)}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples, and with generation disabled rollouts, from what a config calls its dataset.
 
     source → reshape (mapping, preprocess, template) → interpret → id and position → Sample
@@ -14,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.interpret import Answered
+from reward_kit.datasets.interpret import Answered, Interpreter
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
@@ -149,30 +150,41 @@ class RolloutStream(_Stream[Rollout]):
     """
 
     def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Rollout]:
-        variants, places = Variants(), Places()
+        return AnswersRead(self._interpreter, bad).rollouts(rows, self._limit)
+
+
+class AnswersRead:
+    """The answers of rows, each at its place among those that were read before."""
+
+    def __init__(self, interpreter: Interpreter, bad: BadRows) -> None:
+        self._interpreter, self._bad = interpreter, bad
+        self._variants, self._places = Variants(), Places()
+
+    def rollouts(self, rows: Iterable[Row], limit: int | None) -> Iterator[Rollout]:
+        """The answers of further rows, up to the first row of a sample beyond `limit` more."""
+        most = None if limit is None else len(self._variants) + limit
         for row in rows:
             try:
                 answered = self._interpreter.answered(row.columns)
                 if not answered.asked.named and answered.response_index is None:
-                    answered = answered.named(places.claim_content(answered.asked.name, row))
-                if len(variants) == self._limit and not variants.knows(answered.asked.name):
+                    answered = answered.named(self._places.claim_content(answered.asked.name, row))
+                if len(self._variants) == most and not self._variants.knows(answered.asked.name):
                     return
-                rollouts = _rollouts(answered, row, variants)
+                rollouts = self._placed(answered, row)
             except BadRow as problem:
-                bad.report(row.origin, row.number, str(problem))
+                self._bad.report(row.origin, row.number, str(problem))
                 continue
             yield from rollouts
 
-
-def _rollouts(answered: Answered, row: Row, variants: Variants) -> list[Rollout]:
-    asked, answers = answered.asked, answered.answers
-    question = prompt_digest(asked.messages, asked.ground_truth)
-    place = variants.place(asked.name, question, answered.response_index, len(answers), row)
-    sample = asked.sample(asked.name, place.position)
-    return [
-        Rollout(sample=sample, response_index=index, turns=turns)
-        for index, turns in enumerate(answers, start=place.response_index)
-    ]
+    def _placed(self, answered: Answered, row: Row) -> list[Rollout]:
+        asked, answers = answered.asked, answered.answers
+        question = prompt_digest(asked.messages, asked.ground_truth)
+        place = self._variants.place(asked.name, question, answered.response_index, len(answers), row)
+        sample = asked.sample(asked.name, place.position)
+        return [
+            Rollout(sample=sample, response_index=index, turns=turns)
+            for index, turns in enumerate(answers, start=place.response_index)
+        ]
 
 
 def _why_empty(bad: BadRows) -> str:

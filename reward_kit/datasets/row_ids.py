@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who a row is: ids from content, the places where ids were first seen, and digests that notice a changed row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows as they come out of a source, before anybody has interpreted them, and what becomes of bad ones."""
 
 from __future__ import annotations

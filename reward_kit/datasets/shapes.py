@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Rows as people have them: the shapes of well-known datasets, recognised by their columns.
 
 | format | columns | question | ground truth |

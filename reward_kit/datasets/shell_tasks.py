@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shell tasks as samples: `{task, setup_commands, success_condition}` rows, and every other column kept.
 
 A task is named by its `id` or `task_id`, else by the first 8 hex digits of its content's hash; a task that would share

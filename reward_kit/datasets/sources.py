@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where rows come from: JSON lines, CSV and Parquet files, and rows already in memory.
 
 A source can be read any number of times, from its beginning, one row (or batch) in memory at a time. Hugging Face

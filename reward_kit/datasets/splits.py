@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dataset of several splits as one stream of samples: all of the first split, then all of the second …
 
     nvidia/Nemotron-…      each split is loaded from the Hub
@@ -5,30 +6,32 @@
     data/{split}.jsonl     the split's name is put into the path
     data.jsonl             rows say in the column `split` (or `category`) where they belong
 
-Every row is given a prompt and a ground truth by the kind of its split (`ground_truths`).
+Every row is given a prompt and a ground truth by the kind of its split (`ground_truths`). Where the rows hold their
+answers, too, the stream is one of rollouts.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper
+from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper, nearest_columns
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.ground_truths import with_ground_truth
-from reward_kit.datasets.loader import SampleStream
+from reward_kit.datasets.loader import AnswersRead, RolloutStream, SampleStream
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.datasets.sources import Source, open_files, open_source
 from reward_kit.errors import DatasetError
+from reward_kit.models import Rollout
 
-__all__ = ["Split", "SplitStream", "is_local", "load_splits"]
+__all__ = ["Split", "SplitAnswers", "SplitStream", "is_local", "load_split_answers", "load_splits"]
 
 _HOPELESS = 100
 """When so many rows of a split were read and none could be used, the others will not be better."""
@@ -48,6 +51,13 @@ def load_splits(
     return SplitStream(config, splits, each, system_prompt)
 
 
+def load_split_answers(
+    config: DatasetConfig, splits: Sequence[Split], *, each: int | None = None, system_prompt: str | None = None
+) -> SplitAnswers:
+    """The answers that the rows of the splits hold in `config.response_column`, of at most `each` queries per split."""
+    return SplitAnswers(config, splits, each, system_prompt)
+
+
 def is_local(path: str) -> bool:
     """Whether `path` means files, and not a dataset of the Hub."""
     named = "{split}" in path or "*" in path or path.startswith(("/", "./", "../", "~"))
@@ -60,18 +70,42 @@ class SplitStream(SampleStream):
     def __init__(
         self, config: DatasetConfig, splits: Sequence[Split], each: int | None, system_prompt: str | None
     ) -> None:
-        source = _SplitSource([_open(config, split, splits) for split in splits], each)
-        # The rows of a split are reshaped before their ground truth is looked for, so not a second time.
-        done: dict[str, Any] = {
-            "split": None, "column_mapping": {}, "preprocess": [], "prompt_template": None, "max_samples": None,
-        }  # fmt: skip
-        super().__init__(Feed(config.model_copy(update=done), lambda _: source), system_prompt, None)
-        self._splits = source
+        self._splits = _SplitSource([_open(config, split, splits) for split in splits], each)
+        super().__init__(_feed(config, self._splits), system_prompt, None)
 
     def check(self) -> None:
         """Read up to the first usable row of every split; one that has none is a `DatasetError`."""
-        for split in self._splits.parts:
-            next(split.rows(BadRows(skip=True)))
+        self._splits.check()
+
+
+class SplitAnswers(RolloutStream):
+    """The answers of several splits, each labelled with its own."""
+
+    def __init__(
+        self, config: DatasetConfig, splits: Sequence[Split], each: int | None, system_prompt: str | None
+    ) -> None:
+        answer = config.response_column
+        self._splits = _SplitSource([_open(config, split, splits, answer) for split in splits], None)
+        self._each = each
+        super().__init__(_feed(config, self._splits), system_prompt, None)
+
+    def check(self) -> None:
+        """Read up to the first usable row of every split; one that has none is a `DatasetError`."""
+        self._splits.check()
+
+    def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Rollout]:
+        """Split by split: a query may take several rows, so the rows of a split cannot be counted beforehand."""
+        read = AnswersRead(self._interpreter, bad)
+        for part in self._splits.parts:
+            yield from read.rollouts(part.rows(bad), self._each)
+
+
+def _feed(config: DatasetConfig, source: _SplitSource) -> Feed:
+    """The rows of a split are reshaped before their ground truth is looked for, so not a second time."""
+    done: dict[str, Any] = {
+        "split": None, "column_mapping": {}, "preprocess": [], "prompt_template": None, "max_samples": None,
+    }  # fmt: skip
+    return Feed(config.model_copy(update=done), lambda _: source)
 
 
 class _SplitSource:
@@ -84,6 +118,11 @@ class _SplitSource:
     def rows(self, bad: BadRows) -> Iterator[Row]:
         for part in self.parts:
             yield from islice(part.rows(bad), self._each)
+
+    def check(self) -> None:
+        """Read up to the first usable row of every split; one that has none is a `DatasetError`."""
+        for part in self.parts:
+            next(part.rows(BadRows(skip=True)))
 
     def size_hint(self, up_to: int | None) -> int | None:
         """How many rows there are at most."""
@@ -105,9 +144,16 @@ class _SplitRows:
     """The rows of one split, made ready to be interpreted."""
 
     def __init__(
-        self, config: DatasetConfig, split: Split, source: Source, has: Callable[[Columns], bool] = lambda _: True
+        self,
+        config: DatasetConfig,
+        split: Split,
+        source: Source,
+        answer: str | None,
+        has: Callable[[Columns], bool] = lambda _: True,
     ) -> None:
+        """`answer` is the column that holds the answer; None where a model is asked for it."""
         self.split = split
+        self._answer = answer
         self.source = source
         self._dataset = config.path_or_name
         self._has = has
@@ -139,9 +185,13 @@ class _SplitRows:
 
     def _with_truth(self, columns: Columns) -> Columns:
         """Named after what the row held before, so that a run over the same rows gives it the same id."""
+        answer: Columns = {}
+        if self._answer is not None:  # neither what is asked nor what it is judged by
+            columns, answer = _without_answer(columns, self._answer)
         content = content_id({name: value for name, value in columns.items() if name not in ("id", USER_TURN)})
         known = columns if "messages" in columns else self.shapes.read(columns)
-        return {**with_ground_truth(known, self.split.kind), CONTENT: content, "split": self.split.name}
+        truth = with_ground_truth(known, self.split.kind)
+        return {**truth, **answer, CONTENT: content, "split": self.split.name}
 
     def _unusable(self, hopeless: int, reason: str) -> DatasetError:
         if hopeless:
@@ -155,18 +205,29 @@ class _SplitRows:
         )
 
 
-def _open(config: DatasetConfig, split: Split, splits: Sequence[Split]) -> _SplitRows:
+def _without_answer(columns: Columns, name: str) -> tuple[Columns, Columns]:
+    """The row without its answer, and the answer with its number."""
+    if name not in columns:
+        raise BadRow(f"there is no column {name!r} with the answer ({nearest_columns(name, columns)})")
+    theirs = (name, "response_index")
+    rest = {column: value for column, value in columns.items() if column not in theirs}
+    return rest, {column: columns[column] for column in theirs if column in columns}
+
+
+def _open(config: DatasetConfig, split: Split, splits: Sequence[Split], answer: str | None = None) -> _SplitRows:
     path = config.path_or_name or ""
     if config.source_type == "huggingface" or not is_local(path):
         whole = config.model_copy(update={"split": split.name, "source_type": "huggingface"})
-        return _SplitRows(config, split, open_source(whole))
+        return _SplitRows(config, split, open_source(whole), answer)
     if "{split}" in path:
         named = config.model_copy(update={"path_or_name": path.replace("{split}", split.name)})
-        return _SplitRows(config, split, open_source(named))
+        return _SplitRows(config, split, open_source(named), answer)
     if own := _files_named_after(split.name, path):
-        return _SplitRows(config, split, open_files(own))
+        return _SplitRows(config, split, open_files(own), answer)
     names = {one.name for one in splits}
-    return _SplitRows(config, split, open_source(config), lambda columns: _split_of(columns, names) == split.name)
+    return _SplitRows(
+        config, split, open_source(config), answer, lambda columns: _split_of(columns, names) == split.name
+    )
 
 
 def _files_named_after(split: str, path: str) -> list[Path]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a run as it goes, kept by the stages and read by whoever shows progress."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a run: files put in dataset order, figures computed, copies made."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The local engine: both stages on this machine, in one event loop and its worker processes."""
 
 from __future__ import annotations

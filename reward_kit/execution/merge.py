@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joining runs that were spread over machines: one run directory out of several, as if it had been one run.
 
 Lines are joined by (id, response_index). Where two directories have the same key, a verdict counts before a failure,

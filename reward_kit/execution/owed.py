@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is already on disk, and what is still owed: worked out before a stage runs, one sample at a time.
 
     Workload    where work comes from: samples, answers that came with the data, rollouts on disk or in hand
@@ -13,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, TypedDict
 
 from reward_kit.config_models import DatasetConfig, PipelineConfig
 from reward_kit.datasets import (
@@ -300,28 +301,39 @@ class RolloutsInHand(Workload):
 def open_workload(
     config: PipelineConfig,
     phase: Phase,
-    samples: Iterable[Sample | Mapping[str, Any]] | None,
+    samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None,
     rollouts: Collection[Rollout] | None = None,
 ) -> Workload:
     """The work a run's config and phase call for. Nothing is read yet."""
     if phase == "execution":
         return RolloutsOnDisk() if rollouts is None else RolloutsInHand(rollouts)
-    prompt, limit, n = config.system_prompt, config.sample_limit, config.generation.n
-    blocking = _is_remote(config.dataset)
-    if isinstance(samples, SampleStream):
-        return SamplesToAnswer(samples, n, blocking=blocking)
+    stream, blocking = _stream(config, samples), _is_remote(config.dataset)
+    if isinstance(stream, RolloutStream):
+        return AnswersInTheData(stream, blocking=blocking)
+    return SamplesToAnswer(stream, config.generation.n, blocking=blocking)
+
+
+def _stream(
+    config: PipelineConfig, samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None
+) -> SampleStream | RolloutStream:
+    """What is to be answered; or, with generation disabled, the answers that are there."""
+    if isinstance(samples, SampleStream | RolloutStream):
+        return samples
+    enabled, told = config.generation.enabled, _Told(system_prompt=config.system_prompt, limit=config.sample_limit)
     if samples is not None:
-        told: dict[str, Any] = {"system_prompt": prompt, "limit": limit}
-        if config.dataset is not None:
-            told["settings"] = config.dataset
-        if config.generation.enabled:
-            return SamplesToAnswer(samples_from_rows(samples, **told), n, blocking=blocking)
-        return AnswersInTheData(rollouts_from_rows(samples, **told), blocking=blocking)
+        read = samples_from_rows if enabled else rollouts_from_rows
+        return read(samples, **told) if config.dataset is None else read(samples, **told, settings=config.dataset)
     if config.dataset is None:
         raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
-    if config.generation.enabled:
-        return SamplesToAnswer(load_samples(config.dataset, system_prompt=prompt, limit=limit), n, blocking=blocking)
-    return AnswersInTheData(load_rollouts(config.dataset, system_prompt=prompt, limit=limit), blocking=blocking)
+    load = load_samples if enabled else load_rollouts
+    return load(config.dataset, **told)
+
+
+class _Told(TypedDict):
+    """What a run tells whoever reads its rows."""
+
+    system_prompt: str | None
+    limit: int | None
 
 
 def _by_sample(rollouts: Iterable[Rollout]) -> Iterator[list[Rollout]]:

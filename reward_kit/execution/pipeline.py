@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`EvaluationPipeline`: the spine. A dataset, a model and a reward in; judged answers on disk and their figures out."""
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
+from reward_kit.datasets import RolloutStream
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
@@ -77,7 +79,7 @@ class EvaluationPipeline:
         retry_failed: bool = False,
         overwrite: bool = False,
         reward: Callable[..., Any] | None = None,
-        samples: Iterable[Sample | Mapping[str, Any]] | None = None,
+        samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None = None,
         rollouts: Collection[Rollout] | None = None,
         client: ModelClient | None = None,
         reporter: Reporter | None = None,

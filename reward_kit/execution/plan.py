@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run would do and cost, worked out without calling anyone and without writing anything."""
 
 from __future__ import annotations

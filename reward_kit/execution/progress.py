@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of a run in one line, and who shows it where there is no command: a terminal, a log or a notebook."""
 
 from __future__ import annotations

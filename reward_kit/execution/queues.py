@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two queues of a run: work on its way into the generate stage, and rollouts on their way from there to score.
 
 Workload ──▶ WorkQueue ──▶ generate ──▶ Handover ──▶ score

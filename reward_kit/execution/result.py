@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run hands back: how it ended, its figures, its answers, and where its files are."""
 
 from __future__ import annotations

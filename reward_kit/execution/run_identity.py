@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What makes a run this run: the settings its rollouts depend on, and those its results depend on.
 
 How many answers are drawn, how many samples are read, and how hard the endpoint is pressed are left out on purpose:

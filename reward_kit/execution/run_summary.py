@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `summary.json` of a run holds, as types."""
 
 from __future__ import annotations

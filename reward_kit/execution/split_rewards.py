@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands where only the splits that are named have a reward. Its path is in the config.yaml of experiments."""
 
 from __future__ import annotations

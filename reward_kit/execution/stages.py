@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two stages. Each takes a stream, puts what it makes on disk, and only then hands it on.
 
     Work ──▶ generate ──▶ Rollout ══▶ rollouts.jsonl ──▶ handover ──▶ score ──▶ Record ══▶ results.jsonl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a run, from its results in dataset order, in one pass and constant memory.
 
 Means are over judged records; failures are counted beside them, always. The n answers to one prompt are not

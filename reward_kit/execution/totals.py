@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run's lines add up to, whatever their vocabulary: tokens, money, and what failed."""
 
 from __future__ import annotations

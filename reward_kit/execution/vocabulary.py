@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a run is told: the columns of its result lines and the figures of its summary. Each front door has its own."""
 
 from __future__ import annotations

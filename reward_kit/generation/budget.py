@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A ceiling on what a run may cost, kept before the money is spent.
 
 Sits under the cache, so that answers already paid for need no allowance: cache ∘ budget ∘ HTTP. The model that answers

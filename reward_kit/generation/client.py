@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contract that every model meets: an endpoint, the embedded model, the mock, and each layer around one."""
 
 from __future__ import annotations

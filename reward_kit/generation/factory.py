@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which client answers for a model's name. Each is imported only when it is the one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that is asked for verdicts: what a reward that names `judge` is handed.
 
     (reply,) = await judge.ask("Is this polite? Answer yes or no.\\n\\n" + answer)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedded model: a real chat model inside this process, with no server, no key and no price.
 
     generate → admission (a draw takes a slot) → a thread → llama.cpp, which decodes all slots together

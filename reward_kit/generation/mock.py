@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mock model: a client without a model, for trying a pipeline and for your own tests.
 
     rules (a regular expression on the last user turn) → function → scripted answers → an echo

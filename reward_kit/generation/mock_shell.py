@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the mock model answers to a shell task: a plausible command by a few plain rules, in the forms models answer in.
 
 It lets `reward-kit shell --model mock` show the whole way without a model. It is right about simple tasks only.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays: how a sample becomes rollouts. A single turn and a multi-step episode have the same type.
 
 (sample, draws) → one Rollout per draw

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tokens cost: the list prices of common models (`prices.toml`), and an override for all others.
 
 A model that is not in the table has no known price; that is said as `None`, never as zero. Whoever pays other prices

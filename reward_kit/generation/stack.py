@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model as a run sees it: a play over cache ∘ budget ∘ client."""
 
 from __future__ import annotations

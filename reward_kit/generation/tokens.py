@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many tokens a prompt has, before anybody has counted: an upper bound for budgets, and an estimate for plans.
 
 The bound rests on what tokenisers do: those of today's chat models cut text into pieces of at least one byte of UTF-8.

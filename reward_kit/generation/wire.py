@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shapes on the wire: a prompt into a chat-completions request body, a reply's body into completions."""
 
 from __future__ import annotations

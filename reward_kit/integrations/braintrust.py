@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Braintrust and autoevals scorers as rewards, and rewards as their scorers. Neither package is imported.
 
 A Braintrust scorer is called by name with some of `input`, `output`, `expected` and `metadata`, and answers with a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeepEval metrics as rewards. The package is imported when a metric is adapted.
 
 A metric measures a test case and keeps its score and reason on itself; each call therefore measures with a copy.

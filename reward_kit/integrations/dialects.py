@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What trainers say to a reward over HTTP, and what they want to hear: a pure function for each dialect.
 
     dialect     request                                                         response

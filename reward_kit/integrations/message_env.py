@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward as an environment of one turn, for trainers that step through message environments. None is imported here.
 
     env = skyrl_environment("my_rewards:correct", failed_score=0.0)     a class for SkyRL's `skyrl_gym.register`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward as a Python grader for reinforcement fine-tuning on Azure (and OpenAI, where it is still offered).
 
     grader = python_grader(my_reward)      # {"type": "python", "name": ..., "source": ...}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenEvals evaluators as rewards. The package is not imported.
 
 An evaluator is called by name with `outputs`, `reference_outputs`, `inputs` and whatever else it takes. It answers with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward as OpenRLHF calls it, from a file or over HTTP. OpenRLHF is not imported.
 
     write_reward_func("my_rewards:correct", "reward_func.py", failed_score=0.0)      --reward.remote_url reward_func.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training jobs: a model, a dataset and a reward in; a handle out, with which to follow, wait and cancel.
 
     job = start_rl_job(model=..., dataset=..., reward="my_rewards:correct", output_dir="outputs/train")

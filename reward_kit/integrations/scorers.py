@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What other people's scorers have in common: they are called by name, and answer with named scores.
 
 messages, ground truth, columns → the scorer's own arguments → scorer → named scores → EvaluateResult

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many completions judged at once, as trainers ask for it: one verdict each, in order, in bounded time.
 
     payloads ─▶ worker processes ─▶ verdicts                a synchronous reward: each payload has its own deadline

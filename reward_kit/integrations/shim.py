@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small Python files for trainers that load a reward from a file rather than by import path."""
 
 from __future__ import annotations

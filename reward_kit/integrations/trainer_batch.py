@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a trainer hands over in one step, as payloads for the reward.
 
     prompts, completions, columns ─▶ one payload per completion, or one per group ─▶ and back to the items' order

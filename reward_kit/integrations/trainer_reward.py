@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward for trainers that have no word for "not judged": they must be told what such a completion earns.
 
 verl, OpenRLHF, SkyRL, Tinker and their like take a number for each completion and know nothing else: a NaN would spoil

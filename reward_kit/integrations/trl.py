@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward as TRL's trainers call it: GRPO, RLOO, AsyncGRPO and OnlineDPO. Imports neither torch nor trl.
 
     GRPOTrainer(..., reward_funcs=[create_trl_adapter("my_rewards:correct", {"answer": "ground_truth"})])

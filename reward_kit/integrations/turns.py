@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prompts and completions as trainers give them, as the turns of a conversation."""
 
 from __future__ import annotations

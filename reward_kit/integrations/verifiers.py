@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward in verifiers environments: 0.4's `@vf.reward`, and the functions of a `Rubric` before it. Not imported.
 
     class Sums(vf.Task[SumsData]):                      # verifiers 0.4

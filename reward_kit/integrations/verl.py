@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward as verl calls it: `compute_score(data_source, solution_str, ground_truth, …)`. verl is not imported.
 
     write_compute_score("my_rewards:correct", "compute_score.py", failed_score=0.0)

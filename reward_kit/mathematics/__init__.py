@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Whether two answers mean the same: `equivalence.equivalent(gold, answer)`.
 
 text ──▶ plain text ──▶ tokens ──▶ tree ──▶ True, False or None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compare two answers as read: numbers and expressions, amounts, lists and tuples, sets, equations, matrices.
 
 same(gold, answer)

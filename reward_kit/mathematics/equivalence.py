@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Do two answers mean the same? One cascade, cheapest first, each step sure of what it says.
 
     the same text ─▶ plain numbers ─▶ choices ─▶ parsed and compared ─▶ words ─▶ math-verify, in its own process

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The value of an expression at a point: an exact fraction where it can be one, sixty digits where not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Families of answers: `x = \\pi/4 + k\\pi, k \\in \\mathbb{Z}` is about x, and k may have any name; `5 (mod 7)`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""The form of an answer, beside its value: is it worked out, and which unit does it name?
 
 `17 \cdot 23` equals 391, and `\sum_{k=1}^{100} k` equals 5050, but nobody who was asked for the value would call them

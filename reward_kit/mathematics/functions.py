@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementary functions of values, to sixty digits: roots, powers, exponentials, logarithms, circles.
 
 Where school and analysis part ways, school wins: the cube root of -8 is -2. Everything has a bound; what lies beyond

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that answers give to what they say: `x = 3`, `f(n) = n^2`, `(p, q) = (3, 2)`, `AB = 4`."""
 
 from __future__ import annotations

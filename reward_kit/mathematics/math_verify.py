@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ask math-verify, in a process of its own that can be killed, about what this package cannot decide.
 
 One such process per process, started by the first question. Without the extra `math` nobody is asked, and the answer is

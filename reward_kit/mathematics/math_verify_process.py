@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process that asks math-verify; run as a script, it knows nothing of this package.
 
 It loads math-verify once, then forks for each question: a question has a number of steps, some memory and no future,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matrices and vectors: the rows of what is written as one, after sums, products and factors are worked out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an answer is once it has been read: numbers, expressions, and what is built of them."""
 
 from __future__ import annotations

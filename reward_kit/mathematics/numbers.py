@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers as people write them: digits, the separators of other countries, English words.
 
 number          what a token of digits spells: `1,234.5`, `1e6`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether two expressions are the same: at random points, and to the last digit.
 
 Different at one point means different. Equal means equal at several points, of either sign, exactly (fractions) or to

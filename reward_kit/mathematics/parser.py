@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Read an answer: tokens become a tree of `nodes`, by recursive descent, one method for each level.
 
     answer    item , item; item and item             then conditions: "for x > 0", "where k is an integer"

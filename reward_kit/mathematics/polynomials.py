@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Polynomials in one variable: whether an expression is one, its coefficients, and its real roots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of real numbers as lists of pieces: intervals and points, however they were written.
 
 Intervals, unions, inequalities, set builders and `x ≠ 3` all become pieces whose ends are expressions, so that

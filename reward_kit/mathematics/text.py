@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Take typography away: what LaTeX, Unicode, HTML, JSON, countries and programs write differently is written one way.
 
     text ─▶ prices, damaged escapes, phrases ─▶ LaTeX without its typography ─▶ one spelling for each thing

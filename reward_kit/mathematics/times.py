@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dates and times of day: `March 3rd, 2024`, `2024-03-03`, `3:30 p.m.`, `15:30`, `7 o'clock`."""
 
 from __future__ import annotations

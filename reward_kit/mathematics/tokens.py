@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Cut plain text into tokens.
 
 Runs of letters are functions, constants, words, or else products of one-letter variables; what stood inside `\text`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units: what they measure and how much of it, and the words beside them.
 
 A table of exact fractions, not a unit library: `pint` takes half a second to load, computes in floats, and reads

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Complex numbers of sixty digits, beside exact fractions.
 
 A value is a `Fraction` as long as it can be, and a `Big` from the first irrational step on. Rounding is never

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers in words: yes and no, names, choices, and a number that a sentence states."""
 
 from __future__ import annotations

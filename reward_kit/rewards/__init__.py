@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reward library: one subject a module, each function decorated with `@reward_function`.
 
 A module's rewards are those it lists in `__all__`: that alone puts them into `reward-kit rewards list`, into

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judge whether an answer is right, with ways to find and to compare it that can be replaced."""
 
 from __future__ import annotations

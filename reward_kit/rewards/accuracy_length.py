@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accuracy and length together: a right answer earns more the shorter it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reward of APPS problems: the share of a problem's tests that a program or a function passes."""
 
 from __future__ import annotations

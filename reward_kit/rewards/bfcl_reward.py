@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BFCL's multi-turn tasks: did the agent leave the world in the right state, by the right calls?
 
 For BFCL's single-turn tasks, with their lists of acceptable values, see `exact_tool_match_reward(rules="bfcl")`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalogue: what each reward says of itself, read from its signature and its docstring.
 
 The form of a library reward's docstring is described in `reward_kit.rewards`. A reward of the user's own may leave out

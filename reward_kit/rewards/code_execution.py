@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judge code by running it: by what it prints, or by tests, in any of the languages that can be run.
 
     answer ─▶ the code in it ─▶ a sandbox ─▶ what it printed or returned ─▶ compared here with what is expected

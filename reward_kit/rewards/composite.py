@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several rewards as one: a weighted sum, the least of them, or the first that decides; with gates before them.
 
 In a config:

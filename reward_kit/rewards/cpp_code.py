@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judge C++ and C programs, as contests do: compiled once in a sandbox, run once per test, compared by their output."""
 
 from __future__ import annotations

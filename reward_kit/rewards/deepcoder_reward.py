@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeepCoder's reward: code earns 1.0 where it passes every test, and nothing otherwise."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Format: does the answer have the shape that was asked for?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tool calls: did the model call what it should have, with the right arguments?
 
 * `exact_tool_match_reward`: the calls are those of the ground truth;

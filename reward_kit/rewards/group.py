@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards that judge all answers to a sample at once: by agreement, by comparison, by length.
 
 They run in batch mode: `rollouts_messages` holds one conversation a rollout, and each gets a result.

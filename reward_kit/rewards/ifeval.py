@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IFEval: does the answer follow instructions that a program can check?
 
 The 25 kinds of instruction of Google's IFEval, with the columns of its data: `instruction_id_list` and `kwargs`. Each

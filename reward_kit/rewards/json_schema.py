@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON answers: is it JSON, does it keep to the schema, and how much of the schema's outline does it have?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model as judge: a grade for an answer, or a choice between two.
 
 In a run, the config's `judge` section says which model; a reward that names `judge` is handed it. Elsewhere `judge` is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Language consistency: is the answer in the language it should be in, all of it?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lean 4 proofs: looked at for their structure, and checked by Lean where there is one.
 
 `lean_proof_reward` has Lean check the proof, in a sandbox. The inherited rewards look at the text alone: they can say

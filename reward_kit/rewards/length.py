@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Length: is the answer as long as it should be, and is a right answer short?"""
 
 from __future__ import annotations

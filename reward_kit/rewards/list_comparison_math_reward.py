@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Judge an answer that is a list of numbers: roots, divisors, a sequence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Judge the answer to a mathematics problem: find it, read it, compare it with the right one.
 
     text ──find──▶ answer ──compare──▶ 1.0 or 0.0

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Multiple-choice questions: the answer chooses an option by its label or by its text."""
 
 from __future__ import annotations

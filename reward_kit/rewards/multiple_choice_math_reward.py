@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judge the answer to a multiple-choice question by its letter."""
 
 from __future__ import annotations

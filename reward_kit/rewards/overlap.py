@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Overlap with a reference text: ROUGE for summaries, BLEU for translations.
 
 ROUGE is computed here, with a longest common subsequence that stays fast for answers of any length, and gives the

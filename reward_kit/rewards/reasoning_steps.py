@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasoning steps: does the answer go step by step, and in order?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repetition and diversity: how much of the answer says something it has not said before?"""
 
 from __future__ import annotations

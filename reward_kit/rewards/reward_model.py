@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reward models: a model trained to score answers, behind an HTTP endpoint."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shell tasks: does the command do what was asked? Judged by running it, and then a success condition, in a sandbox.
 
     fresh sandbox ─▶ setup, in its shell ─▶ the command, in the same shell ─▶ the condition, a process of its own

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Similarity of meaning: how near an answer is to the right text, by a model's embeddings of both."""
 
 from __future__ import annotations

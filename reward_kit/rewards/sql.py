@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL: does the query in the answer give the rows that the right query gives?
 
     database file, copied ─▶ sandbox ─▶ the right query ─▶ the answer's query ─▶ rows compared here

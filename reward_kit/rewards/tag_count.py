@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tags: does the answer use the tags that were asked for, opened and closed?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers that are texts: equal to the right one, holding it, matching a pattern, or sharing its words.
 
 * `exact_match_reward`: the answer is the right text;

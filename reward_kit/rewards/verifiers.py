@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which reward verifies the answers of a split: the built-in verifiers, or any reward by its name or path.
 
 Nothing is guessed from a split's name beyond the name itself: a split that no verifier is known for is an error that

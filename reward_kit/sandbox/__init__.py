@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sandboxes: places where commands written by a model run without touching anything else.
 
     backend = await choose_backend()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which backend is used: the one that is asked for, or the first that a self-test finds working."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every sandbox is: a place where commands run that can touch nothing else.
 
     backend.open(spec) ─▶ Sandbox ─▶ run · run_standalone · read · write ─▶ close

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a sandbox that is reached only by commands: the shell's part of `read` and `write`, and what it found wrong.
 
 The commands run inside, so no link leads out. What is not a regular file is refused: it could hang, or have no end.

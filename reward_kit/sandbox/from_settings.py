@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the `sandbox` settings mean: the sandboxes and the isolated Python that rewards are handed for naming them.
 
     async with sandbox(setup=["mkdir work", "cd work"]) as box:

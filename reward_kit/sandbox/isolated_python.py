@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What isolated Python is: programs and functions run many times, each where it can touch nothing.
 
     isolated_python.run(code) ─▶ ExecResult             a program

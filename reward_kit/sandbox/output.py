@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a command's output: everything up to a bound, then the beginning and the end."""
 
 from __future__ import annotations

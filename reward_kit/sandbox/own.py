@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process's own sandboxes and isolated Python: started when first needed, closed when the process ends.
 
     a reward, in any thread ── wait(work) ─▶ one event loop in a thread of its own ─▶ sandboxes, isolated Python

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bounded number of sandboxes at a time, some of them started before they are asked for.
 
     pool = SandboxPool(backend, size=8, warm=2)

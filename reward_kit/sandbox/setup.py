@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The setup of a sandbox, command by command in its own shell, so that a `cd` lasts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bounds that hold where neither the reward nor its caller says otherwise: the same in runs and in trainers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is logged of rewards that raise, and how a failure reads in a log."""
 
 from __future__ import annotations

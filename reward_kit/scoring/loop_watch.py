@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Noticing that something blocks the event loop, from a thread beside it: on the loop nobody could tell."""
 
 from __future__ import annotations

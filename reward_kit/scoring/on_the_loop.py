@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling an asynchronous reward on the event loop: within its deadline, whatever it does to the task it runs in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a worker process sent back, or what became of it, as verdicts. A result that comes in is checked here, once."""
 
 from __future__ import annotations

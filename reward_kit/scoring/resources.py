@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resources of a run: what a reward is handed because it names it.
 
     sandbox            opens sandboxes, made the way the run's `sandbox` settings say

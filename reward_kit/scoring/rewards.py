@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rewards of a run: one, or another one for some of the splits.
 
     rollout ─▶ its sample's split ─▶ the reward of that split ─▶ verdict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scorers: how rollouts meet their reward.
 
 OnTheLoop    an asynchronous reward, where we are

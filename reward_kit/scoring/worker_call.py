@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a call of a reward comes to, in this process: one verdict per answer, whatever the reward does.
 
 `WorkerCall` is the same as a function of plain data, for worker processes. They import this module, so it stays light.

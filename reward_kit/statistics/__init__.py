@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Estimators and their intervals: plain numbers in, plain numbers out, in constant memory where a run needs it."""
 
 from reward_kit.statistics.best_of_k import best_of_k, rank_weights

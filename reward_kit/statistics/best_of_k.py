@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Best-of-k: how often the answer with the highest score is right, when k of n scored answers are drawn."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mean of scores that come in clusters: the n answers to one sample are not independent of each other.
 
 With clusters g of m_g scores whose residuals from the mean sum to r_g, G clusters and N scores in all, the standard

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an estimator returns: a value, and the interval it may well lie in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Majority@k: how often the most frequent answer is right, when k of n answers are drawn; ties are drawn by lot."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two systems on the same samples: tests and intervals for their difference."""
 
 from __future__ import annotations

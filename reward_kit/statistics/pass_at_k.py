@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pass@k and pass^k: how often at least one, or each, of k answers is right, from n answers to each sample.
 
 The interval is that of a clustered proportion (see `proportion`). Only the share, how far the draws of k answers from

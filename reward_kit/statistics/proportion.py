@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Intervals for a proportion: of independent trials, and of trials that come in clusters.
 
 One rule serves every clustered proportion, from a single sample to a million, without a seam. It is the arcsine

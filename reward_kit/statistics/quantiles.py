@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantiles of the normal and of Student's t distribution."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The vocabulary of `reward-kit best-of-n`: judged rollouts as lines of `results.jsonl`, and these as rows of Parquet.
 
 sample.id → query_id · response_index → candidate_idx · score ≥ the verifier's threshold → is_verified

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judged answers, query by query, from whatever holds them: a run directory, a results.jsonl, a best-of-N Parquet.
 
 Every vocabulary is read into the same two values, and reasoning is told apart from the answer in all of them.
@@ -6,17 +7,22 @@ Every vocabulary is read into the same two values, and reasoning is told apart f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import orjson
 
+from reward_kit.answers.command import extract_command
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
+from reward_kit.models import Message
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.run_directory import RESULTS, refuse_cut
+from reward_kit.storage.journal_index import JournalIndex
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, refuse_cut
+from reward_kit.storage.tables import rollout_from_line
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import (
     BEST_OF_N,
@@ -109,17 +115,50 @@ def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
 
 
 def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
-    with Journal(path, read_only=True) as journal:
+    with Journal(path, read_only=True) as journal, _Rollouts(path.with_name(ROLLOUTS)) as rollouts:
         refuse_cut(journal)
         for line in journal.in_order():
-            yield _journal_row(line, path, thresholds)
+            yield _journal_row(line, path, thresholds, rollouts)
 
 
-def _journal_row(line: bytes, path: Path, thresholds: Thresholds) -> _Row:
+def _journal_row(line: bytes, path: Path, thresholds: Thresholds, rollouts: _Rollouts) -> _Row:
     row = orjson.loads(line)
     if not check_line(line):
         refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
-    return _READERS[vocabulary_of(row).name](row, thresholds)
+    vocabulary = vocabulary_of(row)
+    if vocabulary is SHELL:
+        return _from_shell(row, thresholds, rollouts)
+    return _READERS[vocabulary.name](row, thresholds)
+
+
+class _Rollouts:
+    """The rollouts beside a file of results, where there are any: the only ones who know all that was said."""
+
+    def __init__(self, path: Path) -> None:
+        self._journal = Journal(path, read_only=True) if path.exists() else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    @cached_property
+    def _index(self) -> JournalIndex:
+        return self._journal.index() if self._journal is not None else JournalIndex()
+
+    def conversation(self, sample_id: str, response_index: int) -> tuple[Turns, Turns] | None:
+        """What was asked, and what was answered."""
+        offset = self._index.offset(sample_id, response_index)
+        if self._journal is None or offset is None:
+            return None
+        rollout = rollout_from_line(self._journal.line_at(offset))
+        return _as_turns(rollout.sample.messages), _as_turns(rollout.turns)
+
+
+def _as_turns(messages: list[Message]) -> Turns:
+    return [message.model_dump(exclude_none=True) for message in messages]
 
 
 def _from_run(line: dict[str, Any], thresholds: Thresholds) -> _Row:
@@ -137,18 +176,25 @@ def _from_experiment(line: dict[str, Any], thresholds: Thresholds) -> _Row:
     return _from_columns(columns, None)
 
 
-def _from_shell(line: dict[str, Any], thresholds: Thresholds) -> _Row:
-    prompt = [{"role": "user", "content": line[SHELL.query]}]
-    query = Query(line["id"], None, prompt, None, line[SHELL.ground_truth], [])
-    command = line[SHELL.response]
-    turns = [] if command is None else [{"role": "assistant", "content": command}]
-    return _Row(query, Candidate(line["response_index"], turns, None, *verdict_of(line, thresholds)))
+def _from_shell(line: dict[str, Any], thresholds: Thresholds, rollouts: _Rollouts) -> _Row:
+    """With the prompt and the answer as they were; where only the commands are known, the task and its command."""
+    index, command = line["response_index"], line[SHELL.response]
+    said = rollouts.conversation(line["id"], index)
+    if said is None or not _holds(said[1], command):
+        turns = [] if command is None else [{"role": "assistant", "content": command}]
+        said = [{"role": "user", "content": line[SHELL.query]}], turns
+    query = Query(line["id"], None, said[0], None, line[SHELL.ground_truth], [])
+    return _Row(query, _candidate(index, said[1], verdict_of(line, thresholds)))
+
+
+def _holds(answer: Turns, command: str | None) -> bool:
+    """Whether the answer is the one the command was taken from: a file of commands may be changed by hand."""
+    return bool(answer) and extract_command(str(answer[-1].get("content") or "")) == command
 
 
 _READERS: dict[str, Callable[[dict[str, Any], Thresholds], _Row]] = {
     RUN.name: _from_run,
     BEST_OF_N.name: _from_experiment,
-    SHELL.name: _from_shell,
 }
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The git revision of the working directory, asked for in the background: in a large repository that takes seconds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking over the files of a run directory, and setting aside what is damaged in them.
 
 A journal's damaged lines are taken out, so that the next run makes what they held again. A damaged summary or config

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An append-only file of JSON lines that survives kill -9.
 
 The key of an entry is (id, response_index); when a key occurs twice, the later line holds. A line torn by a crash is

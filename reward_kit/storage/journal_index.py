@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of a journal's lines without reading them again, in a few bytes per line.
 
 `JournalIndex` says where each key's last line is and how that attempt went: what a run that is entered asks.

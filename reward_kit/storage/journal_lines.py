@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One line of a journal.
 
     {"schema":2,"id":"…","response_index":0,"position":0,"content":"…","status":"ok","cost":0.0, …, "check":"…"}

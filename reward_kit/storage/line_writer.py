@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of the two files of a run, put together from pieces: what the lines of a sample share is written once.
 
     rollouts.jsonl   head │ "sample": …                                 │ the rollout's own fields

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second file of the rollouts, in other columns: it grows in the same turn as their journal, and is ordered with it.
 
     rollouts ══▶ rollouts.jsonl          the state: what a run that is entered again goes by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows as JSON text: fast for what JSON holds, forgiving for what it can hardly hold."""
 
 from __future__ import annotations

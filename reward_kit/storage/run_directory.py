@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run directory: the settings of a run, what it made, and who may write there.
 
 config.yaml      the resolved configuration, itself a valid input

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The vocabulary of `reward-kit shell`: rollouts as lines of `commands.jsonl`, records as lines of `results.jsonl`.
 
 sample.id → task_id · the command in the answer → generated_command · score ≥ 1 → overall_success
@@ -17,7 +18,7 @@ from reward_kit.storage.tables import head_of
 from reward_kit.storage.vocabularies import SHELL
 from reward_kit.utils.checksums import sealed_line
 
-__all__ = ["NO_COMMAND", "command_line", "command_row", "extra_columns", "shell_result_entry"]
+__all__ = ["NO_COMMAND", "Command", "command_line", "command_row", "extra_columns", "shell_result_entry"]
 
 NO_COMMAND = "NoCommand"
 """The `error_type` of an answer that was given but holds no command: the model's failure, not the machinery's."""
@@ -33,6 +34,13 @@ _TASK = (SHELL.query, "setup_commands", SHELL.ground_truth)
 
 COMMAND_STEP, CHECK_STEP = "command", "check"
 """What the steps of a shell verdict are called."""
+
+
+class Command(Rollout):
+    """A line of `commands.jsonl` as the rollout that is executed: its answer is the command."""
+
+    no_command: str | None = None
+    """Why there is none, where the model answered and its answer holds none."""
 
 
 def command_row(rollout: Rollout) -> dict[str, Any]:
@@ -57,6 +65,8 @@ def shell_result_entry(record: Record, content: str) -> Entry:
     rollout = record.rollout
     command = rollout.turns[-1].text if rollout.turns else ""
     row = _command_columns(rollout, command or None) | _verdict_columns(record.verdict) | _extras(rollout)
+    if isinstance(rollout, Command) and rollout.no_command is not None and record.failure is None:
+        row["error"] = rollout.no_command  # as commands.jsonl has it
     del row["response_index"]  # the head says it
     return Entry(head_of(rollout, content, record.failure), blot_bytes(json_line(row).removesuffix(b"\n")))
 

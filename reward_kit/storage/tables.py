@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns of a run's files, and how a rollout is read back: the vocabulary of `reward-kit run`.
 
 Inside, one word per idea; outside, the columns that users and tools already know (`user_query`, `evaluation_score` …).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The score from which on an answer counts as verified: what a run says of itself, split by split."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training data on disk: JSON lines, or Parquet with messages as lists of structs, as `datasets` reads them."""
 
 from __future__ import annotations

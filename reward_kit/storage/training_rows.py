@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judged answers as training data, in the shapes that TRL's trainers read.
 
 | shape | one row | trainer |

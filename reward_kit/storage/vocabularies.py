@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the front doors call the same things: the one place that knows how a line of results is spelled.
 
     inside           run                     best-of-n           shell                in a table of best-of-n

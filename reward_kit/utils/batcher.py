@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collecting during one turn of the event loop, and dealing with all of it once.
 
 A write costs far more than the bytes in it. Under load one turn of the loop brings many answers, and what they all want

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checksums inside the files we write, so that a flipped bit is told from an answer.
 
     {"schema":2, … ,"check":"1c291ca3"}     a line: CRC-32 of every byte before `,"check"`

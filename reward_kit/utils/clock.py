@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The time of day as files say it: UTC, ISO 8601."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deadlines for many short calls: one timer that looks now and then, instead of a timer set and cancelled for each."""
 
 from __future__ import annotations

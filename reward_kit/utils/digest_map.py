@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A compact map from 64-bit digests to whole numbers, for indexes that must stay small while a run grows.
 
 A `dict` from strings to integers costs well over 100 bytes per entry. This map costs 16 bytes per slot and keeps

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Event loops for code that is not asynchronous.
 
 run_sync           one coroutine to its end, also where a loop is already running (a notebook)

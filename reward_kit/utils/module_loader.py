@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects by import path (`pkg.mod:obj`, `pkg.mod.obj`, `file.py:obj`), and digests of the source that defines them.
 
 A path that does not load is an `ImportError` of one sentence: which path, what failed, what to do. Loading puts the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of something per process, and what becomes of it when the process forks or ends.
 
     sandboxes = PerProcess(make=Sandboxes, close=Sandboxes.close, abandon=Sandboxes.let_go)

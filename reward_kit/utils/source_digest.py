@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A digest of the source that defines an object: it changes when somebody edits the code, and not from run to run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """YAML that people write, read with care: no alias bomb, no endless depth, no key given twice."""
 
 from __future__ import annotations

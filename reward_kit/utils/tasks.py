@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks: several at once, and tasks of ours that run code of others.
 
 together         several coroutines at once, of which none goes on when one has failed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the spine made without being checked, where what they are made of is known to be right.
 
     _rollout = trusted(Rollout)                                 # once, beside the code that makes them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warm processes that run a Python callable with a deadline, and can be killed.
 
     async with WorkerPool(factory, size=2, timeout=5.0) as pool:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program a worker process runs: take calls, run them, answer, until the pool hangs up.
 
 It is started by its path, not as a part of the package, and imports only light parts of the standard library: a worker

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a call in a worker can come to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool: shares calls out to warm workers, keeps their deadlines, and replaces the ones that are lost.
 
     submit ─▶ pending ─▶ chunk ─▶ worker (one chunk at work, one queued behind it) ─▶ outcomes

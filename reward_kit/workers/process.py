@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One worker process as the pool sees it: started, spoken to, watched, and buried."""
 
 from __future__ import annotations

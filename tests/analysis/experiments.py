@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small experiments, written as verdicts: a query's candidates as a string of 1 (verified), 0 (not), . (not judged)."""
 
 from __future__ import annotations

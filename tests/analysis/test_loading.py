@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever an experiment is in, it is read as the same experiment; what is none is refused with a sentence."""
 
 from __future__ import annotations

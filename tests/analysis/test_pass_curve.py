@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The curve against pass@k of each query; its points are few enough to read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rates of whole experiments, against the estimators that see one query at a time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole report, and the parts that only count: coverage, spending, the queries worth reading."""
 
 from __future__ import annotations

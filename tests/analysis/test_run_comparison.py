@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two experiments on the same queries: what differs, how sure that is, and nothing said where nothing can be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graded scores: the mean and its interval, what they are told apart by, and how they are spread."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways of picking a candidate, each query on its own against its definition."""
 
 from __future__ import annotations

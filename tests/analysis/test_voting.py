@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The majority vote: by meaning, by chance where tied, on a sample where there is much."""
 
 from __future__ import annotations

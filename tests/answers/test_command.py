@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command in an answer: ugly answers of every kind, and never prose."""
 
 from __future__ import annotations

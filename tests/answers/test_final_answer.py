@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding the answer that a text gives."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasoning is taken out of an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling the command line, in this process or in one of its own."""
 
 from __future__ import annotations

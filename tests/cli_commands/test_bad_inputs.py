@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad inputs by the hundred: each ends as one sentence and an exit code, never as a traceback, a hang or a success.
 
     flags × bad values · config keys × bad values · files × damages

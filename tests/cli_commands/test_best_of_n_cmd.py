@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit best-of-n`: the file says, a flag that is given counts before it, and errors speak in flags."""
 
 from __future__ import annotations
@@ -149,3 +150,30 @@ def test_the_help_teaches(call: Call) -> None:
     assert said.code == 0
     for word in ("--config experiments/baseline.yaml", "--dry-run", "nothing is paid twice", "Exit codes"):
         assert word in " ".join(said.out.split())
+
+
+def test_answers_that_the_dataset_has_are_verified_without_a_model(call: Call, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"question": "What is 3 + 4?", "answer": "7", "model_answer": ["It is 7.", "It is 8."]},
+        {"question": "What is 3 + 5?", "answer": "8", "model_answer": ["It is 8."]},
+        {"question": "What is 3 + 6?", "answer": "9"},
+    ]
+    write_lines(tmp_path / "answered.jsonl", rows)
+    given = ["--dataset", "answered.jsonl", "--splits", "math", "--response-column", "model_answer", "-o", "a.parquet"]
+    plan = json.loads(call("best-of-n", *given, "--dry-run", "--json").out)
+    assert (plan["rows"], plan["rollouts"], plan["to_score"], plan["requests"], plan["cost"]) == (2, 3, 3, 0, 0.0)
+    said = call("best-of-n", *given)
+    assert said.code == 0, said.err
+    assert "answers in the column 'model_answer', no model" in said.err and "rows left out: 1" in said.err
+    table = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [(row["query"], row["response"], row["is_verified"]) for row in table] == [
+        ("What is 3 + 4?", "It is 7.", True),
+        ("What is 3 + 4?", "It is 8.", False),
+        ("What is 3 + 5?", "It is 8.", True),
+    ]  # fmt: skip
+    known = metadata(tmp_path / "a.parquet")
+    assert (known["num_candidates"], known["model"]) == ("2", "")
+    assert json.loads(known["config"])["response_column"] == "model_answer"
+    plan = json.loads(call("best-of-n", *given, "--dry-run", "--json").out)
+    assert (plan["rollouts"], plan["on_disk"], plan["to_score"]) == (3, 3, 0)
+    assert "Already complete" in call("best-of-n", *given).err

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit cache`: what it holds, and how it is made smaller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In CI: figures that must be reached, and a JUnit report."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that a config names are found where its author sees them."""
 
 from __future__ import annotations

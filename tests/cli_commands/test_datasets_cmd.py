@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit datasets`: rows as a run will see them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit doctor`: every check tries the real thing, and says what to do where it fails."""
 
 from __future__ import annotations

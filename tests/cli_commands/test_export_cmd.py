@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit export`: from any run or table to training data, with counts."""
 
 from __future__ import annotations

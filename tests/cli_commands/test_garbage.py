@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cycles are looked for less often and only among what is new; afterwards as before."""
 
 from __future__ import annotations

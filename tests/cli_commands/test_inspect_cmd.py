@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit inspect` as people call it."""
 
 from __future__ import annotations

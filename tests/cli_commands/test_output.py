@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several commands say alike."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials planted wherever a person could put one: no artefact of any command shows any of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit prices`: what is known, and since when."""
 
 from __future__ import annotations

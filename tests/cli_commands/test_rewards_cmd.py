@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit rewards`: the list, a reward's own words, and a trial on an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit run` cut short: by a full disk, by Ctrl-C, by somebody in a hurry. Nothing is lost, and it goes on."""
 
 from __future__ import annotations

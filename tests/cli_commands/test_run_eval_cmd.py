@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit run`: what it prints, how it exits, and that a wrong input is one sentence."""
 
 from __future__ import annotations

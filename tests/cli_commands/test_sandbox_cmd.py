@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit sandbox serve`, as a process: it serves, it says its token, and it leaves nothing behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Escape sequences in what others wrote never reach the screen: not from answers, exceptions, names or metrics."""
 
 # ruff: noqa: E501 - tables of cases read best on one line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages name settings by their place in a run's config, and each command shows them as it spells them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reward-kit shell` from the outside: both phases, real processes, real sandboxes, real interruptions."""
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
+from reward_kit.storage.candidates import read_queries
 from tests.execution.shell_support import (
     command,
     endpoint,
@@ -146,6 +148,7 @@ def test_failures_are_told_apart(home: Path) -> None:
     out = home / "evaluation_results"
     commands, results = lines(out / "commands.jsonl"), lines(out / "results.jsonl")
     assert commands[2]["generated_command"] is None and "No command" in commands[2]["error"]
+    assert results[2]["error"] == commands[2]["error"], "both files give the same reason"
     assert [row["overall_success"] for row in results] == [True, False, False, None]
     assert results[3]["command_success"] is results[3]["test_passed"] is None and "setup" in results[3]["error"]
     figures = summary(out)
@@ -153,6 +156,35 @@ def test_failures_are_told_apart(home: Path) -> None:
     assert (figures["infrastructure_errors"], figures["failures_by_kind"]) == (1, {"score: SandboxError": 1})
     assert "1 × score: SandboxError, such as: The setup command 'false' failed" in done.stderr
     assert done.stderr.rstrip().endswith(" --retry-failed"), "the same command alone would run nothing again"
+
+
+def test_exported_rows_hold_the_whole_prompt_and_the_answer_as_it_was_given(home: Path) -> None:
+    said = {"f1": 'First.\n{"command": "touch f1"}', "f2": "I had rather not say."}
+    tasks = write_rows(home / "tasks.jsonl", [task(number, system_prompt="Be brief.") for number in (1, 2)])
+    with endpoint(lambda prompt: said[prompt.partition("'")[2][:2]]) as serving:
+        done = shell("--model", "m", "--base-url", serving.url, "--dataset", tasks, *HERE, home=home)
+    assert done.returncode == 0, done.stderr
+    first, second = read_queries(home / "evaluation_results")
+    assert [turn["role"] for turn in first.prompt] == ["system", "user"]
+    assert first.prompt[0]["content"] == "Be brief." and first.prompt[1]["content"] == serving.asked[0]
+    assert [one.turns[0]["content"] for one in (*first.judged, *second.judged)] == list(said.values())
+    assert [one.is_verified for one in (*first.judged, *second.judged)] == [True, False], "no command is a verdict"
+    (home / "evaluation_results" / "rollouts.jsonl").unlink()  # as where only the commands were brought here
+    first, second = read_queries(home / "evaluation_results")
+    assert first.prompt[-1]["content"] == task(1)["task"] and first.judged[0].turns[0]["content"] == "touch f1"
+
+
+def test_an_answer_is_not_exported_for_a_command_that_was_written_by_hand(home: Path) -> None:
+    tasks = write_rows(home / "tasks.jsonl", [task(1)])
+    with endpoint() as serving:
+        infer = ("--phase", "inference", "--model", "m", "--base-url", serving.url, "--dataset", tasks)
+        assert shell(*infer, home=home).returncode == 0
+    out = home / "evaluation_results"
+    row = {name: value for name, value in lines(out / "commands.jsonl")[0].items() if name != "check"}
+    write_rows(out / "commands.jsonl", [{**row, "generated_command": "touch f1 f2"}])
+    done = shell("--phase", "execution", *HERE, home=home)
+    assert done.returncode == 0, done.stderr
+    assert next(read_queries(out)).judged[0].turns[0]["content"] == "touch f1 f2"
 
 
 def test_setup_join_lets_a_faulty_setup_pass(home: Path) -> None:

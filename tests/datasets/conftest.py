@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A way to put rows on disk."""
 
 from __future__ import annotations

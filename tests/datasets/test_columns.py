@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renaming, preprocessing and templates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Hydra groups that ship with the package compose, from anybody's config directory, into valid dataset settings."""
 
 from __future__ import annotations

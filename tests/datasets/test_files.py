@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths, globs and directories; counting and recognising files."""
 
 from __future__ import annotations

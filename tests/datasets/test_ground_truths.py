@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a chat row is verified against: from the right place for each kind of problem."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hugging Face datasets: real ones, made of local files."""
 
 from __future__ import annotations

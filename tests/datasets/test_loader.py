@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a config to samples and rollouts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ids from content, and digests of samples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of well-known datasets are recognised by their columns, and mean the same at every front door."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shell tasks as samples: who they are, what they are made of, and what is refused."""
 
 from __future__ import annotations

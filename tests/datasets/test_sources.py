@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows out of files and memory, as they are; bad ones named by file, line and reason."""
 
 from __future__ import annotations

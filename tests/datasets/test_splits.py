@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets of several splits: from folders, files, paths with {split}, and the Hub's own layout."""
 
 from __future__ import annotations
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.splits import Split, SplitStream, is_local, load_splits
+from reward_kit.datasets.splits import Split, SplitStream, is_local, load_split_answers, load_splits
 from reward_kit.errors import DatasetError
+from reward_kit.models import Rollout
 from tests.loopback.experiments import ROWS, chat_row, dataset, math_row, write_lines
 
 THREE = [Split(name, name) for name in ROWS]
@@ -136,3 +138,51 @@ def test_ids_must_differ_across_splits_so_that_tables_can_be_joined(tmp_path: Pa
 def test_names_of_the_hub_and_paths_are_told_apart(tmp_path: Path) -> None:
     assert not is_local("nvidia/Nemotron-Post-Training-Dataset-v1")
     assert all(map(is_local, ["a.jsonl", "./a", "data/{split}", str(tmp_path), "x/*.parquet"]))
+
+
+# ── answers that the rows hold ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def answers(path: Path, column: str, splits: list[Split] = MATH, each: int | None = None) -> list[Rollout]:
+    config = DatasetConfig(path_or_name=str(path), on_bad_row="skip", response_column=column)
+    return list(load_split_answers(config, splits, each=each))
+
+
+def test_answers_in_a_column_are_neither_asked_nor_the_ground_truth(tmp_path: Path) -> None:
+    """`answer` is where a ground truth is looked for otherwise."""
+    rows = [{"question": "1 + 1?", "solution": "2", "answer": ["It is 2.", "It is 3."]}]
+    found = answers(write_lines(tmp_path / "a.jsonl", rows), "answer")
+    assert [(one.response_index, one.turns[-1].text) for one in found] == [(0, "It is 2."), (1, "It is 3.")]
+    assert {one.sample.ground_truth for one in found} == {"2"}
+    assert [turn.text for turn in found[0].sample.messages] == ["1 + 1?"]
+    only = [{"question": "1 + 1?", "answer": "It is 2."}]
+    with pytest.raises(DatasetError, match="nothing to verify an answer against"):
+        answers(write_lines(tmp_path / "b.jsonl", only), "answer")
+
+
+def test_a_row_has_the_same_id_whether_it_is_answered_or_holds_its_answer(tmp_path: Path) -> None:
+    row = {"question": "1 + 1?", "ground_truth": "2"}
+    asked = list(load(write_lines(tmp_path / "asked.jsonl", [row]), MATH))
+    held = answers(write_lines(tmp_path / "held.jsonl", [{**row, "said": "2"}]), "said")
+    assert [one.sample.id for one in held] == [sample.id for sample in asked]
+
+
+def test_a_limit_counts_queries_of_each_split_however_many_rows_one_has(tmp_path: Path) -> None:
+    rows = [
+        {**ROWS[split](number), "said": f"{number}.{draw}", "response_index": draw}
+        for split in ("math", "tool_calling") for number in range(3) for draw in range(2)
+    ]  # fmt: skip
+    splits = [Split(name, name) for name in ("math", "tool_calling")]
+    found = answers(write_lines(tmp_path / "rows.jsonl", rows), "said", splits, each=2)
+    assert [(one.sample.id, one.turns[-1].text) for one in found] == [
+        (f"{split.name}-{number}", f"{number}.{draw}") for split in splits for number in range(2) for draw in range(2)
+    ]
+    assert [one.sample.position for one in found] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_row_without_the_column_is_left_out_and_a_misspelt_column_is_named(tmp_path: Path) -> None:
+    rows = [{"id": "a", "user_query": "?", "ground_truth": "1", "said": ""}, {"id": "b", "user_query": "?"}]
+    path = write_lines(tmp_path / "rows.jsonl", rows)
+    assert [one.sample.id for one in answers(path, "said")] == ["a"]
+    with pytest.raises(DatasetError, match=r"no column 'sayd' with the answer .did you mean 'said'"):
+        answers(path, "sayd")

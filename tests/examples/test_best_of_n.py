@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The best-of-N example: every experiment is a valid one, and the offline one runs as it is."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reward_kit.datasets.splits import SplitStream
 from reward_kit.execution.best_of_n import BestOfN
 from reward_kit.execution.best_of_n.experiment import load_experiment, read_experiment_file
 
@@ -41,6 +43,7 @@ def test_every_experiment_can_be_planned(file: Path) -> None:
 def test_the_dataset_has_a_ground_truth_for_every_row() -> None:
     values = {**read_experiment_file(EXAMPLE / "experiments" / "offline.yaml"), "dataset": str(EXAMPLE / "dataset")}
     samples = load_experiment({**values, "max_queries": None}).samples()
+    assert isinstance(samples, SplitStream)
     found = [(sample.split, sample.ground_truth) for sample in samples]
     assert samples.skipped == 0 and len(found) == 15
     assert [truth for split, truth in found if split == "math"][3] == r"\frac{3}{4}"

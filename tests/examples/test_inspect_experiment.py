@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The script that scripts know: it is the command."""
 
 from __future__ import annotations

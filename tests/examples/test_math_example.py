@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The math example: its reward, its dataset, its converter."""
 
 from __future__ import annotations

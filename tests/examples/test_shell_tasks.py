@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shell example, as its README runs it."""
 
 from __future__ import annotations

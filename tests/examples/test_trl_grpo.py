@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GRPO example: its problems, its reward and its picture. The training itself wants a GPU; see its README."""
 
 from __future__ import annotations

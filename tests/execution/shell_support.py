@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shell tasks in a few words: tasks, commands files, an endpoint that writes commands, and the command line."""
 
 from __future__ import annotations

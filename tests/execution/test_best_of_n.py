@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments from rows to Parquet: verified by split, in a stable order, resumable, and never overwritten silently."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`max_cost`: the run stops before it is exceeded, judges what was paid for, and goes on when it is raised."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever happens to the bytes of a run directory or a cache: the same result, or an error that names the file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may enter a run directory: nobody beside another run, and nobody with other settings."""
 
 from __future__ import annotations

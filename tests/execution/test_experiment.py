@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An experiment as it is written down, and the run it becomes."""
 
 from __future__ import annotations

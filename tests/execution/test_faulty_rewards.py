@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward that raises, hangs, dies or returns rubbish costs that record only, and never becomes a zero."""
 
 from __future__ import annotations

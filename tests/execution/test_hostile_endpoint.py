@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs against endpoints that refuse, break off, stall and lie: right records or failures, and never a zero."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 at chosen bytes, file operations and requests, in both stages; then resume, and compare with a quiet run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Merging run directories: every item once, verdicts before failures, parts of one run only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is owed: each source of work beside what the journals hold."""
 
 from __future__ import annotations

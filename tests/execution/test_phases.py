@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generating here and scoring elsewhere: the same records as doing both at once, without dataset, key or network."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs: n variants, order, growing, whole groups, answers in the data, copies, and the ways to start one."""
 
 from __future__ import annotations

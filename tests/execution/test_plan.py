@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of a run: right numbers, with nobody asked, nothing written, and no key needed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Items go from givers to takers, each once, in order; makers wait while too many are on their way."""
 
 from __future__ import annotations

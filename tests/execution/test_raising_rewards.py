@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run tells of a reward that raises, or that says `is_score_valid=False`: in records, in the log, in the end."""
 
 from __future__ import annotations

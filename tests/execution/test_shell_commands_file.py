@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`commands.jsonl` as the execution reads it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run, several rewards: each judges the samples of its split, in its own way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two stages: what they make is on disk before anyone downstream sees it, whoever the model is."""
 
 from __future__ import annotations

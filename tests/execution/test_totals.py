@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens, money and failures are summed in one way, for lines of rollouts and of results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our adapters in the packages they are for. Run by `make test-frameworks`; elsewhere these are not collected."""
 
 from __future__ import annotations

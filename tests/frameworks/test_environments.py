@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our rewards in verifiers and SkyRL."""
 
 from __future__ import annotations

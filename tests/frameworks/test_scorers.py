@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scorers of autoevals, OpenEvals and DeepEval as rewards."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A chat-completions endpoint on this machine that does what a test tells it to, misbehaviour included."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A budget holds whatever the endpoint says of its tokens: what is above it was on its way."""
 
 from __future__ import annotations

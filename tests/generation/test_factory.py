@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model's name chooses its client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedded model, for real: answers, seeds, limits, cancellation and silence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mock model says what it was told to, the same way every time."""
 
 from __future__ import annotations

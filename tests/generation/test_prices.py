@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prices: known, overridden, or not known; and what usage costs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many tokens a prompt has: the bound is one, and both grow with what is sent."""
 
 from __future__ import annotations

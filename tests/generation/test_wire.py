@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shapes on the wire, whatever comes over it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The golden directories: what each front door writes, made anew or read as it was committed.
 
     inputs/                       datasets, configs, the mock model and the rewards

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of the three front doors stay what they are, byte for byte, and old ones are read by every reader."""
 
 from __future__ import annotations

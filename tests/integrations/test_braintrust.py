@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Braintrust scorers as rewards and back, with stand-ins of the shapes Braintrust documents."""
 
 from __future__ import annotations

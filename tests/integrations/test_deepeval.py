@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeepEval metrics as rewards, with stand-ins of the shapes DeepEval documents."""
 
 from __future__ import annotations

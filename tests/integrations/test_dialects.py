@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What trainers say over HTTP: request in, response out, both as decoded JSON."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Environments of one turn for SkyRL and Tinker, on stand-ins of their bases; tests/frameworks has the real ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reward exported as a Python grader: its source runs alone, as the service runs it, and judges alike."""
 
 from __future__ import annotations

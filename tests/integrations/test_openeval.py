@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenEvals evaluators as rewards, with stand-ins of the shapes OpenEvals documents."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenRLHF's `reward_func`, from the file that OpenRLHF loads, and the answer in it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training jobs on this machine, with a program in `trl`'s place; tests/training starts a real one."""
 
 from __future__ import annotations

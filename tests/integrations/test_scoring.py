@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many completions judged at once: where, how fast they give up, and what is left behind."""
 
 from __future__ import annotations

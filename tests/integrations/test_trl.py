@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The adapter for TRL, called as TRL's trainers call a reward. What they do with it is in tests/training."""
 
 from __future__ import annotations

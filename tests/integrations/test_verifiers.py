@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards in verifiers, with stand-ins of its shapes; tests/frameworks has the real thing."""
 
 from __future__ import annotations

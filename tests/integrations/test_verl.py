@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """verl's `compute_score`, from the file that verl loads, called as its reward managers do: by keyword, one by one."""
 
 from __future__ import annotations

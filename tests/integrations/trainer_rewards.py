@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards for the tests of trainers' adapters, in a module that worker processes can import."""
 
 from __future__ import annotations

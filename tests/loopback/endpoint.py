@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The endpoint of `tests.generation.loopback` in a thread of its own, for tests that block or start processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small experiments: rows in the shape of Nemotron-Post-Training-Dataset-v1, verifiers, and a model that answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards for the tests of whole runs: honest ones and one for each way in which a reward can go wrong."""
 
 from __future__ import annotations

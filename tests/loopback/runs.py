@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs in a few words: a dataset and a config in a directory, and what the run left there."""
 
 from __future__ import annotations

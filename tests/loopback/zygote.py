@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that has imported reward-kit and forks one child for each job, so that a run starts in milliseconds.
 
     one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}, or {"experiment": …, "die_at": …}

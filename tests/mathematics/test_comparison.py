@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparing two answers as read: an equivalence, whatever is compared, at a bounded cost."""
 
 from __future__ import annotations

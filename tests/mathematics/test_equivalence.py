@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The equivalence: notation does not matter, meaning does, and nothing hostile matters either."""
 
 from __future__ import annotations

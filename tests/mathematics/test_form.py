@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer that leaves the work undone is none, unless the right answer is written like that too."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sixty digits: the functions obey the laws they must, and rounding is never mistaken for meaning."""
 
 from __future__ import annotations

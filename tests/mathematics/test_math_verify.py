@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The last resort: asked in a process of its own, which is bounded, replaced when lost, and gone in the end."""
 
 from __future__ import annotations

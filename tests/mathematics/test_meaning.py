@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Do two answers mean the same? One table per kind of answer: pairs that do, and pairs that do not.
 
 Each pair is judged both ways round: the verdict must not depend on which one is the gold.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers and expressions by their values: exact, correctly rounded, or another number."""
 
 from __future__ import annotations

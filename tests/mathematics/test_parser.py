@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The grammar: every text is read or refused, in time that grows with its length and no faster."""
 
 from __future__ import annotations

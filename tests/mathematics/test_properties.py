@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random expressions: equal exactly when their values are, whatever the dialect they are written in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of real numbers by their pieces, against membership as Python computes it, and families by their parameters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notations of countries, subjects and programs: one meaning, many spellings, and never another meaning."""
 
 from __future__ import annotations

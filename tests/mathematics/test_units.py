@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units: their grammar, their sizes, and letters that only look like them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversations that end with the answer to be judged."""
 
 from __future__ import annotations

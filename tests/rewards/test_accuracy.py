@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """accuracy_reward: right or not, found and compared in ways that can be replaced."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cosine_scaled_accuracy_length_reward: accuracy first, length second."""
 
 from __future__ import annotations

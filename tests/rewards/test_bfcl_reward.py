@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BFCL's multi-turn reward: state and calls, within [0, 1]."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every reward of the library keeps what the library promises: it says what it does, and no answer stops it.
 
 A reward that needs more than messages and a ground truth has its arguments in `ARGUMENTS`.

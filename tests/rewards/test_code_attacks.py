@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code that goes for the reward instead of the task: nothing it does to its process makes it right."""
 
 from __future__ import annotations

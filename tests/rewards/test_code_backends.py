@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code rewards get the sandbox that a run's settings name, and every sandbox gives the same verdicts as zygotes do.
 
 `commands` is isolated Python by commands in the namespaces backend; `docker` is a container engine.

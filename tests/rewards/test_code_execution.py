@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code judged by running it: right programs pass, wrong ones do not, and what cannot be judged is no zero."""
 
 from __future__ import annotations

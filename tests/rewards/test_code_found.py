@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which code of an answer is judged: the block that is meant, with what it continues."""
 
 from __future__ import annotations

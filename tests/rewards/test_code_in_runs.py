@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code rewards where they are used: in the worker processes of a run, and in a trainer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JavaScript, C and C++ under their tests, where their tools are installed; and other Python interpreters."""
 
 from __future__ import annotations

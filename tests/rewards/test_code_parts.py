@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of the code rewards: finding code, reading tests, comparing, taking asserts apart; E2B by a stand-in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A right program that leaves the answers for a wrong one, by every way there is: the wrong one stays wrong."""
 
 from __future__ import annotations

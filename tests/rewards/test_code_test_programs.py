@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test programs of every shape: right code passes, wrong code does not, and what checks nothing judges nothing."""
 
 from __future__ import annotations

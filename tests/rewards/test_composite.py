@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several rewards as one: sums, gates, the least, the first that decides; from Python and from a config."""
 
 from __future__ import annotations

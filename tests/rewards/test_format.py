@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """format_reward: the shape of an answer, and shapes that only look like it."""
 
 from __future__ import annotations

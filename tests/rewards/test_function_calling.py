@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tool-call rewards: right calls score 1.0, others 0.0, and what cannot be judged gets no verdict."""
 
 from __future__ import annotations

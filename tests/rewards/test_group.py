@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Group rewards: all answers of a sample at once, in batch mode."""
 
 from __future__ import annotations

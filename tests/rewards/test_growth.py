@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards that read a text take work in proportion to its length, whatever it is made of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ifeval_reward: the 25 kinds of instruction, strict and loose."""
 
 # ruff: noqa: E501 - a case is one line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON by schema: valid and whole is 1.0, the rest in proportion, and the reader cannot be led astray."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge: asked as documented, read strictly, cached, and never a zero where it fails."""
 
 from __future__ import annotations

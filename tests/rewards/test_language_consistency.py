@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """language_consistency_reward: the language of an answer, by sentence, with what is in no language left out."""
 
 # ruff: noqa: RUF001 - other alphabets are the subject

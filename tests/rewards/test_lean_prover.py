@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lean: structure is looked at, words earn nothing, and the real check trusts only what it asked for.
 
 Lean itself is not needed: a stand-in plays its part in a real sandbox, and says what Lean says.

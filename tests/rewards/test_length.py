@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """length_reward and cosine_length_reward: where the best length is, how scores fall off, and in any range."""
 
 from __future__ import annotations

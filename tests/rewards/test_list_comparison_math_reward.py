@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """list_comparison_math_reward: the same items, in any order unless order matters."""
 
 from __future__ import annotations

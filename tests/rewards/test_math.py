@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """math_reward: right answers are found and accepted however they are written, wrong ones never."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples in the docstrings of the mathematics rewards are true."""
 
 from __future__ import annotations

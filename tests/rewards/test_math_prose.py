@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers in prose, as models write them: what is stated is read, and what is only mentioned is not.
 
 Each line says what a careful reader takes the answer to be. `PLAIN` states it without a trap. `MISLEADING` has a number

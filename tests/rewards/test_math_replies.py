@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replies as models write them: marks, hedges, refusals, languages, and numbers that are not the answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Embeddings and reward models, asked over HTTP through the run's own client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """multiple_choice_reward: a choice by any label or by its text."""
 
 from __future__ import annotations

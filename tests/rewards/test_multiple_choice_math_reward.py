@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """multiple_choice_math_reward: one letter, and the right one."""
 
 from __future__ import annotations

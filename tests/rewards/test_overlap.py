@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ROUGE and BLEU: the numbers of `rouge-score` and `sacrebleu`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of an answer is prose: code is cut out as Markdown means it, and words are alike however they are dressed."""
 
 from __future__ import annotations

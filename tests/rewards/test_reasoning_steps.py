@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reasoning_steps_reward and sequence_reward: steps that say something, terms in their order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repetition and diversity: what repeats itself is found out, however it is dressed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shell reward, in real sandboxes: what counts as success, and what cannot be talked into it."""
 
 from __future__ import annotations

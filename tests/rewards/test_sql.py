@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sql_reward, in real sandboxes: rows compared as sets with their counts, and queries that only read."""
 
 from __future__ import annotations

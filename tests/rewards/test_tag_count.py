@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tag_count_reward: tags that are used, and ways to seem to use them."""
 
 from __future__ import annotations

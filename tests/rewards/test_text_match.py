@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts compared as texts: equal, contained, matching a pattern, sharing words."""
 
 from __future__ import annotations

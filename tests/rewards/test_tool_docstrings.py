@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the docstrings of these rewards show is true, and they say what a reader needs to know."""
 
 from __future__ import annotations

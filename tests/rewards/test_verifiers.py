@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which reward verifies a split."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run by root: `python as_ordinary_user.py UID ROOT PROGRAM …` runs a program as somebody with no rights.
 
 An interpreter and a checkout are often below a directory that is closed to others, such as /root. In a mount namespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """These tests count what is left of their own, so what others keep running in this process is ended, or left out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every backend that works here, opened for a test: what the contract suite runs over.
 
 A backend is in the suite by being in `choose.backends()`; one that needs more than a name has an entry in `_SPECIAL`.

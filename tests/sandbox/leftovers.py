@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sandboxes of this process could have left here: processes, mounts, groups, directories, loop devices."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A root filesystem of a few programs and the libraries they need, copied from this machine."""
 
 from __future__ import annotations

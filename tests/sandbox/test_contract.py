@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contract every sandbox keeps, whatever makes it. Each test runs over every backend that works here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sandboxes as a resource of rewards: asked for by name, fresh, bounded, and never a zero when they break."""
 
 from __future__ import annotations

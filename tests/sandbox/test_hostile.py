@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that mean harm, against the namespaces backend. After each of them the next task works, and nothing is left.
 
 Every test has been seen to fail with the guard it is about taken away.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for root holds for an ordinary user: the part of the suites that an ordinary user has other means for.
 
 Root runs them as somebody else; an ordinary user who runs the tests has run them already.

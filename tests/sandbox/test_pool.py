@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pool bounds how many are open, starts some ahead, and never hands out what has been used."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for what must come to pass, however busy the machine is."""
 
 from __future__ import annotations

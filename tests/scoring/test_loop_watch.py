@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A loop that is held up is noticed from beside it, with who does it and where."""
 
 from __future__ import annotations

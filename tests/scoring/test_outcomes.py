@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever comes out of a worker, or becomes of it, is one verdict per answer."""
 
 from __future__ import annotations

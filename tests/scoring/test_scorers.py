@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scorers: one verdict per rollout, in order, wherever the reward runs and whoever else judges groups."""
 
 from __future__ import annotations

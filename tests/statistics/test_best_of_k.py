@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Best-of-k against picking the best of every possible choice of k answers."""
 
 from __future__ import annotations

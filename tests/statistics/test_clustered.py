@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clustered mean: streamed as in one piece, wide enough for answers that resemble each other."""
 
 from __future__ import annotations

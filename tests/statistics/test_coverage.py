@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A corner of `benchmarks/coverage.py`, with a fixed seed: intervals must hold the truth as often as they say."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paired tests against counting every outcome; the interval by what it promises."""
 
 from __future__ import annotations

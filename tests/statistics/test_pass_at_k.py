@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pass@k against counting every possible choice of k answers."""
 
 from __future__ import annotations

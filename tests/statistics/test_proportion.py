@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wilson's interval against its definition, and the clustered one by simulation: both must hold what they promise."""
 
 from __future__ import annotations

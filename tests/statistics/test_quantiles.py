@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantiles against the cases that have a closed form."""
 
 from __future__ import annotations

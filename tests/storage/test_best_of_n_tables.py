@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments as Parquet: the columns people know, readable by their tools, whole or not there at all."""
 
 from __future__ import annotations

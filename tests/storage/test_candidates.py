@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judged answers, whatever holds them."""
 
 from __future__ import annotations

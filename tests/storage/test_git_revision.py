@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The revision of the working directory: of a clean one, of a changed one, and of none; asked without waiting."""
 
 from __future__ import annotations

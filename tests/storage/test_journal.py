@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The journal: what was appended is there after any tear, in order, once; a file of others is refused untouched."""
 
 from __future__ import annotations

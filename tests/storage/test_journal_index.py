@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order a journal notes while it is written is the order that reading it finds."""
 
 from __future__ import annotations

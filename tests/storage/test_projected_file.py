@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A projection holds what its journal holds, in its order, wherever a crash came between the two."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run directory: one process at a time, the same settings each time, and files that are never half written."""
 
 from __future__ import annotations

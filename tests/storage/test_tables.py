@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rollouts and records as lines: what is written is what is read back, and the columns are those users know."""
 
 from __future__ import annotations

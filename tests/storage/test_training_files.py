@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training data on disk, as `datasets` reads it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training data from judged answers: the right rows, each once, and none from what nobody judged."""
 
 from __future__ import annotations

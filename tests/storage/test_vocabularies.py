@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One table says how results are spelled: every line that is written fits it, and every reader goes by it."""
 
 from __future__ import annotations

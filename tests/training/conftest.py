@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model and a tokenizer made here, small enough to train on a CPU in seconds. Run by `make test-train`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards for the trainers' tests, in a module of their own so that every process can import them."""
 
 from __future__ import annotations

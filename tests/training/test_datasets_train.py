@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `reward-kit export` writes: each of TRL's trainers takes a step on its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real training job: `trl grpo` in the background, with a reward of ours by its import path."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AsyncGRPO scores groups in a spawned child. Its trainer needs vLLM and a GPU; its scoring is real here."""
 
 from __future__ import annotations

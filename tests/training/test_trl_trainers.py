@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our rewards in TRL's trainers, on a model made here: every trainer that calls a reward calls ours."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is added in a turn is dealt with once, at its end; without a loop, at once. Errors reach whoever comes next."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times in files are UTC, and of one form."""
 
 from __future__ import annotations

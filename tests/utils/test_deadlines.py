@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A task that stays in a call for too long is cancelled, once, and can tell that from any other cancellation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A DigestMap behaves as a dict does, in a fraction of its memory."""
 
 from __future__ import annotations

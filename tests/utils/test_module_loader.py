@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects by import path, and what is said when a path does not load."""
 
 from __future__ import annotations

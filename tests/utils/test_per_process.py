@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One value per process: across threads, real forks, and the end of the process."""
 
 from __future__ import annotations

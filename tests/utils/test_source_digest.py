@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Digests of the source that defines an object."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All results in order, or one error and nobody left at work."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is made without being checked is what checking would have made."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What these tests share: a factory of a callable that does as it is told, and a look at the process table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The frames, pickles and stamps that a pool and its workers exchange."""
 
 from __future__ import annotations

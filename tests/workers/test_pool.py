@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls in worker processes: what comes back, in what order, and that a bad call costs itself only."""
 
 from __future__ import annotations

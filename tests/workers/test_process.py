@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker processes among other processes: what they share, what they leave behind, and that they do not outlive us."""
 
 from __future__ import annotations

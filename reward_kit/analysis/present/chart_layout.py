@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where everything in a chart stands: lines, dots, areas and words on a sheet, in pixels from the upper left corner.
 
 Margins are as wide as what is written in them, and words that would lie on one another are moved apart, so that no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts as plain descriptions: what is drawn, before anybody says how.
 
 Report ──▶ Chart ──▶ chart_layout: lines, dots and words at their places ──▶ pictures: SVG, HTML, PNG

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was found, in words: a sentence with its uncertainty, and what a reader should know before believing it."""
 
 from __future__ import annotations

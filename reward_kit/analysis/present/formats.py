@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports and comparisons as JSON, Markdown and CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One query with its candidates, to be read side by side."""
 
 from __future__ import annotations

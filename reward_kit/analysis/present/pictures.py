@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts as files: SVG and HTML written by ourselves, PNG by matplotlib, all from the same drawing.
 
 Nothing is fetched from the network, and the same figures give the same file.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A report as tables, in the order a person asks: what is it, how good is it, how should I choose, what went wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A chart drawn with characters, for a terminal: the first series of lines, with its intervals.
 
 queries, %

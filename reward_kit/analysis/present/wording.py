@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How figures are worded: the same in the terminal, in Markdown and in pictures."""
 
 from __future__ import annotations

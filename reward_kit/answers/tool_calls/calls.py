@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tool call as a value, and the object shapes it is written in."""
 
 from __future__ import annotations

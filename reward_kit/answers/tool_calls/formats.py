@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool calls of an answer, in the dialect it speaks.
 
 | dialect | looks like |

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Python's call syntax: `f(x=1)`, or `[f(x=1), g.h("two", y=[3, {"z": None}])]`. Read, never evaluated.
 
 A grammar of literals only, in one pass over the text: an expression such as `2 * math.pi`, or a call inside a call, is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tools that were offered to the model, from OpenAI's shape, a bare function's, or BFCL's."""
 
 from __future__ import annotations

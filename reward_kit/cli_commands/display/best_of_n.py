@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees of a best-of-N experiment: the plan, the progress, and the figures of each split."""
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class ExperimentDisplay:
     def announce(self, experiment: ExperimentConfig) -> None:
         """Say what begins."""
         verifiers = ", ".join(f"{split} by {who.name}" for split, who in experiment.verifier_of.items())
-        what = f"{experiment.model} · n={experiment.num_candidates} · {verifiers} · {experiment.parquet}"
+        who = f"{experiment.model} · n={experiment.num_candidates}"
+        if experiment.response_column is not None:
+            who = f"answers in the column {experiment.response_column!r}, no model"
+        what = f"{who} · {verifiers} · {experiment.parquet}"
         self._console.print(f"[bold]best-of-n[/] · {escape(what)}", soft_wrap=True)
 
     def reporter(self) -> Reporter | None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `reward-kit inspect` prints for people: tables as wide as the terminal, and the curve."""
 
 from __future__ import annotations

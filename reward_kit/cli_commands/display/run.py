@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees of a run: the plan, the progress, and the table in the end.
 
 Progress goes to standard error, tables to standard output; with `--json` both go to standard error, and standard

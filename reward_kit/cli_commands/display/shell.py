@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees of a shell evaluation: its phases, their progress, and the figures in the end."""
 
 from __future__ import annotations

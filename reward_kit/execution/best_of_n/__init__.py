@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Best-of-N: n candidates for each query of each split, verified, as one Parquet file.
 
     experiment ─▶ one run of the one pipeline ══▶ rollouts.jsonl, results.jsonl ──▶ Parquet
@@ -70,8 +71,13 @@ class BestOfN:
         plans = {}
         for split in self.experiment.splits:
             plan = self._pipeline(samples=self.experiment.samples((split,))).plan()
-            owed = plan.answers_to_generate + plan.cached
-            plan.rollouts = plan.rows * self.experiment.num_candidates
+            if self.experiment.response_column is None:
+                owed = plan.answers_to_generate + plan.cached
+                plan.rollouts = plan.rows * self.experiment.num_candidates
+            else:
+                owed = plan.rollouts - plan.on_disk
+                plan.rollouts = sum(1 for _ in self.experiment.samples((split,)))
+                plan.cost = 0.0
             plan.on_disk = plan.rollouts - owed
             plans[split] = plan
         return plans
@@ -138,10 +144,11 @@ class BestOfN:
         experiment = self.experiment
         digests = {which: claim["digest"] for which, claim in RunDirectory.claims_of(directory.path).items()}
         size = directory.results_path.stat().st_size
+        drawn = map(int, result.summary.get("pass_at_k") or ["0"])
         facts: dict[str, Any] = {
             "generated_at": directory.made_by.get("created"),
             "model": experiment.model,
-            "num_candidates": max(experiment.num_candidates, *map(int, result.summary.get("pass_at_k") or ["0"])),
+            "num_candidates": max(0 if experiment.response_column else experiment.num_candidates, *drawn),
             "temperature": experiment.temperature,
             "splits": ",".join(experiment.splits),
             "total_records": result.summary.get("records"),
@@ -164,7 +171,7 @@ class BestOfN:
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     """The experiment as its table remembers it, without the sections that were left out."""
-    left_out = {"judge", "sandbox_image", "sos_url"} - experiment.model_fields_set
+    left_out = {"judge", "response_column", "sandbox_image", "sos_url"} - experiment.model_fields_set
     return experiment.model_dump(mode="json", exclude=left_out)
 
 

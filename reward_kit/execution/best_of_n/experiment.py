@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A best-of-N experiment as a person writes it down: a flat YAML file, every key of which is also a flag.
 
     dataset: nvidia/Nemotron-Post-Training-Dataset-v1
@@ -37,7 +38,7 @@ from reward_kit.config_models import (
     validated,
 )
 from reward_kit.datasets.ground_truths import KINDS
-from reward_kit.datasets.splits import Split, SplitStream, is_local, load_splits
+from reward_kit.datasets.splits import Split, SplitAnswers, SplitStream, is_local, load_split_answers, load_splits
 from reward_kit.errors import ConfigError
 from reward_kit.rewards.verifiers import Verifier, verifier_for
 from reward_kit.sandbox_backends import AUTO, BackendChoice
@@ -85,6 +86,8 @@ class ExperimentConfig(StrictPart):
     """A Jinja template over the row's columns that makes the user turn."""
     id_column: str = "id"
     """The column that names a row."""
+    response_column: str | None = None
+    """The column that holds the answers, where the dataset has them: they are verified, and no model is asked."""
     on_bad_row: Literal["skip", "error"] = "skip"
     """Leave out rows without a prompt or a ground truth, and count them; or stop at the first."""
     verifiers: dict[str, str | RewardConfig] = Field(default_factory=dict)
@@ -186,10 +189,11 @@ class ExperimentConfig(StrictPart):
         path = self.parquet
         return path.with_name(f"{path.stem if path.suffix == '.parquet' else path.name}.run")
 
-    def samples(self, splits: tuple[str, ...] | None = None) -> SplitStream:
-        """The queries, of these splits only where some are named."""
+    def samples(self, splits: tuple[str, ...] | None = None) -> SplitStream | SplitAnswers:
+        """The queries, or the answers that the dataset has; of these splits only where some are named."""
         kinds = [Split(split, self._kind(split)) for split in splits or self.splits]
-        return load_splits(self._dataset(), kinds, each=self.max_queries, system_prompt=self.system_prompt)
+        load = load_splits if self.response_column is None else load_split_answers
+        return load(self._dataset(), kinds, each=self.max_queries, system_prompt=self.system_prompt)
 
     def pipeline_config(self) -> PipelineConfig:
         """The run that makes the experiment."""
@@ -223,6 +227,7 @@ class ExperimentConfig(StrictPart):
             prompt_template=self.prompt_template,
             id_column=self.id_column,
             on_bad_row=self.on_bad_row,
+            **({} if self.response_column is None else {"response_column": self.response_column}),
         )
 
     def _sandbox(self) -> SandboxConfig:
@@ -248,6 +253,7 @@ class ExperimentConfig(StrictPart):
 
     def _generation(self) -> GenerationConfig:
         return GenerationConfig(
+            enabled=self.response_column is None,
             model_name=self.model,
             n=self.num_candidates,
             temperature=self.temperature,
@@ -265,7 +271,10 @@ class ExperimentConfig(StrictPart):
         )
 
     def _require(self) -> None:
-        for name in ("dataset", "splits", "model", "output"):
+        needed = ["dataset", "splits", "model", "output"]
+        if self.response_column is not None:
+            needed.remove("model")
+        for name in needed:
             if not self.__dict__[name]:
                 raise ConfigError(f"The experiment has no `{name}`. Set it in the file, or with --{name}.")
         if self.output and self.output.lower().endswith(_OTHER_FORMATS):

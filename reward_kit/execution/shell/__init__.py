@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A shell evaluation: both of its phases at once, or one of them, as a run of the one pipeline.
 
     tasks ─▶ inference ══▶ rollouts.jsonl, commands.jsonl ──▶ execution ══▶ results.jsonl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`commands.jsonl`: as phase 1 writes it, beside the rollouts, and as phase 2 reads it: rollouts to execute.
 
     generated rollout ──▶ command_of ══▶ a line of commands.jsonl
@@ -28,11 +29,12 @@ from reward_kit.errors import ConfigError, DatasetError, StorageError
 from reward_kit.models import Failure, Message, Rollout, Sample, Usage
 from reward_kit.storage.projected_file import Projected
 from reward_kit.storage.run_directory import ROLLOUTS, held_by
-from reward_kit.storage.shell_tables import NO_COMMAND, command_line, command_row, extra_columns
+from reward_kit.storage.shell_tables import NO_COMMAND, Command, command_line, command_row, extra_columns
 from reward_kit.utils.checksums import check_line, unsealed
 
 __all__ = ["CommandsFile", "Shard", "command_of"]
 
+_NO_COMMAND = "The line has no command."
 _UNNUMBERED = -1
 """Stands for the response index of a line that has none, until it is numbered."""
 _ADVICE = "Generate them with --phase inference, or name another file with --commands-file."
@@ -219,7 +221,8 @@ def _rollout(row: dict[str, Any]) -> Rollout:
         columns={**extra_columns(row), **task},
     )
     usage, index = row.get("usage"), row.get("response_index")
-    return Rollout(
+    failure = _failure(row, command)
+    return Command(
         sample=sample,
         response_index=_UNNUMBERED if index is None else index,
         turns=[] if command is None else [Message(role="assistant", content=command)],
@@ -230,7 +233,8 @@ def _rollout(row: dict[str, Any]) -> Rollout:
         latency_ms=row.get("latency_ms"),
         cached=bool(row.get("cached")),
         generated_at=row.get("timestamp"),
-        failure=_failure(row, command),
+        failure=failure,
+        no_command=str(row.get("error") or _NO_COMMAND) if command is None and failure is None else None,
     )
 
 

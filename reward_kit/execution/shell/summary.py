@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a shell evaluation: each phase's own, and both together in `summary.json`.
 
 Rates are over executed commands; what could not be executed is counted beside them, by kind. The n commands of one task

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The file of the response cache: append-only JSON lines, and an index of where each entry starts.
 
     cache_dir/v1/responses.jsonl

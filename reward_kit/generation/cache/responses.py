@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The response cache: an answer that was paid for is never paid for again.
 
     CachedClient.generate(messages, draws=[0, 1, 2])

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking into a response cache and making it smaller, while runs go on reading and writing it."""
 
 from __future__ import annotations

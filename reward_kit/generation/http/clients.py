@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clients of endpoints that speak OpenAI's chat completions.
 
 generate(messages, draws) ─▶ requests (n draws in one, or fewer) ─▶ retry ─▶ limits ─▶ transport

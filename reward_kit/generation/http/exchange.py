@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies posted to one address, and their answers read: by an ordinary session of aiohttp.
 
 `raw_exchange` does the same at a third of the cost, as long as aiohttp is inside as it expects. This is what it falls

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that answer with numbers: embeddings, and reward models behind vLLM's pooling, classify and score.
 
     messages ─▶ the request of that API ─▶ retry, limits, transport as for chat ─▶ a completion whose text is JSON

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies posted to one address at a third of a session's cost, over aiohttp's pool of kept-alive connections.
 
 A session of aiohttp prepares each request anew: address, headers, cookies, timers, a task that writes. Ours differ only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An endpoint's refusal, turned into the error whose consequence it deserves.
 
 401, 403                          AuthError            the run stops

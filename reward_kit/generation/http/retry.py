@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a request is sent again, and after how long."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One endpoint over HTTP: kept-alive connections, a deadline per request, and typed errors for lost connections."""
 
 from __future__ import annotations

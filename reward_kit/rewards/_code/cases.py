@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests as datasets write them, read into one of three kinds.
 
     [{"input": …, "expected_output": …}]          values for a function, or standard input and output

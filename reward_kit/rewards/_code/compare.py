@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether an output, or a value, is the expected one. On plain data, here, never where the code runs.
 
 Outputs are compared token by token: white space between them does not count, and two decimal numbers that are written

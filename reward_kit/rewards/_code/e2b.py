@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sandboxes of E2B, a service that rents them out, by its own client (extra `e2b`, key in `E2B_API_KEY`)."""
 
 from __future__ import annotations

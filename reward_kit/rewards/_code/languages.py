@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code under its tests in any sandbox that runs commands: JavaScript, C and C++.
 
     write the program ─▶ (compile) ─▶ one command a test: its input in, its output or its returned value out

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test programs as source: which names of the code they use, and those that are only asserts, taken apart.
 
     assert candidate([1, 2]) == 3   ─▶   call with ([1, 2],), then check: <what came back> == 3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python code under its tests, in isolation: what the right answers are stays here.
 
 values     one process for all calls of a function; a call that fails after others is made again in a fresh one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of each test, in words that every code reward uses."""
 
 from __future__ import annotations

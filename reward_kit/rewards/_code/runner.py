@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From an answer to results: which code, where it runs, and what the rewards say of it."""
 
 from __future__ import annotations

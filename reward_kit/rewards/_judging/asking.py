@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asking a judge, as often as it takes: several votes, both orders of a pair, another try for an unreadable reply.
 
 A reply is read strictly: its last line is the verdict and no other line is one, or there is none.

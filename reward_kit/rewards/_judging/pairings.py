@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who plays whom: every player the same number of games, and nobody the same opponent twice."""
 
 from __future__ import annotations

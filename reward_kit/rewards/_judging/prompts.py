@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a judge is asked.
 
 What is to be judged stands between marks that hold a digest of it, which no text can contain of itself: an answer

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several rewards share: checked parameters, verdicts in the same words, prose, references, schemas, languages."""

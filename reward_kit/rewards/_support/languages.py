@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which language a text is in, piece by piece: scripts tell some languages, a detector (py3langid) the others.
 
     prose ─▶ sentences ─▶ the words of each script ─▶ a piece long enough to tell ─▶ language

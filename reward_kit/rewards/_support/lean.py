@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The structure of Lean 4 text, as far as it can be seen without Lean: declarations, statements, forbidden words.
 
 None of this says that a proof is right. Every scan passes over the text once.

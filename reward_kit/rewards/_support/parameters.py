@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of a reward's parameters: a wrong one is an error that names it, says what it takes, and what was given."""
 
 from __future__ import annotations

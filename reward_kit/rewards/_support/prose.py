@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of an answer is prose: text outside code, and its words with typography taken away."""
 
 from __future__ import annotations

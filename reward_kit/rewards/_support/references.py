@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The right texts that a ground truth holds, for rewards that compare an answer with them."""
 
 from __future__ import annotations

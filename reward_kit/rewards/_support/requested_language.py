@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which language a prompt asks the answer to be in: "Write it in Spanish", "translate … to French", "auf Deutsch".
 
     sentence ─▶ "in LANGUAGE", "to LANGUAGE", "use LANGUAGE", "a LANGUAGE translation" ─▶ is it asked for, or spoken of?

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON Schema: whether a value is valid, by the `jsonschema` library, and how much of a schema's outline it has.
 
 Nothing is fetched: a `$ref` that leaves the schema is an error of the schema.

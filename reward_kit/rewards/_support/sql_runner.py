@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one query over a database file and writes its rows as JSON. It runs inside a sandbox, with Python alone.
 
     python3 -I runner.py sqlite|duckdb DATABASE QUERY_FILE RESULT_FILE MOST_ROWS MOST_BYTES

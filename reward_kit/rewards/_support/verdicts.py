@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every reward of the library says in the same words: a check, a wrong answer, no verdict, no answer at all.
 
 A *wrong answer* is a score of 0.0. *No verdict* is `is_score_valid=False`: a failure in a run and `None` in a trainer,

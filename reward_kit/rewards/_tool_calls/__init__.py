@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tool calls, compared with the calls that were expected.
 
 message ─ answers.tool_calls.formats ─▶ FoundCalls ─┐

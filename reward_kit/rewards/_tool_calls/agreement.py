@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the calls that were made are those that were expected, and how many of them are."""
 
 from __future__ import annotations

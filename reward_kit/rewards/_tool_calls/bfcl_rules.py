@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of BFCL's syntax-tree checker, so that its verdicts can be reproduced. They are not ours: see below.
 
 Where they differ from strict comparison:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The calls that are expected, from a ground truth. What cannot be read as such is an error, never "no call expected".
 
 | ground truth | means |

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The most pairs that can be made at once: maximum matching in a bipartite graph, by augmenting paths.
 
 A greedy matcher that gives the first expected call the first answer that fits may leave the second one none.

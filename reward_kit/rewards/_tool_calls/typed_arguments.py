@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a call's arguments have the types they should, in the words of the inherited `match_function_call`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When two argument values are the same: by a key that equal values share, so that sets and counts come for free.
 
 | | strict | lenient, besides |

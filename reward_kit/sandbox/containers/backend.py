@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backends `docker` and `podman`: one container a task, through the docker SDK and the engine's socket.
 
 A container's first process is our driver, which runs every command of the task: no `exec` is asked of the engine, and

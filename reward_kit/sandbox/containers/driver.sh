@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The first process of a sandbox container: reads requests, runs commands, says how they ended. Needs bash 4.3 or newer.
 #
 #   request   a line "OP NONCE PASSWORD LENGTH LENGTH", then that many bytes of command, and of input in base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls to a container engine, docker or podman, through the docker SDK: each in a thread, each with a deadline."""
 
 from __future__ import annotations

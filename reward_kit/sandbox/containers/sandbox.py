@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One sandbox in a container: the contract, said to the container's driver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversation with the driver of a container (`driver.sh`) over the container's own three streams."""
 
 from __future__ import annotations

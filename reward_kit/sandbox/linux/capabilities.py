@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What root may do in a sandbox of any backend: the capabilities that container engines give by default."""
 
 from __future__ import annotations

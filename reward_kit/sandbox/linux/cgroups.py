@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control groups, under version 1 and version 2: limits for all processes of a sandbox, and what they have used.
 
     find_hierarchy ─▶ Hierarchy ─▶ ProcessGroup: create, limit, enter ─▶ Accounts, MemoryMeter ─▶ remove

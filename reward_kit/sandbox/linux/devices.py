@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The devices and links that every sandbox has in its /dev.
 
 The nodes are nobody's but the sandboxes': whoever is root in one and changes the mode of the host's own /dev/null has

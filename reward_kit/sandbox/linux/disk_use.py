@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much disk files take: those in directories, and those that only a process still holds.
 
 This is for where a sandbox has no disk of a fixed size. Files that are on their way through a socket, and that nobody

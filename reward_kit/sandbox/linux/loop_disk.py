@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks of a fixed size: what one sandbox writes lies on a filesystem of its own, in a file behind a loop device.
 
     file without a name ──▶ loop device ── template copied ──▶ ext4, mounted ──▶ upper layers of a sandbox

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the processes of a sandbox take of memory together, looked at where no control group bounds it.
 
 An ordinary user mostly has no control groups. Then who starts a sandbox's processes looks at all of them now and then,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is in a sandbox, since when, and how to end them."""
 
 from __future__ import annotations

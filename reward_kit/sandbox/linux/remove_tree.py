@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removing what a sandbox wrote, which may be made to resist: too deep, closed to us, full of links."""
 
 from __future__ import annotations

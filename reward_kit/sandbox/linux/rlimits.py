@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits as the kernel keeps them for a process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The system-call filter of a sandbox, as the bytes the kernel takes; for x86_64 and aarch64.
 
 Everything is allowed but this, which is refused with EPERM as the usual container engines refuse it:

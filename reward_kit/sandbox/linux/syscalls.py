@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The system calls that sandboxes need and Python does not offer, by ctypes; Linux only.
 
 Nothing here imports anything heavy: a supervisor, of which every porter is a fork, stays small.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A conversation with a process that serves a backend: messages out, messages in, and what happens when it ends."""
 
 from __future__ import annotations

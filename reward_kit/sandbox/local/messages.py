@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages between a backend and the processes that serve it: a length, JSON, and descriptors that travel with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a sandbox uses, read from the control group that bounds it: CPU time, peak memory, kills for want of memory."""
 
 from __future__ import annotations

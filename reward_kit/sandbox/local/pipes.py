@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading and writing pipes on the event loop without ever waiting for their end: a background job may hold it open."""
 
 from __future__ import annotations

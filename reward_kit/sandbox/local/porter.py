@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The porter of a sandbox: starts processes in it, waits for them, ends them, carries files in and out.
 
     backend ── spawn · read · write · end ──▶ porter ── posix_spawn ──▶ bash …

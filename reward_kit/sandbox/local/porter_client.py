@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A porter as its backend sees it: processes are asked for, and their ends come back."""
 
 from __future__ import annotations

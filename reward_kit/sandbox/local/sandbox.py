@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sandbox on this machine: a shell session, processes beside it and files, through a supervisor."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The persistent shell of a sandbox, and processes beside it: commands in, `ExecResult`s out.
 
 It knows nothing of how the sandbox is made: its processes are started and ended through a supervisor.

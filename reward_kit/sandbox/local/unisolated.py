@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend `none`: the same shell, results and limits, and no isolation at all.
 
 Covered: time limits, output limits, per-process rlimits, what is in its directory; what it starts is ended by `close`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `namespaces` backend: sandboxes made of Linux namespaces, an overlay, a control group and a filter.
 
     backend ─┬─ supervisor ─┬─ bwrap ── first process       pid, mount, ipc, uts, net and cgroup namespaces

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How bubblewrap is told to make a sandbox: what it sees, and what it shares with the host (nothing)."""
 
 from __future__ import annotations

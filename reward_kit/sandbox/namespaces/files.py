@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of sandboxes, as a supervisor mounts them: for each a root of its own over shared layers, and a /dev.
 
 <state>/<process>-mounts/devices      what the /dev of all sandboxes share

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where porters come from: a process that does nothing but fork, so that forking it is cheap.
 
     supervisor ── so many ──▶ nursery ── fork ──▶ porter: into its control group ── enter ──▶ in a sandbox ── serve ──▶

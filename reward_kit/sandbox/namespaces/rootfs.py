@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a sandbox sees as its root: the host's own programs without its secrets, or a root filesystem that is given."""
 
 from __future__ import annotations

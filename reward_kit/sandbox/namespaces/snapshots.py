@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Setups that take long are done once: what they leave is stacked under every sandbox that asks for the same.
 
 A setup that took more than a moment is ended where it stands, its upper layer becomes a lower one, and what it did in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where sandboxes keep their files while they live: a directory on a real disk, swept of what the dead left there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supervisor of sandboxes: a small process that mounts them, starts them, unmounts them, and outlives nothing.
 
     backend ── open · close ──────────────────────▶ supervisor ─┬─ bwrap ── first process

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A supervisor as its backend sees it: sandboxes are opened and closed, and their ends come back."""
 
 from __future__ import annotations

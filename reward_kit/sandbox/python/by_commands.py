@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isolated Python by commands, in any sandbox that runs them: slower than zygotes, and wherever there is a sandbox.
 
     a fresh sandbox ─▶ write the code ─▶ one command per program, input or call ─▶ outcomes ─▶ the sandbox is gone

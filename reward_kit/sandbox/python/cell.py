@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run as the supervisor sees it: a process namespace with a program in it, which ends with everything it started.
 
     Cell: limits and descriptors ─▶ forker ─▶ the program runs ─▶ Watch ─▶ end: nothing of it is left ─▶ Ending

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the supervisor says to a process in a cell, and what it takes for an answer.
 
     request ─▶ the process ─▶ frames, of which only those with the request's nonce count ─▶ Outcome

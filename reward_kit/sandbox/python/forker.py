@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The zygote itself: it has imported what programs need, and forks into a new sandbox for each of them.
 
 It is the first process of a process namespace, so that all its sandboxes end with it. It never sees what a run is given

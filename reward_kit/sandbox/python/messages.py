@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages between reward-kit and its zygotes: a small JSON header, then bytes.
 
     length of the header │ header, which says how long each blob is │ blob │ blob │ …

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain data as text, for what crosses a sandbox's border: the arguments of a call, and what it returned.
 
     1 "a" [1] null 0.5      themselves

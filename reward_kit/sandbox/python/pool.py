@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python programs and functions, run many times, each in a sandbox of its own that costs little more than a fork.
 
     async with PythonZygote() as zygotes:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One zygote, as reward-kit sees it: a process that is started, asked one thing at a time, and closed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a zygote's programs see of the machine: its programs and libraries, read-only, and nothing else.
 
     /usr /bin /lib …   the machine's            /etc       five small files of our own, and the loader's cache

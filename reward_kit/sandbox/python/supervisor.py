@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A zygote's supervisor: starts it, and runs in its sandboxes what reward-kit asks for, one thing at a time.
 
     reward-kit ─▶ supervisor ─▶ zygote, the first of its own process namespace ─▶ run ─▶ run ─▶ …

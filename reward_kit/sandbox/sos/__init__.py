@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sandboxes on another machine: client and server of the SoS protocol."""

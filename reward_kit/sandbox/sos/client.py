@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend `sos`: sandboxes on a server that speaks the SoS protocol, ours or the original.
 
 A server of ours keeps to the whole contract, and this client hands it over as it is. The original knows less, and what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All sandboxes of an SoS server: who may start, how many at a time, and what becomes of those nobody stops."""
 
 from __future__ import annotations

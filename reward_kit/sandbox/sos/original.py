@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sandbox on the original SoS server, which lacks most of the contract: what can be made up for is, here.
 
 The original types a session command into an interactive shell on a terminal, and gives it 2 s. So a command is sent as

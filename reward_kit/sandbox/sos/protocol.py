@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an SoS server and its clients say to each other: bodies, answers and error texts.
 
 The fields of the original protocol keep their names and meanings. Everything else is additive: an original client never

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our SoS server: the routes of the original over any local backend.
 
 Kept: routes, bodies, status codes, error texts, status strings, the ' && ' join of the setup, which runs as a process

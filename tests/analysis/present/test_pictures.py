@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts: what is drawn can be read, and it is the same as a picture, as a page and in a terminal."""
 
 from __future__ import annotations

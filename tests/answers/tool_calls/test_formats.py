@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls are read in every dialect, only where the answer makes them, and never repaired."""
 
 from __future__ import annotations

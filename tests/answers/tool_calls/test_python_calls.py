@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python's call syntax, compared with what Python itself makes of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress: a line now and then in a log, two bars on a terminal."""
 
 from __future__ import annotations

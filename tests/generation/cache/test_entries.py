@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache's files survive what happens to files: other writers, pruning, kill -9, torn lines, rubbish, a full disk."""
 
 from __future__ import annotations

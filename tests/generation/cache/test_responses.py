@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was paid for is found again, draw by draw, and is asked for once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache can be looked into, and made smaller, and keeps the rest."""
 
 from __future__ import annotations

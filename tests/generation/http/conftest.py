@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both ways to exchange bytes with an endpoint: what holds for one holds for the other."""
 
 from __future__ import annotations

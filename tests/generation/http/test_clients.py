@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client of OpenAI-compatible endpoints, against endpoints on this machine that answer, refuse and misbehave."""
 
 from __future__ import annotations

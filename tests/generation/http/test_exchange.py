@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests over raw connections: every way an HTTP answer may come, and what must never be taken for one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An aiohttp that is inside not as expected: requests go through its ordinary sessions, and all else is as it was."""
 
 from __future__ import annotations

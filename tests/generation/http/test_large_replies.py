@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers without end, and small ones that unpack to large ones: each is one failure, and costs little memory."""
 
 from __future__ import annotations

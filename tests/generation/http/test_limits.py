@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The limits, counted in a time that only passes when everyone waits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refusals: the words of real endpoints, and the errors they deserve."""
 
 from __future__ import annotations

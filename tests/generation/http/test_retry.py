@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a request is sent again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which language a prompt asks for, and where it only speaks of one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What counts as the same call: by rule, at every depth, in any order, with defaults and acceptable values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BFCL's verdicts, its faults included, on cases of the kinds its checker is known for."""
 
 from __future__ import annotations

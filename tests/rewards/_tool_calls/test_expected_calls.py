@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A ground truth says which calls are expected, or it is an error; it never silently says "none"."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pairs are made so that as many as possible agree: compared with trying everything."""
 
 from __future__ import annotations

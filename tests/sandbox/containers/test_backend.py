@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What containers add to the contract: how they are made, what becomes of them, and what an engine in trouble does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The driver of a container, without a container: a process namespace of its own is enough for it."""
 
 from __future__ import annotations

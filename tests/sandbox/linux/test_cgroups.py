@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control groups: what they bound, what is read of them, and that none is left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is killed when the processes of a sandbox have too much memory together, by what a /proc says of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The system-call filter, carried out call by call as the kernel would, against the list it is made of."""
 
 from __future__ import annotations

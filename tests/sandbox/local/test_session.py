@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversation with a session's shell, where the other end of every pipe is in our hands: nobody can speak for it.
 
 In a sandbox no command reaches these pipes. Were there ever a way, the nonces would still have to be known.

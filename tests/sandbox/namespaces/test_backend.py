@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is the namespaces backend's own: images, faults of its processes, and that nothing is left, ever."""
 
 from __future__ import annotations

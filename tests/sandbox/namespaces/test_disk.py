@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The disk of a sandbox: by a filesystem of a fixed size where there can be one, by looking where there cannot.
 
 Most of these have been seen to fail with the guard they are about taken away.

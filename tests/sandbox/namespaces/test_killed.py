@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that serve sandboxes are killed at any moment: nothing is left, and no death is taken for a command's."""
 
 from __future__ import annotations

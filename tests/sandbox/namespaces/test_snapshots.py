@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A setup that takes long is done once, and whoever gets its result cannot tell."""
 
 from __future__ import annotations

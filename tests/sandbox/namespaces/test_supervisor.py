@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a supervisor is made of: every porter is a fork of it, and pays for whatever it has imported."""
 
 from __future__ import annotations

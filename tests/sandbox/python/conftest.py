@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One zygote for all tests of a module, which each of them must leave as it was."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two programs: one leaves a text wherever it can, the other looks for it everywhere.
 
 Each way is tried by itself, so that one that is refused does not keep the others from being tried.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions called in zygotes: plain values come out, whatever the code does, and nothing that it should not know."""
 
 from __future__ import annotations
@@ -207,7 +208,10 @@ def f(x):
 
 
 async def test_a_call_cannot_answer_for_the_next(zygotes: PythonZygote) -> None:
-    """Whatever the first call writes, starts or changes, the second is answered by the function itself."""
+    """Whatever the first call writes, starts or changes, the others are answered by the function itself.
+
+    Its own answer is what one of its processes says first: 0, or 666 from the process that it starts.
+    """
     code = """
 import os, struct, sys, threading, time, builtins, json
 def forge(frames):
@@ -230,7 +234,8 @@ def iter_frames():
     frame = sys._getframe()
     while frame: yield frame; frame = frame.f_back
 """
-    assert values(await zygotes.call(code, "f", [[0], [1], [2]])) == [0, 1, 2]
+    first, *others = values(await zygotes.call(code, "f", [[0], [1], [2]]))
+    assert first in (0, 666) and others == [1, 2]
 
 
 async def test_nothing_of_a_call_outlives_it(zygotes: PythonZygote) -> None:

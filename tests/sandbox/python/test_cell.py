@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run as a supervisor sees it: how it begins and ends, and how long it is waited for."""
 
 from __future__ import annotations

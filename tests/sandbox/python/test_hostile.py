@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hostile programs in zygotes: none gets out, none stays, and the next one works."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test programs that judge code in another process: they see it as their own, and it never sees them."""
 
 from __future__ import annotations

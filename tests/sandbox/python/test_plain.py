@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain data across a sandbox's border: it comes back equal, and hostile text does no harm."""
 
 from __future__ import annotations

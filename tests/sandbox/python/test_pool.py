@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool of zygotes: side by side, replaced when they die, and gone without a trace."""
 
 from __future__ import annotations

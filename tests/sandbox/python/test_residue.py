@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing of a run is left for the next one, nor for those that run at the same time: asked from inside."""
 
 from __future__ import annotations

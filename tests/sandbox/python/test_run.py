@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in zygotes: they behave as under an interpreter of their own, within limits, and leave nothing."""
 
 from __future__ import annotations

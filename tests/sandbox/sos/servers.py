@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the SoS server and its client share: a backend that counts, and a server of the old dialect."""
 
 from __future__ import annotations

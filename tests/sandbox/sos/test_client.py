@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend `sos` keeps the contract, makes up for what the original server lacks, and fails as it should."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is typed into the original server's terminal is plain, and means what was meant."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server speaks the original's protocol, and has none of its faults."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs in the sandboxed process itself, beside the code under test or its tests."""

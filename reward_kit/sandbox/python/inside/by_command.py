@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs in a sandbox when Python is isolated by commands: one call of a function, or test programs and their code.
 
     python3 -I -c 'import sys; sys.path.insert(0, "../harness.zip"); …' call|judge      request on standard input

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs inside a sandbox when functions are called: load the code, then answer one call after another.
 
     supervisor ── nonce, arguments ─▶ harness: calls the function ── nonce, "R" value or "X" exception ─▶ supervisor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests that a framework finds and runs: unittest's classes, and files for pytest.
 
     what the framework collects ─▶ run by it ─▶ a `Report` for each, also for those that it never came to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of the code under test, as a test program finds them: stand-ins, exceptions of our own, real modules.
 
     what the code says of its names ─▶ only what is well-formed of it ─▶ a stand-in for each that a test uses

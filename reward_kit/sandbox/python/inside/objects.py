@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs beside the code under test when a test program judges it: its objects, handed out by number.
 
     judge ── nonce, "call" 3 with these values ─▶ the code ── nonce, a plain value | object 4 | an exception ─▶ judge

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a test program defines, read from its source before it runs: which tests, and where it checks anything.
 
     source ─▶ Plan: the tests by name, functions that nobody calls, whether pytest must run it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interpreter of a run, from a forked zygote's to one that might have been started as `python main.py`.
 
 Standard library only.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The code under test as a test program sees it: names that look like its own, behind which are only plain values.
 
 A `Remote` stands for an object in another process. What it is asked (call it, iterate over it, take its length or an

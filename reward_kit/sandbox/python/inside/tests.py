@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs in the process of a test program: the tests, with the code they test reachable only by `Remote`s.
 
     the setup's names ─▶ the names of the code that the tests use ─▶ run every test ─▶ what each said
