@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agents: a model that acts in a world, turn by turn. The public names of this room, each imported when first used."""
 
 from __future__ import annotations

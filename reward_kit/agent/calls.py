@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running the tool calls of a model's turn. Whatever a model calls and whatever a tool does, a message comes back.
 
     unknown_tool   there is no such tool            timeout       the tool took longer than it may

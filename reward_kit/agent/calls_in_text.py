@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tool calls that a model writes into its text, for models and servers that do not tell them apart."""
 
 from __future__ import annotations

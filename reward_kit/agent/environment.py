@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Environments and worlds: what an agent acts in.
 
 An *environment* opens a *world* for each episode. A world offers tools, says what comes back when the model has acted,

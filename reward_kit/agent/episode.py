@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Episodes: a model acts in a world, turn by turn, until the world, the model or a limit ends it.
 
     open a world ──▶ what it shows ──▶ the model speaks ══▶ on disk ──▶ the world answers ══▶ on disk ──▶ …
@@ -30,6 +31,7 @@ from reward_kit.agent.recorded import (
     turns_of_rollout,
 )
 from reward_kit.agent.transcript import Limits, Transcript
+from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.config_models import AgentConfig, Price, Sampling
 from reward_kit.datasets import content_digest
 from reward_kit.errors import EnvironmentFailure, ItemError, ReplayError, StorageError
@@ -39,19 +41,9 @@ from reward_kit.redaction import without_secrets
 from reward_kit.storage.turn_journal import RecordedTurn, TurnJournal
 from reward_kit.utils.clock import now_to_the_millisecond
 
-__all__ = ["EpisodeWatch", "Episodes", "Prefix", "replayed"]
+__all__ = ["Episodes", "Prefix", "replayed"]
 
 _BY_A_LIMIT = frozenset({"max_turns", "max_tool_calls", "bad_calls", "max_tokens", "context", "timeout", "money"})
-
-
-@dataclass(slots=True)
-class EpisodeWatch:
-    """What is going on in all episodes together, for whoever shows progress."""
-
-    in_flight: int = 0
-    turns: int = 0
-    tool_calls: int = 0
-    tool_errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)

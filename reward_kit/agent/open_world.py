@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A world, opened, asked and closed within its time. Whatever it does wrong is a failure of the world."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns as they are recorded, and whether a world that plays them again does the same."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tools: what a model may call, and how a Python function becomes one.
 
     @tool

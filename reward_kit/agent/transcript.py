@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has happened in an episode so far, and when it has gone on long enough."""
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from reward_kit.agent.calls import BAD_CALLS
 from reward_kit.agent.environment import Answer
 from reward_kit.config_models import AgentConfig, Price
 from reward_kit.generation.prices import cost_of
-from reward_kit.models import Completion, Ended, Message, Sample, Step, ToolUse, Usage
+from reward_kit.models import Completion, Ended, Message, Sample, Step, Tokens, ToolUse, Usage
 from reward_kit.utils.trusted import trusted
 
 __all__ = ["Limits", "Transcript"]
@@ -44,6 +45,7 @@ class Transcript:
         self.seconds_before = 0.0
         self.began = time.monotonic()
         self._pending: Completion | None = None
+        self._token_ids: list[int] = []
 
     @property
     def turns(self) -> list[Message]:
@@ -90,7 +92,7 @@ class Transcript:
                 latency_ms=completion.latency_ms,
                 finish_reason=completion.finish_reason,
                 cached=completion.cached,
-                tokens=completion.tokens,
+                tokens=self._new_tokens(completion.tokens),
             )
         )
         self._pending = None
@@ -99,6 +101,18 @@ class Transcript:
         self.tool_calls += len(uses)
         for use in uses:
             self.bad_calls = self.bad_calls + 1 if use.error in BAD_CALLS else 0
+
+    def _new_tokens(self, tokens: Tokens | None) -> Tokens | None:
+        """The tokens of a step without those of the prompt that earlier steps hold: each is written down once.
+
+        Where a prompt is not the continuation of what came before (an endpoint that renders it anew), it is whole.
+        """
+        if tokens is None or tokens.prompt_ids is None:
+            return tokens
+        known, prompt = len(self._token_ids), tokens.prompt_ids
+        continues = prompt[:known] == self._token_ids
+        self._token_ids = [*prompt, *(tokens.ids or ())]
+        return tokens.model_copy(update={"prompt_ids": prompt[known:]}) if continues else tokens
 
     def _cost(self, completion: Completion) -> float | None:
         if completion.cached:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`episodes.jsonl`: the turns of episodes that are not finished yet, so that none is played, or paid for, twice.
 
     {"schema":2,"id":"…","response_index":0,"turn":3,"reply":{…},"check":"…"}     what the model said
