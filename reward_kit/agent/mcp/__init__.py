@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MCP: tools that servers of the Model Context Protocol offer, as a world of ours; and our tools as such a server.
 
 protocol   what goes over the wire           results    what a call's result means for a model

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of one MCP server: finds out which era it speaks, lists its tools, calls them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One connection to an MCP server: a request goes, its reply comes, or the server has failed."""
 
 from __future__ import annotations

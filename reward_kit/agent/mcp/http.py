@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MCP server behind an address, spoken to by streamable HTTP: a request is a POST, its reply JSON or a stream.
 
 One `HttpServer` per address holds the connections, which rollouts share. What is a rollout's own is its `HttpChannel`:

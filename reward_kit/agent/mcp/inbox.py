@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server sends, sorted: replies to those who wait for them, and everything else within bounds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends processes that were started here when this process is gone, however that came about.
 
 A server whose input ends should end by itself; not every one does. So a small shell waits at the end of a pipe that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes over the wire between an MCP client and a server: messages, metadata, headers. Nothing is sent here.
 
 Two eras are spoken. *Modern* (2026-07-28): every request stands alone and says its version and capabilities in `_meta`,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the result of an MCP tool call says to a model: its text. What is no text is named there, and not shown."""
 
 from __future__ import annotations

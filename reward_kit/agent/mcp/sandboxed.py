@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MCP server that runs in a sandbox, whichever backend makes it: spoken to by commands of the sandbox's own shell.
 
     shell: server < in > out &      then, for each request:  cat > in · read from out

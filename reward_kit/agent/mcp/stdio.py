@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MCP server that runs as a process on this machine, spoken to over its standard input and output.
 
 The process is not isolated: it runs as you, with your files and your network. Only its environment is bare: a few

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections to the server of ours: as a process, in a sandbox, over HTTP."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MCP servers over HTTP for tests: strict about headers, with sessions where they are old, and bad at will."""
 
 from __future__ import annotations

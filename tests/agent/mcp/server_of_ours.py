@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MCP server over stdin and stdout, of the standard library alone, that also behaves badly when it is asked to.
 
 python server_of_ours.py [modern|legacy|both|silent] …     which versions it speaks; `silent`: answers no discover

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client against a server of ours, well-behaved and not: as a process on this machine, and in a sandbox."""
 
 from __future__ import annotations

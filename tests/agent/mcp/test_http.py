@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamable HTTP: both eras, sessions, mirrored headers, and servers that break off."""
 
 from __future__ import annotations
