@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reward_kit.agent import World, tool
+from reward_kit.agent import Answer, World, tool
 from reward_kit.errors import EnvironmentFailure
-from reward_kit.models import Sample
+from reward_kit.models import Message, Sample
 
 
 class Game(World):
@@ -50,6 +50,11 @@ class Game(World):
 
         await asyncio.sleep(3600)
         return "late"
+
+    async def answer(self, message: Message) -> Answer:
+        """Every turn is worth a little, and 100 is the end."""
+        told = await self.use_tools(message)
+        return Answer(told, reward=0.5, done=self.value >= 100)
 
     def facts(self) -> dict[str, Any]:
         return {"value": self.value}

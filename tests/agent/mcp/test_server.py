@@ -14,10 +14,12 @@ from aiohttp import web
 
 from reward_kit.agent.environment import environment_of
 from reward_kit.agent.mcp.client import McpClient
+from reward_kit.agent.mcp.environment import McpEnvironment
 from reward_kit.agent.mcp.http import HttpServer
 from reward_kit.agent.mcp.protocol import LEGACY, MODERN, RpcError
 from reward_kit.agent.mcp.server import ToolServer, serve_http
 from reward_kit.agent.mcp.stdio import StdioChannel
+from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message, Sample
 from tests.agent.mcp.game import Game
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -89,6 +91,19 @@ async def test_worlds_behind_an_address_are_kept_apart_by_handles(url: str) -> N
         await client.call_tool("world_facts", {"world_id": other}, 60)
     await client.close()
     await http.close()
+
+
+async def test_what_a_turn_is_worth_reaches_a_world_of_ours_and_no_model(url: str) -> None:
+    handle = {"tool": "open_world", "argument": "world_id", "close_tool": "close_world", "columns": {"row": "row"}}
+    environment = McpEnvironment(url=url, handle=handle)
+    world = await environment.open(Sample(id="s", messages=[], columns={"row": {"seed": 90}}))
+    assert [tool.name for tool in world.tools] == ["add", "look", "fall", "crash", "wait"]
+    function = FunctionCall(name="add", arguments='{"amount": 10}')
+    call = ChatCompletionMessageToolCall(id="1", type="function", function=function)
+    answer = await world.answer(Message(role="assistant", content=None, tool_calls=[call]))
+    assert (answer.messages[0].text, answer.reward, answer.done) == ("100", 0.5, True)
+    await world.close()
+    await environment.close()
 
 
 async def test_headers_that_say_something_else_and_foreign_pages_are_refused(url: str) -> None:
