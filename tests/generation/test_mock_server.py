@@ -85,7 +85,7 @@ def test_a_run_gets_over_a_fault_that_passes(tmp_path: Path, fault: dict[str, An
 
 
 def test_a_fault_that_does_not_pass_is_a_failure_of_its_sample_and_never_a_score(tmp_path: Path) -> None:
-    faults = [
+    faults: list[dict[str, Any]] = [
         {"pattern": "What is 1", "status": 400, "message": "This model's maximum context length is 10 tokens."},
         {"pattern": "What is 2", "cut": "before"},
     ]
