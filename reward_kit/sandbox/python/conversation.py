@@ -225,6 +225,6 @@ class Channel:
         return frame
 
     def close(self) -> None:
-        """Close this end."""
+        """Close this end of both sockets."""
         self._answers.close()
         self._requests.close()
