@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pytest as CI does: when few tests fail, they are run again alone, and those that then pass are named as unsteady.
+"""Runs pytest as CI does: where few tests fail, they are run again alone, and those that then pass are named.
 
 python scripts/again.py 5 -n 2 tests     up to five failures are tried again; what follows the number is for pytest
 
