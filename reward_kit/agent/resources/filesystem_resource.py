@@ -38,6 +38,7 @@ class FileSystemResource(ForkableResource):
     """
 
     durability: ClassVar[Durability] = "export"
+    reading: ClassVar[frozenset[str]] = frozenset({"read_file", "list_dir"})
 
     def __init__(self) -> None:
         """No directory yet; `setup` makes one."""
@@ -111,7 +112,7 @@ class FileSystemResource(ForkableResource):
         async with self._lock:
             before = await self._current()
             params = {**action_params, "path": self._from_root(action_params["path"])}
-            if action_name in _READING:
+            if action_name in self.reading:
                 return action(before, params)
             after = before.copy() if self._directory is not None else before
             done = action(after, params)
@@ -235,4 +236,3 @@ _ACTIONS: dict[str, Callable[[FileTree, dict[str, Any]], Any]] = {
     "create_dir": lambda tree, params: _done(tree.make_dir(params["path"])),
     "delete_dir": lambda tree, params: _done(tree.delete_dir(params["path"])),
 }
-_READING = ("read_file", "list_dir")
