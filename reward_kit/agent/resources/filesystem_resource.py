@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from reward_kit.agent.resource_abc import Durability, ForkableResource
-from reward_kit.agent.resources.directory import Seen, read_directory, update_directory
+from reward_kit.agent.resources.directory import Seen, read_directory, update_directory, write_directory
 from reward_kit.agent.resources.file_tree import File, FileTree, Link
 from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
 
@@ -125,7 +125,7 @@ class FileSystemResource(ForkableResource):
             tree = await self._current()
             if self._directory is None:
                 path = self._private() / self._name
-                await asyncio.to_thread(_write_new, path, tree)
+                await asyncio.to_thread(write_directory, path, tree)
                 self._directory = path
             return self._directory
 
@@ -188,11 +188,6 @@ class FileSystemResource(ForkableResource):
         if self._directory is not None and Path(path).is_relative_to(self._directory):
             return str(Path(path).relative_to(self._directory))
         return path
-
-
-def _write_new(path: Path, tree: FileTree) -> None:
-    path.mkdir(mode=0o700)
-    update_directory(path, FileTree(tree.most_bytes), tree)
 
 
 def _as_bytes(content: object) -> bytes:
