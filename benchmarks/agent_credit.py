@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GiGPO's advantages: how they grow with the episodes, beside a bare loop that only sums up the same rewards.
 
 The rows are part of `python -m benchmarks agents`. Batches are 512, 1,024 and 2,048 episodes of 50 steps, eight per

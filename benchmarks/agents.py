@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agents: what the parts of multi-step episodes cost, and whether that grows with the work and no faster.
 
 python -m benchmarks agents

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GiGPO for lists of `StepData`, under the name that the public package's plan gives it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards of steps meet their `StepData`, at the path where users of the public package import it from."""
 
 from __future__ import annotations

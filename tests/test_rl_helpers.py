@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inherited name of GiGPO: it fills advantages and returns by the paper's formula."""
 
 from __future__ import annotations

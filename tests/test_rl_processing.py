@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inherited aligner: rewards go into `StepData`, and everything that does not fit is logged."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agents: episodes of many steps, the worlds they act in, and the credit that each step deserves.
 
 The names below are the public ones. Each is imported when it is first used, so that `import reward_kit.agent` is cheap.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards of steps meet their steps: `StepOutput.step_index` is the Nth turn of the assistant, from 0."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which steps were taken in the same state: the anchor groups of GiGPO.
 
 States are equal by value, as Python compares them: `1`, `1.0` and `True` are one state, a list equals a tuple, and an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which step deserves how much credit: returns and advantages, from scores and rewards that are on disk.
 
 | function | what it gives | of what |

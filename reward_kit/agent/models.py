@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`StepData`: one step of an episode as trainers of the inherited package hold it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewards of steps find their steps, and what does not fit is named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which states are the same: by value, or by likeness as the authors of GiGPO compute it, at a bounded cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Returns and advantages, against slow formulas written out here with numpy, and against GiGPO's reference values."""
 
 from __future__ import annotations
