@@ -9,11 +9,31 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from reward_kit.agent.models import StepData
+    from reward_kit.agent.resource_abc import ForkableResource
+    from reward_kit.agent.resource_pool import ResourcePool
+    from reward_kit.agent.resources.filesystem_resource import FileSystemResource
+    from reward_kit.agent.resources.python_state_resource import PythonStateResource
+    from reward_kit.agent.resources.sql_resource import SQLResource
+    from reward_kit.agent.tool_registry import ToolRegistry
 
-__all__ = ["StepData"]
+__all__ = [
+    "FileSystemResource",
+    "ForkableResource",
+    "PythonStateResource",
+    "ResourcePool",
+    "SQLResource",
+    "StepData",
+    "ToolRegistry",
+]
 
 _HOMES = {
+    "FileSystemResource": "reward_kit.agent.resources.filesystem_resource",
+    "ForkableResource": "reward_kit.agent.resource_abc",
+    "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
+    "ResourcePool": "reward_kit.agent.resource_pool",
+    "SQLResource": "reward_kit.agent.resources.sql_resource",
     "StepData": "reward_kit.agent.models",
+    "ToolRegistry": "reward_kit.agent.tool_registry",
 }
 """Where each public name lives."""
 

@@ -52,7 +52,7 @@ class Stop:
     """The one place where a run's early end is declared. The first reason given stands."""
 
     def __init__(self, counters: RunCounters) -> None:
-        """Nothing has stopped yet."""
+        """Begin with no reason to stop. Once there is one, `counters` holds it too, so that progress shows it."""
         self.requested = asyncio.Event()
         self.reason: str | None = None
         self.error: RewardKitError | None = None
