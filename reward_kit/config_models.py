@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, TypeVar, get_args
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remembe
 from reward_kit.sandbox_backends import AUTO, BackendChoice
 
 __all__ = [
+    "AgentConfig",
     "ApiParamsConfig",
     "CacheConfig",
     "DatasetConfig",
@@ -420,6 +422,57 @@ class SandboxConfig(_Part):
     """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
+class AgentConfig(_Part):
+    """A model that acts, turn by turn, in a world: which world, and how long."""
+
+    environment: str | None = None
+    """Import path of a class of worlds, an `Environment`, or a function that takes a sample and returns a world."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """Handed to the environment by name."""
+    tools: list[str] = Field(default_factory=list)
+    """Import paths of functions that the model may call. Without an environment, they are all there is."""
+    durability: Literal["replay", "snapshot", "restart"] | None = None
+    """How a world is had again after a crash: the recorded steps are played again, a snapshot is restored, or the
+    episode begins anew. Default: as the world says, mostly `replay`."""
+    max_turns: int = Field(default=30, ge=1, le=100_000)
+    """The most turns of the model."""
+    max_tool_calls: int | None = Field(default=None, ge=1)
+    """The most tool calls of an episode."""
+    max_bad_calls: int | None = Field(default=5, ge=1)
+    """The most calls in a row that are wrong: no such tool, broken JSON, wrong arguments."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """The most tokens of all answers of an episode together. (`generation.max_tokens` is for each answer.)"""
+    max_context_tokens: int | None = Field(default=None, ge=1)
+    """The most tokens of one request, prompt and answer together."""
+    max_seconds: float | None = Field(default=None, gt=0)
+    """The most seconds of an episode. What is under way is not cut off."""
+    max_cost: float | None = Field(default=None, gt=0)
+    """The most money of one episode, as if nothing came from the cache. The run's own limit is `max_cost`."""
+    stop_pattern: str | None = None
+    """A regular expression: an answer in which it is found ends the episode."""
+    stop_tools: list[str] = Field(default_factory=list)
+    """Tools that end the episode when they are called, such as `submit`."""
+    calls_in_text: bool = False
+    """Read tool calls from the text of an answer, for models and servers that do not tell them apart."""
+    concurrency: int = Field(default=256, ge=1, le=1_000_000)
+    """Episodes at a time. Requests at a time have their own limit, `generation.api_params.max_concurrent_requests`."""
+    world_timeout: float = Field(default=300.0, gt=0)
+    """Seconds that opening a world, or having it answer, may take, its tools included."""
+    world_retries: int = Field(default=1, ge=0, le=100)
+    """How often an episode whose world failed goes on in a fresh one, before it is recorded as failed."""
+    approve: str | None = None
+    """Import path of a function that is asked before each tool call: `f(name, arguments)` returns None, or why not."""
+
+    @field_validator("stop_pattern")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"it is no regular expression ({error})") from None
+        return pattern
+
+
 class EvaluationParamsConfig(_Part):
     """Bounds on how much is evaluated."""
 
@@ -451,6 +504,8 @@ class PipelineConfig(_Part):
     """Where commands run, for rewards that run any."""
     judge: JudgeConfig = JudgeConfig()
     """The model that judges, for rewards that ask one."""
+    agent: AgentConfig | None = None
+    """A world to act in. Left out, the model is asked once for each answer."""
     system_prompt: str | None = None
     """The system prompt of every sample to which neither its row nor the `dataset` gives one."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

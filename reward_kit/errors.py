@@ -19,6 +19,8 @@
         │   ├── ReplyTooLargeError       the endpoint's answer is larger than is taken
         │   └── ContextLengthError       the prompt does not fit the model
         ├── SandboxError                 the sandbox failed (a failing command is an ExecResult)
+        ├── EnvironmentFailure           an agent's world failed (a failing tool is a message to the model)
+        │   └── ReplayError              a world did other things when recorded steps were played again
         └── RewardError                  the reward raised, timed out, or returned something else
             └── RewardTimeoutError
 
@@ -41,11 +43,13 @@ __all__ = [
     "DatasetError",
     "DeployError",
     "EndpointError",
+    "EnvironmentFailure",
     "GenerationError",
     "ItemError",
     "MissingExtraError",
     "ProviderError",
     "RateLimitError",
+    "ReplayError",
     "ReplyTooLargeError",
     "RewardError",
     "RewardKitError",
@@ -179,6 +183,18 @@ class SandboxError(ItemError):
     """The sandbox itself failed. A command that fails inside it is an `ExecResult` instead."""
 
     retryable = True
+
+
+class EnvironmentFailure(ItemError):
+    """An agent's world failed: it could not be opened, raised, hung or died. A tool that fails is no such failure."""
+
+    retryable = True
+
+
+class ReplayError(EnvironmentFailure):
+    """Recorded steps, played again in a fresh world, gave something else than the record."""
+
+    retryable = False
 
 
 class RewardError(ItemError):

@@ -27,8 +27,10 @@ from reward_kit.errors import ItemError, RewardError
 from reward_kit.redaction import mask
 
 __all__ = [
+    "Branch",
     "ChatCompletionMessageToolCall",
     "Completion",
+    "Ended",
     "EvaluateResult",
     "EvaluationCriteriaModel",
     "ExecResult",
@@ -40,8 +42,11 @@ __all__ = [
     "ResourceServerConfig",
     "Rollout",
     "Sample",
+    "Step",
     "StepOutput",
     "TaskDefinitionModel",
+    "Tokens",
+    "ToolUse",
     "Usage",
     "Verdict",
 ]
@@ -257,6 +262,15 @@ class Usage(_Value):
     cached_prompt_tokens: int | None = None
 
 
+class Tokens(_Value):
+    """The tokens of one answer, where the endpoint tells them: trainers then need not tokenize the text again."""
+
+    prompt_ids: list[int] | None = None
+    """The tokens of the prompt that earlier steps of the rollout do not hold already."""
+    ids: list[int] | None = None
+    logprobs: list[float] | None = None
+
+
 class Completion(_Value):
     """What a client returned for one draw."""
 
@@ -268,6 +282,50 @@ class Completion(_Value):
     cached: bool = False
     model: str | None = None
     """The model the endpoint says it used, where it differs from the one asked for."""
+    tokens: Tokens | None = None
+    """The answer's tokens, where they were asked for and the endpoint tells them."""
+
+
+Ended = Literal[
+    "done", "answered", "stopped", "max_turns", "max_tool_calls", "bad_calls", "max_tokens", "context", "timeout",
+    "money",
+]  # fmt: skip
+"""How an episode ended: the world said so, the model answered without a call, a stop word or tool; or by a limit."""
+
+
+class ToolUse(_Value):
+    """One tool call of a step, and how it went. What it returned is in the turns."""
+
+    id: str
+    name: str
+    error: str | None = None
+    """The kind of error the model was told of: `unknown_tool`, `bad_json`, `schema`, `timeout`, `exception` …"""
+    seconds: float | None = None
+
+
+class Step(_Value):
+    """One action of an agent: an assistant turn, what the world made of it, and what it was worth."""
+
+    turn: int
+    """Where the assistant turn stands among the rollout's turns."""
+    reward: float | None = None
+    """What the world gave for the action, where it gives rewards."""
+    state: str | None = None
+    """A digest of what the world showed before the action. Steps with the same one began in the same state."""
+    calls: list[ToolUse] = Field(default_factory=list)
+    usage: Usage | None = None
+    cost: float | None = None
+    latency_ms: float | None = None
+    finish_reason: str | None = None
+    cached: bool = False
+    tokens: Tokens | None = None
+
+
+class Branch(_Value):
+    """Where an episode left another one: it shares the steps before `step` with the rollout `response_index`."""
+
+    response_index: int
+    step: int
 
 
 class Rollout(_Value):
@@ -276,7 +334,7 @@ class Rollout(_Value):
     sample: Sample
     response_index: int
     turns: list[Message] = Field(default_factory=list)
-    """What the attempt added to the sample's messages: one assistant turn, or an episode of them."""
+    """What the attempt added to the sample's messages: one assistant turn, or all turns of an episode."""
     model: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
     finish_reason: str | None = None
@@ -288,6 +346,16 @@ class Rollout(_Value):
     generated_at: str | None = None
     """When the answer came: UTC, ISO 8601."""
     failure: Failure | None = None
+    steps: list[Step] | None = None
+    """An agent's actions, one for each of its assistant turns; None where the model was asked once."""
+    ended: Ended | None = None
+    """How the episode ended."""
+    truncated: bool | None = None
+    """Whether a limit cut the episode off. It is judged all the same."""
+    facts: dict[str, Any] | None = None
+    """What the world said of itself in the end, for rewards to read."""
+    branch: Branch | None = None
+    """The episode that this one branched off, where it did."""
 
     @property
     def messages(self) -> list[Message]:

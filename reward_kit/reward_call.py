@@ -46,7 +46,7 @@ OnInvalid = Literal["failure", "score"]
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
 """Names that only the rollout fills."""
 
-RESOURCES = ("sandbox", "isolated_python", "judge")
+RESOURCES = ("sandbox", "isolated_python", "judge", "world")
 """What a run hands to a reward that names it, and what no column stands in for."""
 
 MADE_WITH = "_reward_function_made_with"
@@ -60,6 +60,10 @@ FACTS: dict[str, Callable[[Rollout], Any]] = {
     "tools": lambda rollout: rollout.sample.tools,
     "model": lambda rollout: rollout.model,
     "finish_reason": lambda rollout: rollout.finish_reason,
+    "steps": lambda rollout: rollout.steps,
+    "facts": lambda rollout: rollout.facts,
+    "ended": lambda rollout: rollout.ended,
+    "truncated": lambda rollout: rollout.truncated,
 }
 """What else a reward may ask to know about a rollout, by naming it. A column or a param of that name comes first."""
 

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 """Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
 
 if TYPE_CHECKING:
+    from reward_kit.agent.environment import Answer, Environment, World
+    from reward_kit.agent.episode import Episodes
     from reward_kit.agent.models import StepData
     from reward_kit.agent.resource_abc import ForkableResource
     from reward_kit.agent.resource_pool import ResourcePool
@@ -15,25 +17,42 @@ if TYPE_CHECKING:
     from reward_kit.agent.resources.python_state_resource import PythonStateResource
     from reward_kit.agent.resources.sql_resource import SQLResource
     from reward_kit.agent.tool_registry import ToolRegistry
+    from reward_kit.agent.tools import Hidden, Tool, ToolError, tool
 
 __all__ = [
+    "Answer",
+    "Environment",
+    "Episodes",
     "FileSystemResource",
     "ForkableResource",
+    "Hidden",
     "PythonStateResource",
     "ResourcePool",
     "SQLResource",
     "StepData",
+    "Tool",
+    "ToolError",
     "ToolRegistry",
+    "World",
+    "tool",
 ]
 
 _HOMES = {
+    "Answer": "reward_kit.agent.environment",
+    "Environment": "reward_kit.agent.environment",
+    "Episodes": "reward_kit.agent.episode",
     "FileSystemResource": "reward_kit.agent.resources.filesystem_resource",
     "ForkableResource": "reward_kit.agent.resource_abc",
+    "Hidden": "reward_kit.agent.tools",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
     "ResourcePool": "reward_kit.agent.resource_pool",
     "SQLResource": "reward_kit.agent.resources.sql_resource",
     "StepData": "reward_kit.agent.models",
+    "Tool": "reward_kit.agent.tools",
+    "ToolError": "reward_kit.agent.tools",
     "ToolRegistry": "reward_kit.agent.tool_registry",
+    "World": "reward_kit.agent.environment",
+    "tool": "reward_kit.agent.tools",
 }
 """Where each public name lives."""
 

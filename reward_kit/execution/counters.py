@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Rollout, Verdict
 
@@ -48,6 +49,8 @@ class RunCounters:
     """The backend that the reward's sandboxes are made with, where it has any."""
     in_flight: int = 0
     """Samples being generated."""
+    episodes: EpisodeWatch | None = None
+    """What goes on in the episodes of an agent, where there is one."""
     started: float = field(default_factory=time.monotonic)
     stopping: str | None = None
     """Why the run is coming to an early end, once it is."""

@@ -157,12 +157,18 @@ class LocalEngine:
     async def _generate(
         self, queue: WorkQueue, play: Play | None, made: Output[Made], outbox: Handover | None, stop: Stop
     ) -> None:
-        width = self._config.generation.api_params.max_concurrent_requests if play is not None else 1
+        width = self._at_a_time if play is not None else 1
         coroutines = [generate(queue, play, made, outbox, self._counters, stop) for _ in range(width)]
         try:
             await run_stage_tasks(coroutines, stop, grace=_GRACE_SECONDS)
         finally:
             _flush(made, stop)
+
+    @property
+    def _at_a_time(self) -> int:
+        """Samples that are worth having in flight: an agent's tools take time in which nobody is asked."""
+        agent = self._config.agent
+        return self._config.generation.api_params.max_concurrent_requests if agent is None else agent.concurrency
 
     @staticmethod
     async def _score(handover: Handover, scorer: Scorer, judged: Output[Judged], queue: WorkQueue, stop: Stop) -> None:

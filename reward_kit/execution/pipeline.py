@@ -41,6 +41,7 @@ from reward_kit.storage.run_directory import (
     refuse_cut,
     set_run_aside,
 )
+from reward_kit.storage.turn_journal import TurnJournal
 from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["EvaluationPipeline"]
@@ -177,11 +178,16 @@ class EvaluationPipeline:
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
+            turns: TurnJournal | None = None
             if workload.needs_model:
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
+                if self.config.agent is not None:
+                    turns = open_things.enter_context(TurnJournal(directory.episodes_path))
+                    models = await serving.enter_async_context(self._open_episodes(models, turns, counters))
             parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
             held = _Held(directory, rollouts, results)
-            engine = LocalEngine(*parts, budget=budget, keep=(judging.keep, held.keep), beside=beside)
+            keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
+            engine = LocalEngine(*parts, budget=budget, keep=keep, beside=beside)
             works = workload.works(ledger)
             try:
                 end = await engine.run(
@@ -196,10 +202,21 @@ class EvaluationPipeline:
             if end.status == "interrupted":
                 known = cast(RunSummary, interim_summary(self.config, counters))
                 return RunResult(end.status, directory.path, known, counters, end.reason)
+            if turns is not None:
+                turns.drop(_has_ended(rollouts))
             summary = finish(
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _open_episodes(
+        self, models: ModelStack, turns: TurnJournal, counters: RunCounters
+    ) -> contextlib.AbstractAsyncContextManager[ModelStack]:
+        from reward_kit.execution.agents import open_episodes  # here: most runs have no agent
+
+        if self.config.agent is None:
+            raise AssertionError("there is an agent")
+        return open_episodes(self.config, self.config.agent, models, turns, counters)
 
     def _note_what_was_met(
         self, directory: RunDirectory, workload: Workload, models: ModelStack, budget: Budget | None
@@ -432,6 +449,12 @@ def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> boo
             str(journal.path), line_numbers(numbers), kept.name,
         )  # fmt: skip
     return bool(damaged)
+
+
+def _has_ended(rollouts: Journal) -> Callable[[str, int], bool]:
+    """Tells of each episode whether its rollout has all of it; those that are still owed keep their turns."""
+    index = rollouts.index()
+    return lambda sample_id, draw: index.status(sample_id, draw) in {"ok", "failed"}
 
 
 def _note_held(directory: RunDirectory, *journals: Journal | None) -> None:

@@ -38,6 +38,10 @@ def facts(counters: RunCounters) -> list[str]:
     seconds = max(counters.seconds, 1e-9)
     done = counters.generated if counters.phase == "inference" else counters.scored
     found = [f"{done / seconds:.1f}/s"]
+    if (episodes := counters.episodes) is not None:
+        found.append(f"{episodes.in_flight} episodes in flight, {episodes.turns} turns")
+        if episodes.tool_errors:
+            found.append(f"{episodes.tool_errors} of {episodes.tool_calls} tool calls failed")
     if counters.completion_tokens:
         found.append(f"{counters.completion_tokens / seconds:.0f} tokens/s")
     if counters.cached:

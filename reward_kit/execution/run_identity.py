@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from reward_kit.config_models import (
+    AgentConfig,
     DatasetConfig,
     GenerationConfig,
     JudgeConfig,
@@ -34,7 +35,10 @@ def rollouts_settings(config: PipelineConfig) -> dict[str, Any]:
     settings: dict[str, Any] = {"system_prompt": config.system_prompt}
     if config.dataset is not None:
         settings |= {f"dataset.{name}": value for name, value in _dataset(config.dataset).items()}
-    return settings | {f"generation.{name}": value for name, value in _generation(config.generation).items()}
+    settings |= {f"generation.{name}": value for name, value in _generation(config.generation).items()}
+    if config.agent is not None and config.generation.enabled:
+        settings |= {f"agent.{name}": value for name, value in _agent(config.agent).items()}
+    return settings
 
 
 def _made_with(rollouts_file: Path) -> dict[str, Any]:
@@ -67,11 +71,20 @@ def _reward(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
     return {
         **{f"sandbox.{name}": value for name, value in bounds.items()},
         **{f"judge.{name}": value for name, value in judge.items()},
+        **{f"world.{name}": value for name, value in _world(reward, run).items()},
         "reward.function": reward.call.name.replace(":", ".").rpartition(".")[2],
         "reward.source": reward.source_digest,
         "reward.params": without_secrets(reward.config.params),
         **({} if reward.config.invalid == "failure" else {"reward.invalid": reward.config.invalid}),
     }
+
+
+def _world(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
+    if run.agent is None or not reward.call.wants("world"):
+        return {}
+    from reward_kit.agent.from_settings import environment_settings
+
+    return environment_settings(run.agent)
 
 
 def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
@@ -97,6 +110,19 @@ def _generation(generation: GenerationConfig) -> dict[str, Any]:
     if not generation.enabled:
         return {"enabled": False}
     return _model(generation)
+
+
+def _agent(agent: AgentConfig) -> dict[str, Any]:
+    """What an agent's episodes depend on: the worlds, and where they are cut off."""
+    from reward_kit.agent.from_settings import environment_settings  # here: most runs have no agent
+
+    limits = agent.model_dump(exclude=_NOT_OF_AN_EPISODE)
+    set_here = {name: value for name, value in limits.items() if value not in (None, [], {}, False)}
+    return {**set_here, **environment_settings(agent)}
+
+
+_NOT_OF_AN_EPISODE = {"concurrency", "world_timeout", "world_retries", "durability"}
+"""Settings of an agent that change how its episodes are played, and not what comes out."""
 
 
 def _judge(judge: JudgeConfig) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
-from reward_kit.config_models import PipelineConfig
+from reward_kit.config_models import PipelineConfig, Price
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import CachedClient, ResponseCache
 from reward_kit.generation.client import ModelClient
@@ -28,6 +28,10 @@ class ModelStack:
 
     play: Play | None = None
     """None when nothing is to be generated."""
+    client: ModelClient | None = None
+    """What the play asks: the client in its layers."""
+    price: Price | None = None
+    """What the model's tokens cost, where that is known."""
     draws_at_once: Callable[[], int] = lambda: _ANY_NUMBER
     """How many draws of a sample one request may ask for; more are asked for apart, and each is kept as it comes."""
     dropped_parameters: Mapping[str, str] = field(default_factory=dict)
@@ -51,8 +55,8 @@ async def open_models(
         try:
             play = SingleTurn(layered, generation.sampling(), price)
             if remote is None:
-                yield ModelStack(play)
+                yield ModelStack(play, layered, price)
             else:
-                yield ModelStack(play, lambda: remote.draws_at_once, remote.dropped_parameters)
+                yield ModelStack(play, layered, price, lambda: remote.draws_at_once, remote.dropped_parameters)
         finally:
             await layered.close()

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import BadRequestError, ConfigError, GenerationError, ProviderError
-from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Usage
+from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Tokens, Usage
 from reward_kit.redaction import mask
 from reward_kit.utils.trusted import text_message, trusted
 
@@ -131,13 +131,30 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
         if message is None:  # what is left of the draws is asked for again
             continue
         reason = _text_or_none(choice.get("finish_reason"))
-        completions.append(
-            _completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
-        )
+        made = _completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
+        tokens = _tokens(choice, reply)
+        completions.append(made if tokens is None else made.model_copy(update={"tokens": tokens}))
         usage = None
     if not completions:
         raise _no_answer(choices[0])
     return completions
+
+
+def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:
+    """The answer's tokens: log-probabilities as OpenAI tells them, ids as vLLM does; None where neither was asked for.
+
+    What is not as expected is left out: an answer is worth keeping without them.
+    """
+    told = choice.get("logprobs")
+    ids, prompt_ids = choice.get("token_ids"), choice.get("prompt_token_ids", reply.get("prompt_token_ids"))
+    if told is None and ids is None:
+        return None
+    content = told.get("content") if isinstance(told, dict) else None
+    try:
+        logprobs = None if not content else [entry["logprob"] for entry in content]
+        return Tokens(prompt_ids=prompt_ids, ids=ids, logprobs=logprobs)
+    except (KeyError, TypeError, ValidationError):
+        return None
 
 
 def _no_answer(choice: dict[str, Any]) -> GenerationError:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reward_kit.errors import RewardError, RewardTimeoutError
+from reward_kit.errors import ItemError, RewardError, RewardTimeoutError
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.reward_call import Payload, RewardCall, copied_payload
 from reward_kit.scoring.loop_watch import Blockage
@@ -19,6 +19,7 @@ from reward_kit.utils.tasks import is_ended, shrug_off
 
 if TYPE_CHECKING:
     from reward_kit.generation.judge import JudgeUse
+    from reward_kit.scoring.worlds import Worlds
 
 __all__ = ["OnTheLoop", "each_alone"]
 
@@ -35,8 +36,13 @@ class OnTheLoop:
         concurrency: int,
         resources: Mapping[str, Any],
         setting: str = "reward.timeout",
+        worlds: Worlds | None = None,
     ) -> None:
-        """So many calls at a time, each within `timeout` seconds; `setting` is what would give it more."""
+        """So many calls at a time, each within `timeout` seconds; `setting` is what would give it more.
+
+        `worlds` opens what a reward that asks for an agent's world is handed with each rollout.
+        """
+        self._worlds = worlds
         self.concurrency = concurrency
         self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
         self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
@@ -71,7 +77,7 @@ class OnTheLoop:
             if rollout is not None:
                 self._judging[task] = rollout
             try:
-                verdicts: Sequence[Verdict] = await verdicts_async(self._call, payload, self._resources)
+                verdicts: Sequence[Verdict] = await self._verdicts(payload, rollout)
             except asyncio.CancelledError:
                 verdicts = [Failure.of(self._cancelled(task), "score")] * size_of(payload)
             except KeyboardInterrupt as error:
@@ -86,6 +92,15 @@ class OnTheLoop:
                 await shrug_off(task)
                 return [Failure.of(self._cancelled_itself(), "score")] * size_of(payload)
             return verdicts
+
+    async def _verdicts(self, payload: Payload, rollout: Rollout | None) -> Sequence[Verdict]:
+        if self._worlds is None or rollout is None:
+            return await verdicts_async(self._call, payload, self._resources)
+        try:
+            async with self._worlds(rollout) as world:
+                return await verdicts_async(self._call, payload, {**self._resources, "world": world})
+        except ItemError as error:  # the world failed, or went another way: that is no verdict
+            return [Failure.of(error, "score")]
 
     def close(self) -> None:
         """Stop the timer of the deadlines. Call it when nothing is judged any more."""

@@ -4,6 +4,7 @@
     sandbox            opens sandboxes, made the way the run's `sandbox` settings say
     isolated_python    runs Python programs and tests, isolated the same way
     judge              asks the model of the run's `judge` settings
+    world              an agent's world, fresh, in which the steps of the rollout were played again
 
 An asynchronous reward is handed what was opened here. A synchronous one runs in worker processes, and each of them
 opens its own by the same settings.

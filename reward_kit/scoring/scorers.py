@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from reward_kit.config_models import JudgeConfig, PipelineConfig, SandboxConfig
+from reward_kit.config_models import AgentConfig, JudgeConfig, PipelineConfig, SandboxConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
@@ -28,6 +28,7 @@ from reward_kit.scoring.on_the_loop import OnTheLoop, each_alone
 from reward_kit.scoring.outcomes import verdicts_of
 from reward_kit.scoring.resources import open_resources
 from reward_kit.scoring.rewards import Reward, Rewards
+from reward_kit.scoring.worlds import open_worlds
 from reward_kit.utils.tasks import hidden_tasks
 from reward_kit.workers import WorkerPool
 
@@ -63,7 +64,9 @@ async def open_rewards(
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(reward: Reward, at_hand: int = 1) -> Scorer:
-            opening = open_scorer(reward, directory, run.sandbox, run.judge, budget, at_hand=at_hand)
+            opening = open_scorer(
+                reward, directory, run.sandbox, run.judge, budget, at_hand=at_hand, agent=run.agent
+            )  # fmt: skip
             return await stack.enter_async_context(opening)
 
         if not rewards.by_split:
@@ -82,6 +85,7 @@ async def open_scorer(
     budget: Budget | None = None,
     *,
     at_hand: int = 1,
+    agent: AgentConfig | None = None,
 ) -> AsyncIterator[Scorer]:
     """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any.
 
@@ -96,9 +100,12 @@ async def open_scorer(
         )
     usual = sandboxes_at_a_time() if reward.isolated_with else defaults.CONCURRENCY
     concurrency = config.concurrency or call.concurrency or usual
-    async with open_resources(call, sandbox, judge, budget, concurrency=concurrency) as resources:
+    async with (
+        open_resources(call, sandbox, judge, budget, concurrency=concurrency) as resources,
+        open_worlds(call, agent) as worlds,
+    ):
         if call.is_async and not config.isolate:
-            scorer = OnTheLoop(call, reward.timeout, concurrency, resources)
+            scorer = OnTheLoop(call, reward.timeout, concurrency, resources, worlds=worlds)
             with LoopWatch(min(reward.timeout, defaults.LOOP_PATIENCE_SECONDS), scorer.log_blockage), hidden_tasks():
                 yield scorer
             return

@@ -21,6 +21,7 @@ from reward_kit.storage.row_json import as_plain, forgiving_json
 from reward_kit.storage.tables import (
     answer_of,
     entry_of,
+    episode_columns,
     head_of,
     last_text,
     metrics_of,
@@ -62,7 +63,7 @@ class LineWriter:
     def result_line(self, record: Record, content: str) -> Line:
         """The record, whose sample's content has this digest, as a line of `results.jsonl`."""
         rollout, result = record.rollout, record.result
-        if result is not None and result.step_outputs is None:
+        if result is not None and result.step_outputs is None and rollout.steps is None:
             try:
                 return _judged_line(rollout, self._text(rollout.sample, content), result)
             except TypeError:
@@ -133,6 +134,8 @@ def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
     }
     if failure is not None:
         fields["failure"] = failure
+    if told["steps"] is not None:
+        fields |= episode_columns(rollout) | {"facts": told["facts"], "branch": told["branch"]}
     if None in fields.values():
         fields = {name: held for name, held in fields.items() if held is not None}
     own, status = blot_bytes(dumps(fields, as_plain)[1:]), status_of(failure).encode()

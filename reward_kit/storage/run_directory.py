@@ -4,6 +4,7 @@
 config.yaml      the resolved configuration, itself a valid input
 manifest.json    versions, git revision, the two digests, one entry per phase
 rollouts.jsonl   what was generated   (a journal)
+episodes.jsonl   the turns of an agent's episodes that are not finished   (a journal; gone when all are)
 results.jsonl    what was judged      (a journal)
 summary.json     the figures
 .lock            held while a process works here
@@ -28,6 +29,7 @@ from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.turn_journal import EPISODES
 from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
 from reward_kit.utils.clock import now
 
@@ -38,7 +40,7 @@ __all__ = [
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
-OWN_FILES = (ROLLOUTS, RESULTS, "config.yaml", "manifest.json", "summary.json", ".lock")
+OWN_FILES = (ROLLOUTS, RESULTS, EPISODES, "config.yaml", "manifest.json", "summary.json", ".lock")
 """The files a run lives on."""
 
 _PATIENCE_WITH_GIT = 5.0
@@ -169,6 +171,11 @@ class RunDirectory:
     def results_path(self) -> Path:
         """The path of `results.jsonl`."""
         return self.path / RESULTS
+
+    @property
+    def episodes_path(self) -> Path:
+        """Where the turns of unfinished episodes are."""
+        return self.path / EPISODES
 
     @property
     def summary_path(self) -> Path:
@@ -349,7 +356,9 @@ class RunDirectory:
         """Whether nothing here that a claim on `which` would hold for was paid for or judged."""
         if self.noted("judge_cost") or _any_line(self.results_path, _is_ok):
             return False
-        return which == "results" or not _any_line(self.rollouts_path, _is_from_model)
+        if which == "results":
+            return True
+        return not _holds_something(self.episodes_path) and not _any_line(self.rollouts_path, _is_from_model)
 
     def set_worthless_aside(self, which: str) -> list[Path]:
         """Move files aside that `is_worthless` speaks of, and release what they were bound to; where they are now."""
@@ -383,6 +392,10 @@ def free_place(path: Path) -> Path:
     path = path.absolute()
     names = (path.with_name(f"{path.name}.{number}") for number in range(1, 10_000))
     return next(name for name in names if not name.exists())
+
+
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _any_line(path: Path, matches: Callable[[dict[str, Any]], bool]) -> bool:

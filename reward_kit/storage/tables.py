@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Usage, Verdict
+from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Step, Usage, Verdict
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
 from reward_kit.storage.row_json import forgiving_json, plain_json
@@ -23,6 +23,7 @@ from reward_kit.utils.checksums import check_line
 __all__ = [
     "answer_of",
     "entry_of",
+    "episode_columns",
     "head_of",
     "last_text",
     "metrics_of",
@@ -73,6 +74,7 @@ def _unknown_fields(row: dict[str, Any]) -> set[str]:
         (row["sample"], {*Sample.model_fields}),
         (row.get("usage") or {}, {*Usage.model_fields}),
         (row.get("failure") or {}, {*Failure.model_fields}),
+        *((step, {*Step.model_fields}) for step in row.get("steps") or ()),
         *((turn, {*Message.model_fields}) for turn in turns),
     ]
     return {name for part, known in parts for name in part if name not in known}
@@ -133,9 +135,19 @@ def result_row(record: Record) -> dict[str, Any]:
         "cached": rollout.cached,
         "split": sample.split,
     }
+    if rollout.steps is not None:
+        row |= episode_columns(rollout)
+        if rollout.branch is not None:
+            row["branch"] = rollout.branch
     if sample.columns:
         row["columns"] = sample.columns
     return row
+
+
+def episode_columns(rollout: Rollout) -> dict[str, Any]:
+    """What only an agent's rollout has: its steps, and how it ended."""
+    steps = [step.model_dump(exclude_none=True) for step in rollout.steps or ()]
+    return {"steps": steps, "ended": rollout.ended, "truncated": rollout.truncated}
 
 
 def last_text(sample: Sample, role: str) -> str | None:

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running the tool calls of a model's turn. Whatever a model calls and whatever a tool does, a message comes back.
+
+    unknown_tool   there is no such tool            timeout       the tool took longer than it may
+    bad_json       the arguments are no JSON        exception     the tool raised
+    schema         the arguments do not fit         output        what it returned cannot be shown as text
+    too_many       too many calls in one turn       refused       somebody did not approve of the call
+
+Each is told to the model as `{"error": {"kind": …, "message": …}}`, so that it can do better, and noted in the step.
+Only a world that fails itself (`EnvironmentFailure`, `SandboxError`) ends the episode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+from reward_kit.agent.tools import Tool, ToolError
+from reward_kit.errors import RewardKitError, message_of
+from reward_kit.models import ChatCompletionMessageToolCall, Message, ToolUse
+
+__all__ = ["BAD_CALLS", "UNREADABLE", "Approval", "ToolRunner", "shown"]
+
+BAD_CALLS = frozenset({"unknown_tool", "bad_json", "schema", "too_many"})
+"""Errors that the model made by itself."""
+UNREADABLE = "unreadable_tool_call"
+"""The name of a call that stands for calls in a text which could not be read; its arguments say why."""
+MOST_CALLS_PER_TURN = 64
+"""Calls of one turn that are run; a model that asks for more is told so for each of the others."""
+_LONGEST_ARGUMENTS = 1 << 20
+_LONGEST_MESSAGE = 2_000
+
+Approval: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[str | None]]
+"""Asked before each call, with the tool's name and the arguments: None lets it run, a text refuses it and says why."""
+
+_Call: TypeAlias = ChatCompletionMessageToolCall
+
+
+class _Result(NamedTuple):
+    """What one call came to."""
+
+    content: str | list[dict[str, Any]]
+    error: str | None
+
+
+class ToolRunner:
+    """Runs calls for one world, and keeps how each of the present turn went."""
+
+    def __init__(self, approve: Approval | None = None) -> None:
+        """`approve` is asked before each call."""
+        self.uses: list[ToolUse] = []
+        """The calls of the present turn."""
+        self.recorded: Mapping[str, Message] = {}
+        """While recorded steps are played again: what each call of this turn returned, by the call's id."""
+        self._approve = approve
+
+    def begin_turn(self, recorded: Sequence[Message] = ()) -> None:
+        """Forget the calls of the turn before. `recorded` are the messages of a turn that is played again."""
+        self.uses = []
+        self.recorded = {m.tool_call_id: m for m in recorded if m.tool_call_id is not None} if recorded else {}
+
+    async def run(self, tools: Sequence[Tool], message: Message) -> list[Message]:
+        """One tool message for each call, in their order."""
+        calls = message.tool_calls or []
+        if not calls:
+            return []
+        by_name = {tool.name: tool for tool in tools}
+        if len(calls) == 1:
+            return [await self._one(by_name, calls[0], 0)]
+        replies: list[Message] = []
+        for together in _in_order(by_name, calls):
+            if len(together) == 1:
+                replies.append(await self._one(by_name, *together[0]))
+            else:
+                replies += await asyncio.gather(*(self._one(by_name, call, place) for call, place in together))
+        order = {call.id: place for place, call in enumerate(calls)}
+        self.uses.sort(key=lambda use: order.get(use.id, 0))
+        return replies
+
+    async def _one(self, tools: Mapping[str, Tool], call: _Call, place: int) -> Message:
+        name, started = call.function.name, time.perf_counter()
+        if place >= MOST_CALLS_PER_TURN:
+            result = _told("too_many", f"At most {MOST_CALLS_PER_TURN} calls are run in one turn. Call again later.")
+        else:
+            result = await self._result(tools, call)
+        seconds = round(time.perf_counter() - started, 6)
+        self.uses.append(ToolUse(id=call.id, name=name, error=result.error, seconds=seconds))
+        return Message(role="tool", content=result.content, tool_call_id=call.id, name=name)
+
+    async def _result(self, tools: Mapping[str, Tool], call: _Call) -> _Result:
+        tool = tools.get(call.function.name)
+        if tool is None:
+            return _no_such_tool(tools, call)
+        if tool.reads and (known_reply := self.recorded.get(call.id)) is not None:
+            return _Result(known_reply.content or "", None)
+        try:
+            return await self._called(tool, _arguments(call.function.arguments))
+        except ToolError as error:
+            return _told(error.kind, message_of(error, _LONGEST_MESSAGE))
+        except TimeoutError:
+            return _told("timeout", f"The tool did not answer within {tool.timeout:g} seconds.")
+        except (RewardKitError, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a named boundary: a tool may raise anything, SystemExit too
+            return _told("exception", f"{type(error).__name__}: {message_of(error, _LONGEST_MESSAGE)}")
+
+    async def _called(self, tool: Tool, arguments: dict[str, Any]) -> _Result:
+        checked = arguments if tool.check is None else tool.check(arguments)
+        if self._approve is not None and (refusal := await self._approve(tool.name, arguments)) is not None:
+            raise ToolError(refusal, "refused")
+        return _shown_result(await _within(tool.timeout, tool.call(checked)), tool.max_output)
+
+
+def _no_such_tool(tools: Mapping[str, Tool], call: _Call) -> _Result:
+    if call.function.name == UNREADABLE:
+        return _told("bad_json", f"The tool call cannot be read: {call.function.arguments}")
+    known = ", ".join(tools) or "none"
+    return _told("unknown_tool", f"There is no tool {call.function.name[:100]!r}. There are: {known}.")
+
+
+def _in_order(tools: Mapping[str, Tool], calls: Sequence[_Call]) -> Iterator[list[tuple[_Call, int]]]:
+    """Calls that may run together, together; each of the others alone, in its place."""
+
+    def may_run_beside(item: tuple[int, _Call]) -> int:
+        place, call = item
+        tool = tools.get(call.function.name)
+        return -1 if tool is not None and tool.parallel else place
+
+    for _, group in groupby(enumerate(calls), key=may_run_beside):
+        yield [(call, place) for place, call in group]
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    if len(text) > _LONGEST_ARGUMENTS:
+        raise ToolError(f"The arguments have {len(text)} characters, and at most {_LONGEST_ARGUMENTS} are read.")
+    try:
+        value = orjson.loads(text) if text.strip() else {}
+    except (orjson.JSONDecodeError, UnicodeEncodeError) as error:
+        raise ToolError(f"The arguments are no valid JSON: {error}. Write one JSON object.", "bad_json") from None
+    if not isinstance(value, dict):
+        raise ToolError("The arguments are no JSON object. Write one, such as {}.", "bad_json")
+    return value
+
+
+async def _within(seconds: float | None, call: Awaitable[Any]) -> Any:
+    """What the call returns. One that does not end in time, nor when it is asked to, is left behind."""
+    if seconds is None:
+        return await call
+    task = asyncio.ensure_future(call)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_forget)
+        raise TimeoutError
+    if task.cancelled():
+        raise ToolError("The tool was cancelled from within.")
+    if (error := task.exception()) is not None:
+        raise ToolError(message_of(error, _LONGEST_MESSAGE), "exception") if isinstance(error, TimeoutError) else error
+    return task.result()
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Nobody waits for it any more; its error is nobody's business."""
+    if not task.cancelled():
+        task.exception()
+
+
+# ── what a tool returned, as a model is shown it ─────────────────────────────────────────────────────────────────────
+
+
+def _told(kind: str, message: str) -> _Result:
+    text, _ = shown(message, _LONGEST_MESSAGE)
+    return _Result(orjson.dumps({"error": {"kind": kind, "message": text}}).decode(), kind)
+
+
+def _shown_result(value: Any, most: int) -> _Result:
+    if isinstance(value, list) and value and all(_is_part(part) for part in value):
+        return _Result(value, None)
+    text, cut = shown(_text_of(value, most), most)
+    return _Result(text, "output_cut" if cut else None)
+
+
+def _is_part(part: object) -> bool:
+    """Whether it is a piece of content as endpoints take it, such as an image."""
+    return isinstance(part, dict) and part.get("type") in {"text", "image_url", "input_audio"} and len(part) > 1
+
+
+def _text_of(value: Any, most: int) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value[: 4 * most + 4].decode("utf-8", "replace")
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, RecursionError):
+        raise ToolError(
+            f"The tool returned a {type(value).__name__}, which cannot be shown. Have it return text or plain data.",
+            "output",
+        ) from None
+
+
+def shown(text: str, most: int) -> tuple[str, bool]:
+    """The text as it can be written down, with its middle cut out where it is longer than `most`; whether it was."""
+    cut = len(text) > most
+    if cut:
+        half = max(1, most // 2)
+        text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    if text.isascii():
+        return text, cut
+    return text.encode("utf-8", "replace").decode(), cut

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments and worlds: what an agent acts in.
+
+An *environment* opens a *world* for each episode. A world offers tools, says what comes back when the model has acted,
+and in the end tells facts for rewards to read. The least one can write is a class with a tool:
+
+    class Counter(World):
+        def __init__(self, sample):
+            self.value = 0
+
+        @tool
+        def add(self, amount: int) -> int:
+            '''Add to the number.'''
+            self.value += amount
+            return self.value
+
+        def facts(self):
+            return {"value": self.value}
+
+Named in a config as `agent.environment: counter.py:Counter`. Every method may be a `def` or an `async def`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+
+from reward_kit.agent.calls import ToolRunner
+from reward_kit.agent.tools import Tool, tool_of, tools_of
+from reward_kit.errors import ConfigError, EnvironmentFailure, boundary
+from reward_kit.models import Message, Sample
+
+__all__ = ["Answer", "Durability", "Environment", "FunctionsWorld", "World", "environment_of", "finished"]
+
+T = TypeVar("T")
+
+Durability = Literal["replay", "snapshot", "restart"]
+"""How a world is had again after a crash: by playing the recorded steps, from a snapshot, or not: from the start."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What comes back from a world after the model has acted."""
+
+    messages: Sequence[Message] = ()
+    """What the model is shown next: the results of its tool calls, an observation, what a user says."""
+    reward: float | None = None
+    """What the action was worth, where the world says so."""
+    done: bool = False
+    """Whether the episode is over."""
+    state: str | None = None
+    """Names the state that the model now sees, where that is not told by the messages alone."""
+
+
+class World:
+    """One episode's own piece of the world. Override what you need; the rest does the usual thing."""
+
+    durability: ClassVar[Durability] = "replay"
+    """How this world is had again after a crash. `replay` asks that the same calls give the same results."""
+
+    _runner: ToolRunner | None = None
+    _tools: list[Tool] | None = None
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools as they are now; they may change from turn to turn. Usual: the methods marked with `@tool`."""
+        if self._tools is None:
+            self._tools = tools_of(self)
+        return self._tools
+
+    def start(self) -> Any:
+        """What the model is shown before its first turn, beside the sample's messages: messages, a text, or nothing."""
+        return ()
+
+    def answer(self, message: Message) -> Any:
+        """What comes back after the model said `message`: an `Answer`, messages, or a text that a user says.
+
+        The usual: its tool calls are run; where it made none, the episode is over.
+        """
+        return self._usual_answer(message)
+
+    async def _usual_answer(self, message: Message) -> Answer:
+        return Answer(await self.use_tools(message), done=not message.tool_calls)
+
+    def facts(self) -> Any:
+        """What rewards may read of the world in the end: plain data that can be written as JSON."""
+        return {}
+
+    def close(self) -> Any:
+        """Give back what the world holds."""
+
+    def snapshot(self) -> Any:
+        """All of the world's state as bytes, where its durability is `snapshot`."""
+        raise NotImplementedError(f"{type(self).__name__} has the durability 'snapshot', and no method `snapshot`")
+
+    def restore(self, state: bytes) -> Any:
+        """Become what the world was when `snapshot` gave these bytes."""
+        raise NotImplementedError(f"{type(self).__name__} has the durability 'snapshot', and no method `restore`")
+
+    # -- for those who write `answer` themselves
+
+    async def use_tools(self, message: Message) -> list[Message]:
+        """Run the tool calls of a message: one message for each, whatever happened."""
+        return await self.runner.run(self.tools, message) if message.tool_calls else []
+
+    @property
+    def runner(self) -> ToolRunner:
+        """What runs the tool calls, and knows how they went."""
+        if self._runner is None:
+            self._runner = ToolRunner()
+        return self._runner
+
+    @runner.setter
+    def runner(self, runner: ToolRunner) -> None:
+        self._runner = runner
+
+
+class Environment:
+    """Opens worlds. Subclass it where opening one needs something that all episodes share."""
+
+    async def open(self, sample: Sample) -> World:
+        """A world of its own for one episode of `sample`."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Give back what all episodes shared."""
+
+
+# ── from whatever a config names ─────────────────────────────────────────────────────────────────────────────────────
+
+Opener: TypeAlias = Callable[..., "World | Awaitable[World]"]
+
+
+@dataclass(slots=True)
+class _Opening(Environment):
+    """An environment that is a class of worlds, or a function that opens one."""
+
+    opener: Opener
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    async def open(self, sample: Sample) -> World:
+        name = getattr(self.opener, "__qualname__", repr(self.opener))
+        with boundary(EnvironmentFailure, f"Opening {name!r}"):
+            world: World = await finished(self.opener(sample, **self.params))
+            return world
+
+
+class FunctionsWorld(World):
+    """A world that is nothing but functions. Each episode has a `state` (a dict) of its own, for those that want it."""
+
+    def __init__(self, functions: Sequence[Callable[..., Any]], sample: Sample, params: Mapping[str, Any]) -> None:
+        """Offer these functions. Their hidden parameters may be called `state`, `sample`, or like a param."""
+        self.state: dict[str, Any] = {}
+        hidden = {**params, "state": self.state, "sample": sample}
+        self._tools = [tool_of(function, hidden) for function in functions]
+
+    def facts(self) -> dict[str, Any]:
+        """The episode's state as the functions left it."""
+        return self.state
+
+
+def environment_of(
+    named: Any, functions: Sequence[Callable[..., Any]] = (), params: Mapping[str, Any] | None = None
+) -> Environment:
+    """What a config names, as an environment: one, a class of them, a class of worlds, or a function that opens one.
+
+    `functions` are offered as tools beside those of the world; with nothing else named, they are all there is.
+    """
+    given = dict(params or {})
+    if named is None:
+        if not functions:
+            raise ConfigError("An agent needs an `agent.environment`, or `agent.tools`. Name one of them.")
+        return _Opening(lambda sample: FunctionsWorld(functions, sample, given))
+    if isinstance(named, type) and issubclass(named, Environment):
+        named = named(**given)
+    if not isinstance(named, Environment):
+        if not callable(named):
+            raise ConfigError(
+                f"`agent.environment` names a {type(named).__name__}. Name a class of worlds (`World`), an "
+                "`Environment`, or a function that takes a sample and returns a world."
+            )
+        named = _Opening(named, given)
+    return _WithTools(named, functions, given) if functions else named
+
+
+@dataclass(slots=True)
+class _WithTools(Environment):
+    """An environment whose worlds offer some functions more."""
+
+    inner: Environment
+    functions: Sequence[Callable[..., Any]]
+    params: Mapping[str, Any]
+
+    async def open(self, sample: Sample) -> World:
+        world = await self.inner.open(sample)
+        hidden = {**self.params, "state": {}, "sample": sample, "world": world}
+        world._tools = [*world.tools, *(tool_of(function, hidden) for function in self.functions)]
+        return world
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def finished(value: Any) -> Any:
+    """The value, awaited where it must be."""
+    return await value if inspect.isawaitable(value) else value

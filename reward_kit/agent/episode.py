@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Episodes: a model acts in a world, turn by turn, until the world, the model or a limit ends it.
+
+    open a world ──▶ what it shows ──▶ the model speaks ══▶ on disk ──▶ the world answers ══▶ on disk ──▶ …
+
+An episode that was interrupted goes on where it stood: its recorded turns are played again in a fresh world, without
+asking the model, and what the world answers must be what it answered before. Going on after a crash, trying again with
+a fresh world, branching off an old episode and opening a world for a reward are this one operation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from reward_kit.agent.calls import Approval
+from reward_kit.agent.calls_in_text import with_calls_in_text
+from reward_kit.agent.environment import Answer, Durability, Environment, World
+from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_world
+from reward_kit.agent.recorded import (
+    answer_fields,
+    answer_from,
+    completion_from,
+    difference,
+    messages_from,
+    reply_fields,
+    turns_of_rollout,
+)
+from reward_kit.agent.transcript import Limits, Transcript
+from reward_kit.agent.watch import EpisodeWatch
+from reward_kit.config_models import AgentConfig, Price, Sampling
+from reward_kit.datasets import content_digest
+from reward_kit.errors import EnvironmentFailure, ItemError, ReplayError, StorageError
+from reward_kit.generation.client import ModelClient
+from reward_kit.models import Branch, Completion, Ended, Failure, Message, Rollout, Sample
+from reward_kit.redaction import without_secrets
+from reward_kit.storage.turn_journal import RecordedTurn, TurnJournal
+from reward_kit.utils.clock import now_to_the_millisecond
+
+__all__ = ["Episodes", "Prefix", "replayed"]
+
+_BY_A_LIMIT = frozenset({"max_turns", "max_tool_calls", "bad_calls", "max_tokens", "context", "timeout", "money"})
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Turns that an episode begins with, and the episode they are from."""
+
+    turns: Sequence[RecordedTurn]
+    branch: Branch
+
+
+PrefixOf: TypeAlias = Callable[[Sample, int], Prefix | None]
+"""The turns that a draw begins with, where it branches off another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What all episodes of a run have in common."""
+
+    environment: Environment
+    config: AgentConfig
+    limits: Limits
+    price: Price | None = None
+    client: ModelClient | None = None
+    """None where the model is not to be asked any more."""
+    sampling: Sampling = field(default_factory=Sampling)
+    journal: TurnJournal | None = None
+    approve: Approval | None = None
+    watch: EpisodeWatch = field(default_factory=EpisodeWatch)
+
+
+class Episodes:
+    """The play of an agent: each draw of a sample is an episode in a world of its own."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        sampling: Sampling,
+        price: Price | None,
+        environment: Environment,
+        config: AgentConfig,
+        *,
+        journal: TurnJournal | None = None,
+        approve: Approval | None = None,
+        prefix_of: PrefixOf | None = None,
+    ) -> None:
+        """Have `client` act in worlds of `environment`; turns are kept in `journal`, and found there again."""
+        limits, watch = Limits(config), EpisodeWatch()
+        self._setting = _Setting(environment, config, limits, price, client, sampling, journal, approve, watch)
+        self._prefix_of = prefix_of
+        self.watch = watch
+
+    async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:
+        """One rollout per draw, in the order of `draws`."""
+        if len(draws) == 1:
+            return [await self._play(sample, draws[0])]
+        played = await asyncio.gather(*(self._play(sample, draw) for draw in draws), return_exceptions=True)
+        rollouts = [each for each in played if isinstance(each, Rollout)]
+        for each in played:
+            if isinstance(each, BaseException):
+                raise each  # the turns of the others are on disk: entering the run again has them for nothing
+        return rollouts
+
+    async def _play(self, sample: Sample, draw: int) -> Rollout:
+        prefix = None if self._prefix_of is None else self._prefix_of(sample, draw)
+        shared: list[RecordedTurn] = [] if prefix is None else [*prefix.turns]
+        branch = None if prefix is None else prefix.branch
+        recorded = [*shared, *self._on_disk(sample, draw)]
+        self.watch.in_flight += 1
+        try:
+            attempts = self._setting.config.world_retries + 1
+            while True:
+                attempts -= 1
+                episode = _Episode(self._setting, sample, draw, recorded, len(shared), branch)
+                try:
+                    return await episode.run()
+                except ItemError as failure:
+                    recorded = episode.so_far
+                    if not (attempts and failure.retryable and isinstance(failure, EnvironmentFailure)):
+                        return episode.failed(Failure.of(failure, "generate"))
+        finally:
+            self.watch.in_flight -= 1
+
+    def _on_disk(self, sample: Sample, draw: int) -> list[RecordedTurn]:
+        """The turns of an episode that was interrupted, where there are any."""
+        journal = self._setting.journal
+        turns = [] if journal is None else journal.turns_of(sample.id, draw)
+        if turns and turns[0].reply.get("sample") not in (None, content_digest(sample)):
+            raise StorageError(
+                f"Sample {sample.id!r} is not what it was when its episode was begun: its prompt, ground truth or "
+                "columns changed. Restore the dataset, or choose another `output.output_dir`."
+            )
+        return turns
+
+
+class _Episode:
+    """One attempt at an episode, in one world."""
+
+    def __init__(
+        self, setting: _Setting, sample: Sample, draw: int, recorded: Sequence[RecordedTurn], shared: int,
+        branch: Branch | None,
+    ) -> None:  # fmt: skip
+        """`recorded` are the turns to begin with; the first `shared` of them are another episode's."""
+        self._setting, self._sample, self._draw = setting, sample, draw
+        self._recorded, self._shared, self._branch = recorded, shared, branch
+        self._transcript = Transcript(sample, setting.price)
+        self._durability: Durability = "replay"
+        self.so_far: list[RecordedTurn] = []
+        """The turns that this attempt has made or played again."""
+
+    async def run(self) -> Rollout:
+        """Play to the end."""
+        setting, transcript = self._setting, self._transcript
+        async with open_world(setting.environment, self._sample, setting.config, setting.approve) as world:
+            ended = await self.begin(world)
+            while ended is None and (ended := setting.limits.reached(transcript)) is None:
+                outcome = await self._ask(world)
+                if isinstance(outcome, Completion):
+                    await self._keep_reply(outcome)
+                    ended = await self._answered(world, outcome)
+                elif outcome.type == "ContextLengthError" and transcript.steps:
+                    ended = "context"
+                else:
+                    return self.failed(outcome)
+            facts = await facts_of(world, setting.config)
+        return self._rollout(ended, facts)
+
+    # -- beginning, or going on
+
+    async def begin(self, world: World) -> Ended | None:
+        """Open the conversation, and play the recorded turns again; how the episode ended, where it had."""
+        config = self._setting.config
+        self._durability = config.durability or world.durability
+        self._transcript.open(as_answer(await ask_world(config, "start", world.start)))
+        if self._durability == "restart" and not self._shared:
+            return None
+        restored = await self._restored(world)
+        ended: Ended | None = None
+        for turn in self._recorded:
+            if ended is not None:
+                raise self._differs("the episode was over before")
+            completion = completion_from(turn.reply)
+            self._transcript.reply(completion)
+            self._transcript.seconds_before += completion.latency_ms / 1000
+            self.so_far.append(turn)
+            if restored and turn.answer is not None:
+                ended = self._take(completion.message, turn.answer)
+            else:
+                ended = await self._answered(world, completion, turn.answer)
+        return ended
+
+    async def _restored(self, world: World) -> bool:
+        """Whether the world could be put where it was from a snapshot, without playing its turns again."""
+        answered = [turn.answer for turn in self._recorded if turn.answer is not None]
+        state = answered[-1].get("snapshot") if answered and self._durability == "snapshot" else None
+        if state is not None:
+            await ask_world(self._setting.config, "restore", world.restore, base64.b64decode(state))
+        return state is not None
+
+    def _take(self, message: Message, recorded: Mapping[str, Any]) -> Ended | None:
+        """Go on as if the world had just given the recorded answer."""
+        answer, uses = answer_from(recorded)
+        self._transcript.answer(answer, uses)
+        return self._end_of(message, answer)
+
+    # -- one turn
+
+    async def _ask(self, world: World) -> Completion | Failure:
+        setting = self._setting
+        if setting.client is None:
+            raise AssertionError("there is nobody to ask")
+        offered = world.tools
+        (outcome,) = await setting.client.generate(
+            self._transcript.conversation,
+            draws=(self._draw,),
+            sampling=setting.sampling,
+            tools=[tool.spec for tool in offered] or self._sample.tools,
+            sample_id=self._sample.id,
+        )
+        if isinstance(outcome, Failure):
+            return outcome
+        turn, message = len(self._transcript.steps), outcome.message
+        if setting.config.calls_in_text and offered and not message.tool_calls:
+            message = with_calls_in_text(message, offered)
+        message = _with_call_ids(message, turn)
+        return outcome if message is outcome.message else outcome.model_copy(update={"message": message})
+
+    async def _keep_reply(self, completion: Completion) -> None:
+        """Have what was paid for on disk before anything is done with it."""
+        fields = reply_fields(completion)
+        if len(self.so_far) == self._shared:
+            fields["sample"] = content_digest(self._sample)
+        self._transcript.reply(completion)
+        self.so_far.append(RecordedTurn(fields, None))
+        journal = self._setting.journal
+        if journal is not None:
+            journal.put_reply(self._sample.id, self._draw, self._number, fields)
+            await journal.on_disk()
+
+    async def _answered(
+        self, world: World, completion: Completion, recorded: Mapping[str, Any] | None = None
+    ) -> Ended | None:
+        """Have the world answer what the model said; where the answer is `recorded`, it must be the same."""
+        setting, runner = self._setting, world.runner
+        before = [] if recorded is None else messages_from(recorded)
+        runner.begin_turn(before)
+        answer = as_answer(await ask_world(setting.config, "answer", world.answer, completion.message))
+        setting.watch.turns += 1
+        setting.watch.tool_calls += len(runner.uses)
+        setting.watch.tool_errors += sum(use.error is not None for use in runner.uses)
+        if recorded is not None:
+            if (how := difference(answer, recorded, before)) is not None:
+                raise self._differs(how)
+            return self._take(completion.message, {**recorded, "done": answer.done})
+        self._transcript.answer(answer, runner.uses)
+        await self._keep_answer(world, answer)
+        return self._end_of(completion.message, answer)
+
+    async def _keep_answer(self, world: World, answer: Answer) -> None:
+        fields = answer_fields(answer, world.runner.uses)
+        if self._durability == "snapshot" and not answer.done:
+            state = await ask_world(self._setting.config, "snapshot", world.snapshot)
+            fields["snapshot"] = base64.b64encode(state).decode()
+        self.so_far[-1] = self.so_far[-1]._replace(answer=fields)
+        journal = self._setting.journal
+        if journal is not None:
+            journal.put_answer(self._sample.id, self._draw, self._number, fields)
+            await journal.on_disk()
+
+    @property
+    def _number(self) -> int:
+        """The number of the present turn in the journal, which does not repeat the turns of another episode."""
+        return len(self.so_far) - 1 - self._shared
+
+    def _end_of(self, message: Message, answer: Answer) -> Ended | None:
+        if self._setting.limits.stops(message):
+            return "stopped"
+        if not answer.done:
+            return None
+        return "done" if message.tool_calls or answer.messages or answer.reward is not None else "answered"
+
+    def _differs(self, how: str) -> ReplayError:
+        return ReplayError(
+            f"Episode {self._draw} of sample {self._sample.id!r} went another way when it was played again, in turn "
+            f"{len(self.so_far) - 1}: {how}. Make the world give the same results for the same calls, or set "
+            "`agent.durability=restart`."
+        )
+
+    # -- the end
+
+    def _rollout(self, ended: Ended | None, facts: dict[str, Any]) -> Rollout:
+        transcript, setting = self._transcript, self._setting
+        last = transcript.steps[-1].finish_reason if transcript.steps else None
+        return Rollout(
+            sample=self._sample,
+            response_index=self._draw,
+            turns=transcript.turns,
+            model=transcript.model or (setting.client.model if setting.client is not None else None),
+            sampling=without_secrets(setting.sampling.given()),
+            finish_reason=last,
+            usage=transcript.usage,
+            cost=transcript.cost,
+            latency_ms=sum(step.latency_ms or 0.0 for step in transcript.steps),
+            cached=all(step.cached for step in transcript.steps),
+            generated_at=now_to_the_millisecond(),
+            steps=transcript.steps,
+            ended=ended,
+            truncated=ended in _BY_A_LIMIT or last == "length",
+            facts=facts,
+            branch=self._branch,
+        )
+
+    def failed(self, failure: Failure) -> Rollout:
+        """The episode as far as it came, with what ended it."""
+        whole = self._rollout(None, {})
+        return whole.model_copy(update={"failure": failure, "facts": None, "truncated": None})
+
+
+@contextlib.asynccontextmanager
+async def replayed(environment: Environment, rollout: Rollout, config: AgentConfig) -> AsyncIterator[World]:
+    """A fresh world in which all steps of a rollout have been played again, for a reward to look at.
+
+    Where the world does something else than is recorded, a `ReplayError`: there is nothing to judge then.
+    """
+    setting = _Setting(environment, config, Limits(config))
+    recorded = turns_of_rollout(rollout)
+    async with open_world(environment, rollout.sample, config) as world:
+        episode = _Episode(setting, rollout.sample, rollout.response_index, recorded, len(recorded), None)
+        await episode.begin(world)
+        yield world
+
+
+def _with_call_ids(message: Message, turn: int) -> Message:
+    """The message with an id on each call: some endpoints give none, and results must find their call."""
+    calls = message.tool_calls
+    if not calls or (len(calls) == 1 and calls[0].id) or len({call.id for call in calls if call.id}) == len(calls):
+        return message
+    named = [call.model_copy(update={"id": f"call_{turn}_{place}"}) for place, call in enumerate(calls)]
+    return message.model_copy(update={"tool_calls": named})

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A world, opened, asked and closed within its time. Whatever it does wrong is a failure of the world."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import orjson
+
+from reward_kit.agent.calls import Approval, ToolRunner
+from reward_kit.agent.environment import Answer, Environment, World
+from reward_kit.config_models import AgentConfig
+from reward_kit.errors import EnvironmentFailure, ItemError, boundary
+from reward_kit.models import Message, Sample
+
+__all__ = ["as_answer", "ask_world", "facts_of", "open_world"]
+
+_LARGEST_FACTS = 16 << 20
+
+
+@contextlib.asynccontextmanager
+async def open_world(
+    environment: Environment, sample: Sample, config: AgentConfig, approve: Approval | None = None
+) -> AsyncIterator[World]:
+    """A fresh world for one episode of `sample`, closed in the end whatever happens."""
+    world = await ask_world(config, "open", environment.open, sample)
+    if not isinstance(world, World):
+        raise EnvironmentFailure(
+            f"The environment opened a {type(world).__name__}, and not a world. Derive it from "
+            "`reward_kit.agent.World`.",
+            retryable=False,
+        )
+    world.runner = ToolRunner(approve)
+    try:
+        yield world
+    finally:
+        with contextlib.suppress(ItemError):  # what the episode came to is known; a world that closes badly is gone
+            await ask_world(config, "close", world.close)
+
+
+async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    """What a method of a world returns, within its time; whatever it raises is a failure of the world."""
+    with boundary(EnvironmentFailure, f"The world's {what!r}"):
+        value = method(*arguments)
+        if not isinstance(value, Awaitable):
+            return value
+        try:
+            async with asyncio.timeout(config.world_timeout) as limit:
+                return await value
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise EnvironmentFailure(
+                f"The world's {what!r} did not come back within {config.world_timeout:g} seconds. "
+                "Raise `agent.world_timeout` if it needs longer."
+            ) from error
+
+
+async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
+    """What the world says of itself, as plain data."""
+    facts = await ask_world(config, "facts", world.facts)
+    try:
+        text = orjson.dumps(facts, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, RecursionError) as error:
+        raise EnvironmentFailure(
+            f"The world's facts cannot be written as JSON ({error}). Return plain data from `facts`.", retryable=False
+        ) from error
+    if not isinstance(facts, dict) or len(text) > _LARGEST_FACTS:
+        raise EnvironmentFailure(
+            f"The world's facts are {'too large' if isinstance(facts, dict) else f'a {type(facts).__name__}'}. "
+            f"Return a dict of at most {_LARGEST_FACTS >> 20} MB from `facts`.",
+            retryable=False,
+        )
+    plain: dict[str, Any] = orjson.loads(text)
+    return plain
+
+
+def as_answer(value: Any) -> Answer:
+    """What a world returned, as an answer: messages alone, or a text that a user says, are enough."""
+    if isinstance(value, Answer):
+        return value
+    if value is None:
+        return Answer()
+    if isinstance(value, str):
+        return Answer([Message(role="user", content=value)])
+    if isinstance(value, Message):
+        return Answer([value])
+    if isinstance(value, Sequence) and all(isinstance(message, Message) for message in value):
+        return Answer(value)
+    raise EnvironmentFailure(
+        f"The world answered with a {type(value).__name__}. Return an `Answer`, messages, or a text.", retryable=False
+    )

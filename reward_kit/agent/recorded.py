@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns as they are recorded, and whether a world that plays them again does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reward_kit.agent.environment import Answer
+from reward_kit.models import Completion, Message, Rollout, ToolUse
+from reward_kit.storage.turn_journal import RecordedTurn
+
+__all__ = [
+    "answer_fields",
+    "answer_from",
+    "completion_from",
+    "difference",
+    "messages_from",
+    "reply_fields",
+    "turns_of_rollout",
+]
+
+_REPLY = ("finish_reason", "usage", "latency_ms", "cached", "model", "tokens")
+
+
+def reply_fields(completion: Completion) -> dict[str, Any]:
+    """What the model said, as the journal holds it."""
+    fields = {name: held for name in _REPLY if (held := getattr(completion, name)) is not None}
+    return {"message": _plain(completion.message), **fields}
+
+
+def completion_from(fields: Mapping[str, Any]) -> Completion:
+    """What the model said, from the journal."""
+    return Completion.model_validate({**fields, "message": _message(fields["message"])})
+
+
+def answer_fields(answer: Answer, uses: Sequence[ToolUse]) -> dict[str, Any]:
+    """What came back from the world, as the journal holds it."""
+    messages = [_plain(message) for message in answer.messages]
+    return {
+        "messages": messages, "reward": answer.reward, "done": answer.done, "state": answer.state, "calls": list(uses),
+    }  # fmt: skip
+
+
+def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
+    """What came back from the world, and how its tools did, from the journal."""
+    uses = [use if isinstance(use, ToolUse) else ToolUse.model_validate(use) for use in fields["calls"]]
+    return Answer(messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"]), uses
+
+
+def messages_from(fields: Mapping[str, Any]) -> list[Message]:
+    """The messages that came back from the world."""
+    return [_message(message) for message in fields["messages"]]
+
+
+def turns_of_rollout(rollout: Rollout, steps: int | None = None) -> list[RecordedTurn]:
+    """The turns of a finished episode, or the first `steps` of them, as they were recorded while it was played."""
+    played = rollout.steps or []
+    found: list[RecordedTurn] = []
+    for number, step in enumerate(played[:steps]):
+        following = played[number + 1] if number + 1 < len(played) else None
+        shown = rollout.turns[step.turn + 1 : None if following is None else following.turn]
+        reply = {
+            "message": _plain(rollout.turns[step.turn]), "finish_reason": step.finish_reason, "usage": step.usage,
+            "latency_ms": step.latency_ms or 0.0, "cached": True, "model": rollout.model, "tokens": step.tokens,
+        }  # fmt: skip
+        answer = {
+            "messages": [_plain(message) for message in shown],
+            "reward": step.reward,
+            "done": False if following is not None else _was_done(rollout),
+            "state": None if following is None else following.state,
+            "calls": step.calls,
+        }
+        found.append(RecordedTurn(reply, answer))
+    return found
+
+
+def _was_done(rollout: Rollout) -> bool | None:
+    """Whether the world ended the episode; None where that cannot be told from how it ended."""
+    return None if rollout.ended == "stopped" else rollout.ended in {"done", "answered"}
+
+
+def difference(answer: Answer, recorded: Mapping[str, Any], before: Sequence[Message]) -> str | None:
+    """How an answer differs from the recorded one, whose messages are `before`; None where it does not."""
+    for new, old in zip(answer.messages, before, strict=False):
+        if (new.role, new.content, new.tool_call_id) != (old.role, old.content, old.tool_call_id):
+            return _contrast(new, old)
+    if len(answer.messages) != len(before):
+        return f"{len(answer.messages)} messages came back, and {len(before)} are recorded"
+    if answer.reward != recorded["reward"]:
+        return f"the reward was {answer.reward}, and {recorded['reward']} is recorded"
+    if recorded["done"] is not None and answer.done != recorded["done"]:
+        return f"the episode {'ended' if answer.done else 'went on'} here, and it is recorded otherwise"
+    return None
+
+
+def _contrast(new: Message, old: Message, around: int = 60) -> str:
+    """Where two messages part, and how."""
+    if new.role != old.role or new.tool_call_id != old.tool_call_id:
+        return f"a message of {new.role!r} came back, and one of {old.role!r} is recorded"
+    pairs = zip(new.text, old.text, strict=False)
+    at = next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(new.text), len(old.text)))
+    start = max(0, at - around // 2)
+    return f"{new.text[start : start + around]!r} came back, and {old.text[start : start + around]!r} is recorded"
+
+
+def _message(fields: Mapping[str, Any]) -> Message:
+    return Message.model_validate(fields if "content" in fields else {**fields, "content": None})
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    return {name: held for name, held in message.__dict__.items() if held is not None}

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has happened in an episode so far, and when it has gone on long enough."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from reward_kit.agent.calls import BAD_CALLS
+from reward_kit.agent.environment import Answer
+from reward_kit.config_models import AgentConfig, Price
+from reward_kit.generation.prices import cost_of
+from reward_kit.models import Completion, Ended, Message, Sample, Step, Tokens, ToolUse, Usage
+from reward_kit.utils.trusted import trusted
+
+__all__ = ["Limits", "Transcript"]
+
+_step = trusted(Step)
+
+
+class Transcript:
+    """The turns and steps of one episode. It only ever grows, and each message is in it once."""
+
+    def __init__(self, sample: Sample, price: Price | None) -> None:
+        """Nothing has happened yet."""
+        self.conversation: list[Message] = [*sample.messages]
+        """What the model is sent: the sample's messages, then the turns."""
+        self._asked = len(self.conversation)
+        self.steps: list[Step] = []
+        self._price = price
+        self._state: str | None = None
+        self._shown: Sequence[Message] = self.conversation[:]
+        self.model: str | None = None
+        self.bad_calls = 0
+        """Wrong calls of the model, one after another, up to now."""
+        self.tool_calls = 0
+        self.answer_tokens = 0
+        self.context_tokens = 0
+        """What the last request had, prompt and answer together, by the endpoint's own count."""
+        self.worth = 0.0
+        """What the answers would cost if none came from the cache."""
+        self.seconds_before = 0.0
+        self.began = time.monotonic()
+        self._pending: Completion | None = None
+        self._token_ids: list[int] = []
+
+    @property
+    def turns(self) -> list[Message]:
+        """What the episode added to the sample's messages."""
+        return self.conversation[self._asked :]
+
+    @property
+    def seconds(self) -> float:
+        """How long the episode has taken, in this entry and those before."""
+        return self.seconds_before + time.monotonic() - self.began
+
+    def open(self, answer: Answer) -> None:
+        """What the world showed before the first turn."""
+        if answer.messages:
+            self.conversation += answer.messages
+            self._shown = [*self._shown, *answer.messages]
+        self._state = answer.state
+
+    def reply(self, completion: Completion) -> None:
+        """The model has spoken."""
+        self._pending = completion
+        self.conversation.append(completion.message)
+        self.model = completion.model or self.model
+        usage = completion.usage
+        if usage is not None:
+            self.answer_tokens += usage.completion_tokens
+            self.context_tokens = usage.prompt_tokens + usage.completion_tokens
+            if self._price is not None:
+                self.worth += cost_of(usage, self._price)
+
+    def answer(self, answer: Answer, uses: Sequence[ToolUse]) -> None:
+        """The world has answered what the model said last: that makes a step."""
+        completion = self._pending
+        if completion is None:
+            raise AssertionError("the world answers what the model said")
+        self.steps.append(
+            _step(
+                turn=len(self.conversation) - 1 - self._asked,
+                reward=answer.reward,
+                state=self._state or _digest(self._shown),
+                calls=[*uses],
+                usage=completion.usage,
+                cost=self._cost(completion),
+                latency_ms=completion.latency_ms,
+                finish_reason=completion.finish_reason,
+                cached=completion.cached,
+                tokens=self._new_tokens(completion.tokens),
+            )
+        )
+        self._pending = None
+        self._shown, self._state = answer.messages, answer.state
+        self.conversation += answer.messages
+        self.tool_calls += len(uses)
+        for use in uses:
+            self.bad_calls = self.bad_calls + 1 if use.error in BAD_CALLS else 0
+
+    def _new_tokens(self, tokens: Tokens | None) -> Tokens | None:
+        """The tokens of a step without those of the prompt that earlier steps hold: each is written down once.
+
+        Where a prompt is not the continuation of what came before (an endpoint that renders it anew), it is whole.
+        """
+        if tokens is None or tokens.prompt_ids is None:
+            return tokens
+        known, prompt = len(self._token_ids), tokens.prompt_ids
+        continues = prompt[:known] == self._token_ids
+        self._token_ids = [*prompt, *(tokens.ids or ())]
+        return tokens.model_copy(update={"prompt_ids": prompt[known:]}) if continues else tokens
+
+    def _cost(self, completion: Completion) -> float | None:
+        if completion.cached:
+            return 0.0
+        if self._price is None:
+            return None
+        return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
+
+    # -- of the whole
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of all requests together."""
+        used = [step.usage for step in self.steps if step.usage is not None]
+        if not used:
+            return None
+        return Usage(
+            prompt_tokens=sum(usage.prompt_tokens for usage in used),
+            completion_tokens=sum(usage.completion_tokens for usage in used),
+            reasoning_tokens=_sum(usage.reasoning_tokens for usage in used),
+            cached_prompt_tokens=_sum(usage.cached_prompt_tokens for usage in used),
+        )
+
+    @property
+    def cost(self) -> float | None:
+        """The money that was spent; None where a price is not known."""
+        costs = [step.cost for step in self.steps if step.cost is not None]
+        return sum(costs) if len(costs) == len(self.steps) else None
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _digest(shown: Sequence[Message]) -> str:
+    """What the world showed, in sixteen digits."""
+    digest = hashlib.blake2b(digest_size=8)
+    for message in shown:
+        content = message.content
+        digest.update(message.role.encode())
+        digest.update((content if isinstance(content, str) else repr(content)).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+class Limits:
+    """When an episode has gone on long enough."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        """By the settings of the run."""
+        self._config = config
+        self._stop = re.compile(config.stop_pattern) if config.stop_pattern else None
+
+    def reached(self, transcript: Transcript) -> Ended | None:
+        """Which limit keeps the model from acting again, if any does."""
+        config = self._config
+        bounds: tuple[tuple[Ended, Any, Any], ...] = (
+            ("max_turns", len(transcript.steps), config.max_turns),
+            ("max_tool_calls", transcript.tool_calls, config.max_tool_calls),
+            ("bad_calls", transcript.bad_calls, config.max_bad_calls),
+            ("max_tokens", transcript.answer_tokens, config.max_tokens),
+            ("context", transcript.context_tokens, config.max_context_tokens),
+            ("money", transcript.worth, config.max_cost),
+            ("timeout", transcript.seconds, config.max_seconds),
+        )
+        return next((name for name, reached, most in bounds if most is not None and reached >= most), None)
+
+    def stops(self, message: Message) -> bool:
+        """Whether the model itself ended the episode, by a text or a tool that means so."""
+        if self._stop is not None and self._stop.search(message.text):
+            return True
+        tools = self._config.stop_tools
+        return bool(tools and message.tool_calls and any(call.function.name in tools for call in message.tool_calls))

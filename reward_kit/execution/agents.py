@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The play of a run whose model is an agent: its environment opened, its turns kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, cast
+
+from reward_kit.agent.calls import Approval
+from reward_kit.agent.environment import finished
+from reward_kit.agent.episode import Episodes
+from reward_kit.agent.from_settings import open_environment
+from reward_kit.config_models import AgentConfig, PipelineConfig
+from reward_kit.execution.counters import RunCounters
+from reward_kit.generation.stack import ModelStack
+from reward_kit.storage.turn_journal import TurnJournal
+from reward_kit.utils.module_loader import load_function
+
+__all__ = ["open_episodes"]
+
+
+@contextlib.asynccontextmanager
+async def open_episodes(
+    config: PipelineConfig, agent: AgentConfig, models: ModelStack, turns: TurnJournal, counters: RunCounters
+) -> AsyncIterator[ModelStack]:
+    """The models with a play of episodes in place of single answers. Their turns are kept in `turns`."""
+    if models.client is None:
+        raise AssertionError("an agent is played where answers are generated")
+    approve = None if agent.approve is None else _approval(agent.approve)
+    async with open_environment(agent) as environment:
+        sampling = config.generation.sampling()
+        play = Episodes(models.client, sampling, models.price, environment, agent, journal=turns, approve=approve)
+        counters.episodes = play.watch
+        # Each episode is handed out by itself, so that it is on disk as soon as it has ended.
+        yield replace(models, play=play, draws_at_once=lambda: 1)
+
+
+def _approval(path: str) -> Approval:
+    function = load_function(path)
+
+    async def approve(name: str, arguments: dict[str, Any]) -> str | None:
+        return cast("str | None", await finished(function(name, arguments)))
+
+    return approve

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`episodes.jsonl`: the turns of episodes that are not finished yet, so that none is played, or paid for, twice.
+
+    {"schema":2,"id":"…","response_index":0,"turn":3,"reply":{…},"check":"…"}     what the model said
+    {"schema":2,"id":"…","response_index":0,"turn":3,"answer":{…},"check":"…"}    what came back from the world
+
+A reply is on disk before its tools are run, and an answer before the next request is sent. Where a turn occurs twice,
+an episode was begun again there: the later lines hold, and all that came after the earlier one is void. When an episode
+is finished, its rollout has all of this; its turns are dropped when the run ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import orjson
+
+from reward_kit.errors import StorageError
+from reward_kit.models import SCHEMA_VERSION
+from reward_kit.redaction import blot_bytes
+from reward_kit.storage.row_json import forgiving_json, plain_json
+from reward_kit.utils.batcher import Batcher
+from reward_kit.utils.checksums import check_line, sealed_line
+
+__all__ = ["EPISODES", "RecordedTurn", "TurnJournal"]
+
+EPISODES = "episodes.jsonl"
+"""The name of the file in a run directory."""
+
+_HEAD = re.compile(
+    rb'\{"schema":\d+,"id":("[^"\\]*(?:\\.[^"\\]*)*"),"response_index":(\d+),"turn":(\d+),"(reply|answer)":'
+)
+
+
+class RecordedTurn(NamedTuple):
+    """One turn as it is on disk."""
+
+    reply: dict[str, Any]
+    answer: dict[str, Any] | None
+    """None where the run ended before the world had answered."""
+
+
+class _Place(NamedTuple):
+    turn: int
+    is_reply: bool
+    offset: int
+    length: int
+
+
+class TurnJournal:
+    """The open file. Lines of one turn of the event loop are written together."""
+
+    def __init__(self, path: Path) -> None:
+        """Open `path`, creating it; a torn last line is cut off."""
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot open {str(path)!r} for writing ({error.strerror}). Choose another `output.output_dir`."
+            ) from error
+        self._found = self._scan()
+        batcher = Batcher[bytes](self._write)
+        self._put = batcher.add
+        self.on_disk = batcher.dealt
+        """Come back when all that was put is on disk."""
+        self.flush = batcher.flush
+        """Write now what was put."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def put_reply(self, sample_id: str, draw: int, turn: int, reply: Mapping[str, Any]) -> None:
+        """Note what the model said."""
+        self._put(_line(sample_id, draw, turn, b"reply", reply))
+
+    def put_answer(self, sample_id: str, draw: int, turn: int, answer: Mapping[str, Any]) -> None:
+        """Note what came back from the world."""
+        self._put(_line(sample_id, draw, turn, b"answer", answer))
+
+    def turns_of(self, sample_id: str, draw: int) -> list[RecordedTurn]:
+        """The turns of an episode that were on disk when the file was opened, up to the first that is missing."""
+        turns: list[RecordedTurn] = []
+        for place in self._found.get((sample_id, draw), ()):
+            fields = self._read(place)
+            if fields is None or place.turn != len(turns) - (not place.is_reply):
+                break
+            if place.is_reply:
+                if turns and turns[-1].answer is None:
+                    break
+                turns.append(RecordedTurn(fields["reply"], None))
+            else:
+                turns[-1] = turns[-1]._replace(answer=fields["answer"])
+        return turns
+
+    def drop(self, is_finished: Callable[[str, int], bool]) -> None:
+        """Keep only the turns of episodes that are not finished; without any, remove the file."""
+        self.flush()
+        kept = {key: places for key, places in self._scan().items() if not is_finished(*key)}
+        if not kept:
+            self.path.unlink(missing_ok=True)
+            return
+        places = sorted((place for group in kept.values() for place in group), key=lambda place: place.offset)
+        draft = self.path.with_name(f"{self.path.name}.compacting")
+        try:
+            with draft.open("wb") as file:
+                file.writelines(os.pread(self._descriptor, place.length, place.offset) for place in places)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise StorageError(
+                f"Cannot rewrite {str(self.path)!r} ({error.strerror}). Its content is complete: make room, then run "
+                "again."
+            ) from error
+
+    def sync(self) -> None:
+        """Ask the operating system to put everything written so far on the disk itself."""
+        if self._descriptor >= 0:
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Write what is left and let go of the file."""
+        if self._descriptor >= 0:
+            try:
+                self.flush()
+                self.sync()
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def _write(self, lines: list[bytes]) -> None:
+        block = b"".join(lines)
+        end = os.fstat(self._descriptor).st_size
+        try:
+            written = os.write(self._descriptor, block)
+        except OSError as error:
+            raise self._not_written(error.strerror or str(error)) from error
+        if written != len(block):
+            os.ftruncate(self._descriptor, end)
+            raise self._not_written("there is no room left")
+
+    def _not_written(self, why: str) -> StorageError:
+        return StorageError(
+            f"Cannot write to {str(self.path)!r} ({why}). "
+            "Nothing before this is lost: make room, then run the same command again."
+        )
+
+    def _scan(self) -> dict[tuple[str, int], list[_Place]]:
+        """Where the lines of each episode are. A line that is damaged ends what is known of its episode."""
+        found: dict[tuple[str, int], list[_Place]] = {}
+        offset = 0
+        with self.path.open("rb", buffering=1 << 20) as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    os.ftruncate(self._descriptor, offset)
+                    break
+                head = _HEAD.match(line)
+                if head is not None and check_line(line):
+                    key = orjson.loads(head[1]), int(head[2])
+                    place = _Place(int(head[3]), head[4] == b"reply", offset, len(line))
+                    places = found.setdefault(key, [])
+                    while places and place.is_reply and places[-1].turn >= place.turn:
+                        places.pop()
+                    places.append(place)
+                offset += len(line)
+        return found
+
+    def _read(self, place: _Place) -> dict[str, Any] | None:
+        line = os.pread(self._descriptor, place.length, place.offset)
+        fields: dict[str, Any] | None = orjson.loads(line) if check_line(line) else None
+        return fields
+
+
+def _line(sample_id: str, draw: int, turn: int, what: bytes, fields: Mapping[str, Any]) -> bytes:
+    try:
+        body = plain_json(dict(fields))
+    except TypeError:
+        body = forgiving_json(dict(fields))
+    head = (SCHEMA_VERSION, orjson.dumps(sample_id), draw, turn, what, blot_bytes(body))
+    return sealed_line(b'{"schema":%d,"id":%b,"response_index":%d,"turn":%d,"%b":%b}\n' % head)
