@@ -111,7 +111,7 @@ def _a_write_each() -> contextlib.AbstractContextManager[Any]:
 
 
 def _collections_as_ever() -> contextlib.AbstractContextManager[Any]:
-    return patch.object(scene, "rare_collections", contextlib.nullcontext)
+    return patch.object(scene, "collect_rarely", lambda: None)
 
 
 def _loop_of_the_library() -> contextlib.AbstractContextManager[Any]:
@@ -149,7 +149,7 @@ TRICKS = {
         Trick("batcher", _a_write_each),
         Trick("line_writer", _whole_lines),
         Trick("written_order", _order_looked_up),
-        Trick("rare_collections", _collections_as_ever),
+        Trick("collect_rarely", _collections_as_ever),
         Trick("uvloop", _loop_of_the_library),
     )
 }
