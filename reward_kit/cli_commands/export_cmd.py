@@ -88,8 +88,8 @@ def export(
         wanted["splits"] = frozenset(wanted["splits"])
         rows = training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
         write_training_file(rows, output)
-        if said := unfinished(source):
-            echo(said, err=True)
+        if warning := unfinished(source):
+            echo(warning, err=True)
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")

@@ -56,7 +56,7 @@ class MockModelClient:
         self._config = config or MockConfig()
         self._rules = [(_compiled(rule.pattern), _as_list(rule.response)) for rule in self._config.rules]
         self._function = _loaded(self._config.function_path)
-        self._asked = 0
+        self._requests = 0
         digest = hashlib.sha256(self._config.model_dump_json(exclude={"latency_ms", "fail_every"}).encode())
         if self._function is not None:
             digest.update(source_digest(self._function).encode())
@@ -89,8 +89,8 @@ class MockModelClient:
         """Does nothing: a mock holds no connection."""
 
     async def _answer(self, messages: Sequence[Message], draw: int, sampling: Sampling) -> Completion | Failure:
-        self._asked += 1
-        if self._config.fail_every and self._asked % self._config.fail_every == 0:
+        self._requests += 1
+        if self._config.fail_every and self._requests % self._config.fail_every == 0:
             planned = ProviderError(f"The mock model fails every {self._config.fail_every}th answer, as configured.")
             return Failure.of(planned, "generate")
         try:
@@ -115,15 +115,16 @@ class MockModelClient:
 
     async def _called(self, function: Responder, messages: Sequence[Message], draw: int) -> Message:
         with boundary(GenerationError, f"mock function {self._config.function_path!r}"):
-            said = function(messages, draw)
-            if inspect.isawaitable(said):
-                said = await said
-        if isinstance(said, Message):
-            return said
-        if isinstance(said, str):
-            return _message(said)
+            reply = function(messages, draw)
+            if inspect.isawaitable(reply):
+                reply = await reply
+        if isinstance(reply, Message):
+            return reply
+        if isinstance(reply, str):
+            return _message(reply)
         raise GenerationError(
-            f"mock function {self._config.function_path!r} returned a {type(said).__name__}; return a str or a Message."
+            f"mock function {self._config.function_path!r} returned a {type(reply).__name__}; "
+            "return a str or a Message."
         )
 
 
@@ -191,12 +192,12 @@ def _cut(message: Message, most: int | None) -> tuple[Message, bool]:
 
 def _with_usage_once(results: list[Completion | Failure], usage: Usage) -> list[Completion | Failure]:
     """The request's usage on the first completion and on no other."""
-    told: Usage | None = usage
+    shown_usage: Usage | None = usage
     shared: list[Completion | Failure] = []
     for result in results:
         if isinstance(result, Completion):
-            shared.append(result.model_copy(update={"usage": told}))
-            told = None
+            shared.append(result.model_copy(update={"usage": shown_usage}))
+            shown_usage = None
         else:
             shared.append(result)
     return shared

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.analysis import Report, analyse, load, plot
-from reward_kit.analysis.present.chart_layout import Words, lay_out
+from reward_kit.analysis.present.chart_layout import PlacedText, lay_out
 from reward_kit.analysis.present.charts import Chart, charts_of, curve_chart
 from reward_kit.analysis.present.terminal_chart import draw_chart
 from reward_kit.errors import ConfigError
@@ -64,7 +64,7 @@ def test_no_label_is_cut_or_covered(reports: tuple[Report, ...]) -> None:
 
 def _assert_readable(chart: Chart) -> None:
     drawing = lay_out(chart)
-    boxes = [_box(words) for words in drawing.shapes if isinstance(words, Words)]
+    boxes = [_box(words) for words in drawing.shapes if isinstance(words, PlacedText)]
     for left, top, right, bottom in boxes:
         assert 0 <= left <= right <= drawing.width + 1
         assert 0 <= top <= bottom <= drawing.height
@@ -73,7 +73,7 @@ def _assert_readable(chart: Chart) -> None:
         assert apart, f"{one} lies on {other} in {chart.title!r}"
 
 
-def _box(words: Words) -> tuple[float, float, float, float]:
+def _box(words: PlacedText) -> tuple[float, float, float, float]:
     """Where words lie, in a font of usual width."""
     wide, high = 0.55 * words.size * len(words.text), 0.9 * words.size
     if words.upright:
@@ -165,7 +165,7 @@ def test_an_svg_holds_every_word_and_every_point_of_its_charts(tmp_path: Path) -
     tree = ElementTree.parse(tmp_path / "curve.svg").getroot()
     texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     drawings = [lay_out(chart) for chart in charts(REPORT)]
-    assert texts == [shape.text for one in drawings for shape in one.shapes if isinstance(shape, Words)]
+    assert texts == [shape.text for one in drawings for shape in one.shapes if isinstance(shape, PlacedText)]
     points = sum(len(series.points) for chart in charts(REPORT) for series in chart.series)
     assert len([*tree.iter("{http://www.w3.org/2000/svg}circle")]) == points
 
