@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def test_a_question_and_a_conversation_are_asked_with_the_settings_given() -> No
 async def test_it_works_inside_a_running_loop_and_the_asynchronous_form_lets_others_go_on() -> None:
     go_on = threading.Event()
 
-    async def reply(messages: list[Message], draw: int) -> str:
+    async def reply(messages: Sequence[Message], draw: int) -> str:
         while messages[-1].text == "slow" and not go_on.is_set():
             await asyncio.sleep(0.01)
         return f"You said {messages[-1].text}"
