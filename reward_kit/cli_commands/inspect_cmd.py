@@ -92,8 +92,9 @@ def inspect(
     reward-kit inspect outputs/my_run --by subject
     reward-kit inspect outputs/my_run --format json
     """
-    from reward_kit.analysis import Report, analyse, compare, load, plot
-    from reward_kit.analysis.present.pictures import check_picture
+    from reward_kit.analysis import Report, analyse, compare, load
+    from reward_kit.analysis.present.conclusions import comparison_conclusion
+    from reward_kit.analysis.present.pictures import check_picture, draw
     from reward_kit.storage.run_directory import unfinished
 
     told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
@@ -118,7 +119,10 @@ def inspect(
             found = compare(*loaded, examples=asked["examples"])
         _show(found, form, full=asked["full"], color=not no_color)
         if picture is not None:
-            plot(found if isinstance(found, Report) else [analyse(one, **told, examples=0) for one in loaded], picture)
+            if isinstance(found, Report):
+                draw([found], picture)
+            else:
+                draw([analyse(one, **told, examples=0) for one in loaded], picture, comparison_conclusion(found))
             echo(f"Drawn: {picture}", err=True)
 
 

@@ -128,12 +128,13 @@ class Interpreter:
         asked = {name: value for name, value in columns.items() if name != self._response_column}
         rest = self._shapes.read_answered(columns, self._response_column)
         name = named or self._take_id(rest)
+        there = self._response_column in rest
         given = rest.pop(self._response_column, None)
         if self._response_column != _ANSWER and given is not None:
             rest[self._response_column] = given
         messages, turns = _split_off_answer(_conversation(rest, user_turn))
         content = (known or content_id(_without_answer(asked, len(turns)))) if name is None else ""
-        answers = _answers(given, turns, self._response_column)
+        answers = _answers(given, turns, self._response_column, there=there)
         if index is not None and len(answers) > 1:
             raise BadRow(f"'response_index' numbers one answer, but {self._response_column!r} holds {len(answers)}")
         return Answered(self._asked(name, content, messages, rest), answers, index)
@@ -305,10 +306,15 @@ def _without_answer(columns: Columns, turns: int) -> Columns:
     return {**columns, name: conversation[:-turns]}
 
 
-def _answers(given: Any, turns: list[Message], column: str) -> list[list[Message]]:
+def _answers(given: Any, turns: list[Message], column: str, *, there: bool) -> list[list[Message]]:
+    """The answers of a row; `there` says whether the row has the column at all."""
     if given is None:
         if not any(turn.role == "assistant" for turn in turns):
-            raise BadRow(f"there is no answer: no column {column!r}, and no assistant turn at the end of 'messages'")
+            raise BadRow(
+                f"there is no answer: no value (null, or NaN) in column {column!r}. An empty answer is empty text"
+                if there
+                else f"there is no answer: no column {column!r}, and no assistant turn at the end of 'messages'"
+            )
         return [_answered(turns)]
     if isinstance(given, str):
         # Where the conversation ends with this very answer, its turns tell more (tool calls, reasoning).

@@ -44,8 +44,9 @@ class InputRequired(Exception):
 class McpClient:
     """Speaks to one server over one channel. `connect` comes first."""
 
-    def __init__(self, channel: Channel, *, version: str | None = None) -> None:
-        """`version` is what the server is known to speak, so that it need not be asked."""
+    def __init__(self, channel: Channel, *, version: str | None = None, info: Mapping[str, Any] | None = None) -> None:
+        """`version` is what the server is known to speak, so that it need not be asked; `info` says who we are."""
+        self._info = dict(info or client_info())
         self.channel = channel
         self.version = version
         """The version that is spoken, once that is known."""
@@ -57,20 +58,22 @@ class McpClient:
         """Whether each request stands alone: no handshake, no session."""
         return self.version == MODERN
 
+    @property
+    def alive(self) -> bool:
+        """Whether a request has a chance."""
+        return self.channel.alive
+
     async def connect(self, timeout: float) -> None:
         """Agree on a version. A server that is known to be modern need not be asked."""
         if self.version == MODERN:
             return
-        if self.version is not None:
-            await self._initialize(timeout)
-            return
         try:
-            await self._negotiate(timeout)
+            await (self._negotiate(timeout) if self.version is None else self._initialize(timeout))
         except TimeoutError:
             raise McpServerFailure(
                 f"The MCP server did not answer within {timeout:g} seconds of its start. Check that its command "
                 "starts a server that speaks over standard input and output, or give it more time with "
-                "`agent.mcp.start_timeout`."
+                "`agent.params.start_timeout`."
             ) from None
         except RpcError as error:
             raise McpServerFailure(
@@ -141,7 +144,7 @@ class McpClient:
                 patience = timeout  # it was only slow to start, and is modern
 
     async def _initialize(self, timeout: float) -> None:
-        params = {"protocolVersion": self.version or LEGACY[0], "capabilities": {}, "clientInfo": client_info()}
+        params = {"protocolVersion": self.version or LEGACY[0], "capabilities": {}, "clientInfo": self._info}
         result = await self._ask("initialize", params, timeout, version=LEGACY[0])
         version = result.get("protocolVersion")
         if version not in LEGACY:

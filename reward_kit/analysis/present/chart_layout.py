@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from reward_kit.analysis.present.charts import Chart, Point, Series
@@ -28,6 +29,8 @@ _TITLE = 15
 _LETTER = 0.6
 """The width of a letter, of its height: a little more than most fonts need."""
 _GAP = 8
+_STEPS = 16
+"""Places between two points of a curve at which it is looked whether it runs through a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,13 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most // 2] + "…" + text[-(most - most // 2 - 1) :]
 
 
+def _ends_of_line(
+    left: float, right: float, wide: float
+) -> list[tuple[float, Literal["start", "middle", "end"], float]]:
+    """Where words of this width may begin or end beside a line: where they are put, how, and their left edge."""
+    return [(left, "start", left), (right, "end", right - wide)]
+
+
 class _Sheet:
     """The places of one chart."""
 
@@ -167,11 +177,35 @@ class _Sheet:
             else:
                 at = self.y(mark.at)
                 yield Stroke(((self.left, at), (self.right, at)), INK, dotted=True)
-                first, *_, last = self.chart.series[0].points
-                if abs(first.low - mark.at) > abs(last.high - mark.at):  # where the curve is far from it
-                    yield Words(self.left + 10, at - 6, mark.label)
-                else:
-                    yield Words(self.right, at - 6, mark.label, "end")
+                yield self._beside(at, mark.label)
+
+    def _beside(self, at: float, label: str) -> Words:
+        """The label of a level line: at one of its ends, above or below, where least of the curves lies on it."""
+        wide, high = _wide(label), _SIZE + 2
+        places = [
+            (Words(x, base, label, anchor), (left, base - high, left + wide, base + 3))
+            for base in (at - 6, at + high + 2)
+            for x, anchor, left in _ends_of_line(self.left + 10, self.right, wide)
+        ]
+        words, _ = min(places, key=lambda place: self._covered(*place[1]))
+        return words
+
+    def _covered(self, left: float, top: float, right: float, bottom: float) -> int:
+        """How much of what is drawn lies in a box: steps along the curves, and intervals."""
+        count = 0
+        for series in self.chart.series:
+            for point, following in pairwise(series.points):
+                for step in range(_STEPS):
+                    share = step / _STEPS
+                    x = self.x(point.x + share * (following.x - point.x))
+                    y = self.y(point.value + share * (following.value - point.value))
+                    count += left <= x <= right and top <= y <= bottom
+            bars = series.points if series.interval == "bars" else ()
+            count += sum(
+                left <= self.x(bar.x) <= right and self.y(bar.high) <= bottom and top <= self.y(bar.low) for bar in bars
+            )
+        uprights = [self.x(mark.at) for mark in self.chart.marks if mark.upright]
+        return count + sum(left <= x <= right for x in uprights) + (bottom > self.bottom)
 
     def content(self) -> Iterator[Shape]:
         if self.chart.kind == "columns":
@@ -207,7 +241,8 @@ class _Sheet:
         ends = [(series.points[-1], number, series.label) for number, series in enumerate(self.chart.series)]
         free_from: dict[float, float] = {}
         longest = max(8, int((WIDTH - self.right - 2 * _GAP) / (_LETTER * _SIZE)))
-        for end, number, label in sorted(ends, key=lambda held: self.y(held[0].value)):
+        height = [sum(point.value for point in series.points) for series in self.chart.series]
+        for end, number, label in sorted(ends, key=lambda held: (self.y(held[0].value), -height[held[1]])):
             at = max(self.y(end.value), free_from.get(end.x, self.top))
             free_from[end.x] = at + _SIZE + 4
             colour = COLOURS[number % len(COLOURS)]

@@ -151,7 +151,7 @@ def _gain_chart(curve: Sequence[CurvePoint], optimal: OptimalN | None) -> Chart 
         return None
     points = tuple(_gain(point) for point in later)
     y = _axis("points of pass@k", [0.0, 100 * optimal.bar, *(end for one in points for end in (one.low, one.high))])
-    bar = Mark(100 * optimal.bar, f"must bring {amount(100 * optimal.bar)} to pay", upright=False)
+    bar = Mark(100 * optimal.bar, f"worth it from {amount(100 * optimal.bar)} points on", upright=False)
     gains = Series("one more answer", points, "bars")
     x = _k_axis([point.k for point in later])
     return Chart("What one more answer adds", x, y, (gains,), (bar, _optimum(optimal)), note="bars: 95 % intervals")
