@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def trajectory(run: Path, sample_id: str | None, draw: int | None, chars: int, a
     with reading_own_files(run):
         episodes = _episodes(run)
     if sample_id is None:
-        lines = map(overview_line, episodes)
+        lines: Iterable[str] = map(overview_line, episodes)
     else:
         chosen = _chosen(episodes, run, sample_id, draw)
         shown = (episode_json(each) if as_json else episode_lines(each, chars) for each in chosen)
