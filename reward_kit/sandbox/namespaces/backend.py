@@ -29,6 +29,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import RewardKitError, SandboxError
@@ -148,38 +149,62 @@ class NamespacesBackend:
         self._disks: dict[int, str] = {}
         self._keys = itertools.count(1)
         self._lock = asyncio.Lock()
-        self._open: dict[LocalSandbox, SandboxStatus] = {}
+        self._preparing: set[asyncio.Task[tuple[_Machine, SupervisorClient, Root]]] = set()
+        self.sandboxes: dict[LocalSandbox, SandboxStatus] = {}
+        """The sandboxes that are open, and what is known of each."""
         self._snapshots = SnapshotStore(snapshots, self._open_fresh, self._keep, self._discard) if snapshots else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._discarded: list[str] = []
         self._sweeping: asyncio.TimerHandle | None = None
 
+    @property
+    def supervisors(self) -> list[int]:
+        """The numbers of the processes that make its sandboxes."""
+        return [supervisor.process_id for supervisor in self._supervisors]
+
+    @property
+    def directory(self) -> Path | None:
+        """Where its sandboxes have their files; None before there is one."""
+        return Path(self._machine.state.path()) if self._machine else None
+
     # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, SupervisorClient, Root]:
-        """This machine, the supervisor with the least to do, and the root; each made when it is first needed."""
+        """This machine, the supervisor with the least to do, and the root; each made when it is first needed.
+
+        Making them goes on where who asked for them is cancelled: the next one needs them, too, and `close` ends them.
+        """
         supervisor = min((one for one in self._supervisors if one.alive), key=_load, default=None)
         is_known = image in self._roots and disk_mb in self._disks
         if self._machine is None or supervisor is None or not is_known:
-            async with self._lock:
-                return await self._make_ready(image, disk_mb)
+            making = asyncio.ensure_future(self._make_ready(image, disk_mb))
+            self._preparing.add(making)
+            making.add_done_callback(self._prepared)
+            await asyncio.wait([making])
+            return making.result()
         if supervisor.load and len(self._supervisors) < self._most and not self._is_starting:
             self._start_in_background(self._machine)
         return self._machine, supervisor, self._roots[image]
 
     async def _make_ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, SupervisorClient, Root]:
-        if self._machine is None:
-            self._machine = await asyncio.to_thread(_Machine.examine, self._state)
-        for dead in [one for one in self._supervisors if not one.alive]:
-            self._supervisors.remove(dead)
-            await dead.stop()  # there is a process to be buried
-        if not self._supervisors:
-            await self._start_supervisor(self._machine)
-        if image not in self._roots:
-            self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
-        if disk_mb not in self._disks:
-            self._disks[disk_mb] = await asyncio.to_thread(self._machine.make_disk, disk_mb)
-        return self._machine, min(self._supervisors, key=_load), self._roots[image]
+        async with self._lock:
+            if self._machine is None:
+                self._machine = await asyncio.to_thread(_Machine.examine, self._state)
+            for dead in [one for one in self._supervisors if not one.alive]:
+                self._supervisors.remove(dead)
+                await dead.stop()  # there is a process to be buried
+            if not self._supervisors:
+                await self._start_supervisor(self._machine)
+            if image not in self._roots:
+                self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
+            if disk_mb not in self._disks:
+                self._disks[disk_mb] = await asyncio.to_thread(self._machine.make_disk, disk_mb)
+            return self._machine, min(self._supervisors, key=_load), self._roots[image]
+
+    def _prepared(self, making: asyncio.Task[tuple[_Machine, SupervisorClient, Root]]) -> None:
+        self._preparing.discard(making)
+        if not making.cancelled():
+            making.exception()  # whoever waits is told; nobody may be waiting
 
     async def _start_supervisor(self, machine: _Machine) -> None:
         supervisor = SupervisorClient(machine.settings())
@@ -213,7 +238,7 @@ class NamespacesBackend:
         try:
             async with await self.open(SandboxSpec()) as sandbox:
                 done = await sandbox.run("echo it works")
-                is_bounded = self._open[sandbox].is_bounded
+                is_bounded = self.sandboxes[sandbox].is_bounded
         except (RewardKitError, OSError) as error:
             return Probe(False, str(error), _advice(str(error)))
         if done.output != "it works\n":
@@ -253,7 +278,7 @@ class NamespacesBackend:
         )
 
         async def end() -> None:
-            self._open.pop(sandbox, None)
+            self.sandboxes.pop(sandbox, None)
             group.close()
             await supervisor.close(key)
 
@@ -263,7 +288,7 @@ class NamespacesBackend:
 
         workdir = spec.workdir or place.environment["HOME"]
         sandbox = LocalSandbox(place, workdir, status.opened, end, disk=disk, is_bounded=lambda: status.is_bounded)
-        self._open[sandbox] = status
+        self.sandboxes[sandbox] = status
         try:
             await sandbox.prepare(spec)
         except BaseException:
@@ -290,7 +315,7 @@ class NamespacesBackend:
 
     async def _keep(self, sandbox: LocalSandbox) -> tuple[str, int] | None:
         """Close a sandbox and leave its files, for a snapshot; None where they could not be kept."""
-        status = self._open[sandbox]
+        status = self.sandboxes[sandbox]
         status.is_wanted = True
         await sandbox.close()
         await status.closed
@@ -315,7 +340,9 @@ class NamespacesBackend:
 
     async def close(self) -> None:
         """Close every sandbox, and leave nothing behind."""
-        await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)))
+        while self._preparing:
+            await asyncio.wait(self._preparing)
+        await asyncio.gather(*(sandbox.close() for sandbox in list(self.sandboxes)))
         async with self._lock:  # a supervisor that is being started is stopped, too
             await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors))
             self._supervisors.clear()

@@ -41,8 +41,14 @@ async def urls(real: SandboxBackend) -> AsyncIterator[dict[Dialect, str]]:
 @asynccontextmanager
 async def client(url: str, **options: object) -> AsyncIterator[SosBackend]:
     backend = SosBackend(url, token=TOKEN, **options)  # type: ignore[arg-type]
-    try:
+    async with closed_after(backend):
         yield backend
+
+
+@asynccontextmanager
+async def closed_after(backend: SosBackend) -> AsyncIterator[None]:
+    try:
+        yield
     finally:
         await backend.close()
 
@@ -258,12 +264,9 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 
 async def test_a_server_that_was_restarted_has_forgotten_the_sandbox(real: SandboxBackend) -> None:
     async with serving(Counting(real), token=TOKEN, port=0) as url:
-        port = int(url.rpartition(":")[2])
-        async with client(url) as backend:
-            sandbox = await backend.open(SandboxSpec())
-    async with serving(Counting(real), token=TOKEN, port=port) as url, client(url) as backend:
-        sandbox._connection = backend._connection  # type: ignore[attr-defined]
-        sandbox._closed = False  # type: ignore[attr-defined]
+        backend = SosBackend(url, token=TOKEN)
+        sandbox = await backend.open(SandboxSpec())
+    async with serving(Counting(real), token=TOKEN, port=int(url.rpartition(":")[2])), closed_after(backend):
         with pytest.raises(SandboxError, match="404") as failure:
             await sandbox.run("true")
         assert failure.value.retryable
