@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.options import NamedPath, completed_by
 from reward_kit.cli_commands.output import echo, echo_json, prints_on_stderr
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _shortened(text: str) -> str:
 
 
 @rewards.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completed_by("complete_rewards"))
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def show(name: str, as_json: bool) -> None:
     """Show what a reward says of itself: parameters, metrics, cost, what it does not detect, an example.
@@ -103,7 +103,7 @@ def _parts(entry: RewardEntry) -> list[str]:
 
 
 @rewards.command(name="try")
-@click.argument("name")
+@click.argument("name", shell_complete=completed_by("complete_rewards"))
 @click.option(
     "--answer", "answers", multiple=True, help="The answer to judge; - reads it from standard input. Repeatable."
 )
