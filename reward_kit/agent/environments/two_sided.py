@@ -41,7 +41,16 @@ from reward_kit.models import (
 from reward_kit.typed_interface import reward_function
 from reward_kit.utils.module_loader import load_function
 
-__all__ = ["Domain", "RecordedEpisode", "ScriptedUser", "TwoSided", "recorded_episode", "two_sided", "verdict_of"]
+__all__ = [
+    "Domain",
+    "RecordedEpisode",
+    "ScriptedUser",
+    "TwoSided",
+    "judged",
+    "recorded_episode",
+    "two_sided",
+    "verdict_of",
+]
 
 Side: TypeAlias = Literal["assistant", "user"]
 STOP_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
@@ -381,19 +390,20 @@ def two_sided(
     `domain` is the import path of the function that makes a domain. The calls of both sides are made again in a fresh
     one; results that differ from the recorded ones are no verdict but a failure that says where.
     """
-    return _judged(messages, task, facts, _loaded(domain))
+    return judged(messages, task, facts, _loaded(domain))
 
 
 def verdict_of(rollout: Rollout, domain: Callable[[], Any] | str) -> EvaluateResult:
     """The verdict on a rollout as it is on disk."""
     if rollout.failure is not None:
         raise RewardError(f"The episode failed, so there is nothing to judge: {rollout.failure.message}")
-    return _judged(rollout.messages, _task_of(rollout.sample), rollout.facts or {}, _loaded(domain))
+    return judged(rollout.messages, _task_of(rollout.sample), rollout.facts or {}, _loaded(domain))
 
 
-def _judged(
+def judged(
     messages: Sequence[Message], task: Mapping[str, Any], facts: Mapping[str, Any], domain: Callable[[], Any]
 ) -> EvaluateResult:
+    """The same for a reward of your own, which knows what makes its domain."""
     ended = facts.get("termination_reason")
     if ended not in _ENDED_WELL:
         return EvaluateResult(score=0.0, reason=f"neither side ended the conversation: {ended or 'it was cut off'}")
@@ -438,6 +448,7 @@ class _Played:
         return [*before, *((call, side) for call, side, _ in self._recorded())]
 
     def _recorded(self) -> list[tuple[ChatCompletionMessageToolCall, Side, str | None]]:
+        """The calls of both sides in their order, each with its recorded result."""
         turns = -_turns_before(self.messages, self.task)
         found = self._of_user(0)
         waiting: list[ChatCompletionMessageToolCall] = []
@@ -445,11 +456,10 @@ class _Played:
             if message.role == "assistant":
                 turns += 1
                 waiting = [*(message.tool_calls or ())] if turns > 0 else []
+                found += self._of_user(turns) if turns > 0 and not waiting else []
             elif message.role == "tool" and waiting:
                 found.append((waiting.pop(0), "assistant", message.text))
-            elif message.role == "user" and turns > 0:
-                found += self._of_user(turns)
-        return found if found or turns < 1 else self._of_user(turns)
+        return found
 
     def _of_user(self, turns: int) -> list[tuple[ChatCompletionMessageToolCall, Side, str | None]]:
         """What the user did after so many turns of the agent."""
