@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import orjson
 
 from reward_kit.cli_commands.display.run import Display
-from reward_kit.cli_commands.garbage import rare_collections
+from reward_kit.cli_commands.garbage import collect_rarely
 from reward_kit.config_models import PipelineConfig, load_config
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
@@ -146,8 +147,20 @@ def run_shown(config: PipelineConfig, **options: Any) -> RunResult:
     with contextlib.redirect_stderr(_PretendedTerminal()):
         reporter = Display(quiet=False, as_json=False).reporter()
         pipeline = EvaluationPipeline(config, reporter=reporter, **options)
-        with rare_collections():
+        with _as_in_a_command():
             return pipeline.run()
+
+
+@contextlib.contextmanager
+def _as_in_a_command() -> Iterator[None]:
+    """Collect garbage as rarely as a command does, but only inside the block: the baselines run in this process too."""
+    thresholds = gc.get_threshold()
+    with patch("atexit.register"):
+        collect_rarely()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def timed_run(config: PipelineConfig, records: int, **options: Any) -> float:

@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import inspect
 import statistics
 import sys
 import time
@@ -22,16 +23,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from pydantic import BaseModel
+
 from benchmarks import scene
 from benchmarks.scene import Workshop, mock_server, remote, timed_run, workshop
-from reward_kit.datasets import interpret
-from reward_kit.generation import play, wire
+from reward_kit import reward_call
 from reward_kit.generation.http import transport
-from reward_kit.models import Completion, Message, Rollout, Sample
+from reward_kit.models import Message
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.line_writer import LineWriter
 from reward_kit.utils import event_loop
-from reward_kit.utils import trusted as trusted_values
 from reward_kit.utils.batcher import Batcher
 from reward_kit.utils.deadlines import Deadlines
 
@@ -51,15 +52,23 @@ def _sessions() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _checked_values() -> Iterator[None]:
+    """Every maker that a module keeps is replaced by the model it makes."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("reward_kit.")]
     with contextlib.ExitStack() as patched:
-        for module, name, kind in (
-            (wire, "_completion", Completion),
-            (play, "_answered", Rollout),
-            (interpret, "_sample", Sample),
-            (trusted_values, "_text_message", Message),
-        ):
-            patched.enter_context(patch.object(module, name, kind))
+        for module in modules:
+            for name, held in [*vars(module).items()]:
+                if kind := _made_by(held):
+                    patched.enter_context(patch.object(module, name, kind))
+        patched.enter_context(patch.object(reward_call, "copied", Message.model_copy))
         yield
+
+
+def _made_by(held: object) -> type[BaseModel] | None:
+    """The model that `held` makes without checking it, if it is such a maker."""
+    if not inspect.isfunction(held) or held.__qualname__ != "trusted.<locals>.make":
+        return None
+    kind: type[BaseModel] = inspect.getclosurevars(held).nonlocals["kind"]
+    return kind
 
 
 class _TimeoutEach:
@@ -102,7 +111,7 @@ def _a_write_each() -> contextlib.AbstractContextManager[Any]:
 
 
 def _collections_as_ever() -> contextlib.AbstractContextManager[Any]:
-    return patch.object(scene, "rare_collections", contextlib.nullcontext)
+    return patch.object(scene, "collect_rarely", lambda: None)
 
 
 def _loop_of_the_library() -> contextlib.AbstractContextManager[Any]:
@@ -140,7 +149,7 @@ TRICKS = {
         Trick("batcher", _a_write_each),
         Trick("line_writer", _whole_lines),
         Trick("written_order", _order_looked_up),
-        Trick("rare_collections", _collections_as_ever),
+        Trick("collect_rarely", _collections_as_ever),
         Trick("uvloop", _loop_of_the_library),
     )
 }

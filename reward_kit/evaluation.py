@@ -38,7 +38,7 @@ class Table(Protocol):
 
     @property
     def columns(self) -> Any:
-        """Its columns."""
+        """The names of the table's columns, or the columns themselves: each library has its own idea."""
 
 
 Data: TypeAlias = str | Path | Iterable[Sample | Mapping[str, Any]] | Table

@@ -20,13 +20,13 @@ class Resource(Protocol):
     """Something a reward needs that is set up once a process: a model, a connection, a service."""
 
     def setup(self) -> None:
-        """Make it ready."""
+        """Make it ready. Called once per process, before the reward's first call."""
 
     def cleanup(self) -> None:
-        """Give it back."""
+        """Give back what `setup` took. Called once, when the process ends."""
 
     def get_client(self) -> Any:
-        """What the reward uses."""
+        """The object that the reward is handed and works with."""
 
 
 class ProcessResources:

@@ -34,7 +34,7 @@ class ResourceWrapper(ABC):
 
     @abstractmethod
     def get_client(self) -> Any:
-        """What the reward uses."""
+        """The object that the reward is handed and works with."""
 
 
 class Model:

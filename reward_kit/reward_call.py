@@ -69,7 +69,7 @@ FACTS: dict[str, Callable[[Rollout], Any]] = {
 
 
 class Payload(TypedDict, total=False):
-    """What one call needs."""
+    """What one call of a reward is made from: plain data, which can be sent to a worker process."""
 
     messages: Sequence[Message | Mapping[str, Any]]
     """Pointwise: the whole conversation."""

@@ -22,7 +22,6 @@ from pydantic import TypeAdapter, ValidationError
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.process_resources import ProcessResources, Resource
-from reward_kit.utils.trusted import trusted
 
 __all__ = [
     "Mode",
@@ -48,7 +47,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _Async: TypeAlias = Callable[P, Coroutine[Any, Any, R]]
 _MESSAGES = TypeAdapter(list[Message])
-_result = trusted(EvaluateResult)
 _ONLY_MESSAGES = {Message}
 
 
@@ -378,7 +376,7 @@ def _from_number(value: SupportsFloat, name: str, mode: Mode) -> EvaluateResult:
         raise _refused(name, mode, f"a {type(value).__name__} that is no single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, mode, _not_finite(score))
-    return _result(score=score)
+    return EvaluateResult(score=score)
 
 
 def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]:

@@ -1,36 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents: a model that acts in a world, turn by turn. The public names of this room, each imported when first used."""
+"""Agents: episodes of many steps, the worlds they act in, and the credit that each step deserves.
 
-from __future__ import annotations
+The names below are the public ones. Each is imported when it is first used, so that `import reward_kit.agent` is cheap.
+"""
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+"""Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
 
 if TYPE_CHECKING:
     from reward_kit.agent.environment import Answer, Environment, World
     from reward_kit.agent.episode import Episodes
+    from reward_kit.agent.models import StepData
+    from reward_kit.agent.resource_abc import ForkableResource
+    from reward_kit.agent.resource_pool import ResourcePool
+    from reward_kit.agent.resources.filesystem_resource import FileSystemResource
+    from reward_kit.agent.resources.python_state_resource import PythonStateResource
+    from reward_kit.agent.resources.sql_resource import SQLResource
+    from reward_kit.agent.tool_registry import ToolRegistry
     from reward_kit.agent.tools import Hidden, Tool, ToolError, tool
 
-__all__ = ["Answer", "Environment", "Episodes", "Hidden", "Tool", "ToolError", "World", "tool"]
+__all__ = [
+    "Answer",
+    "Environment",
+    "Episodes",
+    "FileSystemResource",
+    "ForkableResource",
+    "Hidden",
+    "PythonStateResource",
+    "ResourcePool",
+    "SQLResource",
+    "StepData",
+    "Tool",
+    "ToolError",
+    "ToolRegistry",
+    "World",
+    "tool",
+]
 
-_PLACES = {
-    "Answer": "environment",
-    "Environment": "environment",
-    "World": "environment",
-    "Episodes": "episode",
-    "Hidden": "tools",
-    "Tool": "tools",
-    "ToolError": "tools",
-    "tool": "tools",
+_HOMES = {
+    "Answer": "reward_kit.agent.environment",
+    "Environment": "reward_kit.agent.environment",
+    "Episodes": "reward_kit.agent.episode",
+    "FileSystemResource": "reward_kit.agent.resources.filesystem_resource",
+    "ForkableResource": "reward_kit.agent.resource_abc",
+    "Hidden": "reward_kit.agent.tools",
+    "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
+    "ResourcePool": "reward_kit.agent.resource_pool",
+    "SQLResource": "reward_kit.agent.resources.sql_resource",
+    "StepData": "reward_kit.agent.models",
+    "Tool": "reward_kit.agent.tools",
+    "ToolError": "reward_kit.agent.tools",
+    "ToolRegistry": "reward_kit.agent.tool_registry",
+    "World": "reward_kit.agent.environment",
+    "tool": "reward_kit.agent.tools",
 }
+"""Where each public name lives."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker sees the imports above, and no others
 
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first asked for, and keep it."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'reward_kit.agent' has no attribute {name!r}")
+        from importlib import import_module
+
+        value: object = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    """The public names, imported or not, and what the module holds by now."""
+    return sorted({*globals(), *__all__})

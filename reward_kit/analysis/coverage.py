@@ -43,7 +43,7 @@ class Coverage:
 
 
 def coverage(source: Source) -> Coverage:
-    """Count what there is."""
+    """Count what there is to judge by: records, queries, verdicts, failures, models."""
     experiment = load(source)
     most = int(experiment.sizes.max())
     return Coverage(

@@ -246,7 +246,7 @@ _BATCH = 50_000
 
 
 class _ResultsFile(NamedTuple):
-    """A results file."""
+    """A file of JSON lines, read: its columns as a table, where each line begins, and what the file says of itself."""
 
     table: pa.Table
     offsets: NDArray[np.int64]

@@ -24,7 +24,7 @@ __all__ = ["Report", "analyse"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One experiment, inspected."""
+    """Everything that `inspect` finds out about one experiment, or one run."""
 
     name: str
     metadata: Mapping[str, str]

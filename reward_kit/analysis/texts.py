@@ -143,7 +143,7 @@ class JsonLines:
         self._offsets = offsets
 
     def take(self, fields: Iterable[Field], rows: NDArray[np.int64]) -> dict[Field, list[Any]]:
-        """Read the lines again."""
+        """The values of these fields in these rows. Each line is read from the file again."""
         found: dict[Field, list[Any]] = {field: [None] * len(rows) for field in fields if field in TEXTS}
         with self._path.open("rb") as file:
             for place in np.argsort(rows, kind="stable"):
@@ -158,7 +158,7 @@ class JsonLines:
         return [(0, len(self._offsets))] if field in TEXTS else []
 
     def column(self, name: str, rows: NDArray[np.int64]) -> list[Any] | None:
-        """Read the lines again."""
+        """The values of one column in these rows, read from the file again; None where no line has the column."""
         lines = self._lines(rows)
         if not any(name in line or name in _own_columns(line) for line in lines):
             return None

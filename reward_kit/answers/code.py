@@ -36,7 +36,7 @@ _WARNINGS = threading.Lock()
 
 
 class Block(NamedTuple):
-    """A fenced block."""
+    """A block of code between fences (three backticks), with the language that the fence names."""
 
     code: str
     language: str
@@ -96,7 +96,7 @@ def defines(code: str, name: str) -> bool:
 
 
 def parses(code: str) -> bool:
-    """Whether this is Python."""
+    """Whether Python can parse `code`. Nothing is run; a very long text counts as no Python."""
     if len(code) > _LONGEST_PARSED:
         return False
     try:

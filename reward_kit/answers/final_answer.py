@@ -181,7 +181,7 @@ class Answer:
 
     @property
     def end(self) -> int:
-        """Where `whole` ends."""
+        """The position in the text at which `whole` ends."""
         return self.start + len(self.whole)
 
 

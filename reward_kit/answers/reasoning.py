@@ -14,7 +14,7 @@ _REASONING = re.compile(
 
 
 class Thought(NamedTuple):
-    """A text, taken apart."""
+    """A model's text in two parts: what it thought aloud, and what it then answered."""
 
     reasoning: str
     """What was thought aloud, without its tags; empty where nothing was."""

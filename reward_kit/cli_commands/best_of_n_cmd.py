@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_value_pairs
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
@@ -180,7 +179,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
         return
     display.announce(experiment.experiment)
     options = {name: flags[name] for name in ("phase", "overwrite", "rescore", "retry_failed")}
-    with prints_on_stderr(when=flags["as_json"]), rare_collections():
+    with prints_on_stderr(when=flags["as_json"]):
         result = experiment.run(display.reporter(), **options)
     display.show(result)
     code = exit_code(result.run.status, answers_made(result.run))

@@ -42,7 +42,7 @@ class PackagedGroups(SearchPathPlugin):
 
 
 class ConfigFile(NamedTuple):
-    """Which config is meant."""
+    """The config that the command line names: its directory, and its name there, as Hydra wants them."""
 
     directory: Path
     name: str

@@ -37,7 +37,7 @@ class Suite:
         self._name, self._result, self._reward, self._floors = name, result, reward, floors
 
     def element(self) -> Element:
-        """The suite as XML."""
+        """The suite as an XML element: one test case per answer and per floor, with the counts that JUnit expects."""
         cases = [*map(self._answer, self._result.rows()), *map(self._floor, self._floors)]
         seconds = self._result.counters.seconds
         suite = Element("testsuite", name=_text(self._name), time=f"{seconds:.3f}", tests=str(len(cases)))

@@ -22,7 +22,7 @@ class FiniteRange(click.FloatRange):
     """A number within bounds; `nan` and `inf`, which pass any comparison or none, are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
+        """The number that `value` stands for; click's error where it is none, not finite, or out of bounds."""
         try:
             number = float(super().convert(value, param, ctx))
         except OverflowError:
@@ -36,7 +36,7 @@ class NamedPath(click.Path):
     """A path. The empty one, which would mean the current directory, is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
+        """The path that `value` stands for; click's error where it is empty."""
         if not str(value).strip():
             self.fail("It is empty. Name a file or a folder.", param, ctx)
         return super().convert(value, param, ctx)

@@ -118,7 +118,7 @@ class Line(NamedTuple):
 
 
 def echo_lines(lines: Sequence[Line], *, indent: int = 0, err: bool = False) -> None:
-    """Print a small table."""
+    """Print lines of a label and a value, the values below each other. Credentials are taken out first."""
     color = False if os.environ.get("NO_COLOR") else None  # None: click sees whether it is a terminal
     cleaned = [Line(*(shown(blot(part)) for part in line)) for line in lines]
     width = max((len(line.label) for line in cleaned), default=0) if len(cleaned) > 1 else 0

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import click
 
 from reward_kit.cli_commands.floors import FLOOR, Floor, check_floors, read_floor
-from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     BELOW_FLOOR,
@@ -105,7 +104,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         for label, config in configs:
             display.announce(label, config)
             pipeline = _pipeline(config, **options, reporter=display.reporter())
-            with prints_on_stderr(when=as_json), rare_collections():
+            with prints_on_stderr(when=as_json):
                 result = pipeline.run()
             results.append((label, result))
             if result.status == "interrupted":

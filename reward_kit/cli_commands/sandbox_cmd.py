@@ -128,7 +128,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 async def _serve(name: str, host: str, port: int, token: str | None, options: HostOptions, *, show_token: bool) -> None:
-    """Until SIGINT or SIGTERM."""
+    """Serve sandboxes until the process gets SIGINT or SIGTERM, then close them all."""
     import asyncio
     import signal
 

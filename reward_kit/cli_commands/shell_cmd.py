@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.garbage import rare_collections
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
 from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, name_settings, show_logs
 from reward_kit.sandbox_backends import AUTO, backend_choices
@@ -180,8 +179,7 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
     """Enter the phases that were asked for, and return the exit code."""
     enter = {"both": evaluation.run, "inference": evaluation.infer, "execution": evaluation.execute}[phase]
     display.announce(phase, evaluation)
-    with rare_collections():
-        result = enter(display.reporter())
+    result = enter(display.reporter())
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:

@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The place in words."""
+        """Where the row is, for messages: the file's name, and the number of the line or row in it."""
         return f"{self.origin.name!r}, {self.origin.unit} {self.number}"
 
 

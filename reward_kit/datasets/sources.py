@@ -222,7 +222,7 @@ def _problem_with(cells: list[str], header: list[str]) -> str | None:
 
 
 class ParquetSource(_FileSource):
-    """Parquet, read in batches."""
+    """Rows of Parquet files, read one batch at a time, so that a file need not fit into memory."""
 
     def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
         origin = Origin(str(path), "row")
@@ -283,7 +283,7 @@ class MemorySource:
                 bad.report(self._origin, number, str(problem))
 
     def size_hint(self, up_to: int | None) -> int | None:
-        """How many were given."""
+        """How many rows were given; None for an iterator, which cannot be counted beforehand."""
         return len(self._given) if isinstance(self._given, Sized) else None
 
     def fingerprint(self) -> str | None:

@@ -63,14 +63,14 @@ class Reporter(Protocol):
 
 
 class End(NamedTuple):
-    """How the stages ended."""
+    """How a run's stages ended: its status, and the reason where it did not finish."""
 
     status: RunStatus
     reason: str | None
 
 
 class LocalEngine:
-    """Runs the stages here."""
+    """Runs the two stages in this process, with worker processes for synchronous rewards, until nothing is owed."""
 
     def __init__(
         self,

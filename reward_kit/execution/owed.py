@@ -188,7 +188,7 @@ class SamplesToAnswer(Workload):
             yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
 
     def expected(self, ledger: Ledger) -> int | None:
-        """n for each sample."""
+        """How many records there will be: n for each sample; None where samples cannot be counted beforehand."""
         rows = self._samples.size_hint()
         return None if rows is None else rows * self._n
 
@@ -207,7 +207,7 @@ class AnswersInTheData(Workload):
     """Answers that came with the data; rows of a sample that follow each other are a group."""
 
     def __init__(self, answers: RolloutStream, *, blocking: bool = False) -> None:
-        """Have `answers` judged."""
+        """Take the stream of answers that are to be judged; `blocking` where reading it means waiting."""
         self._answers, self.blocking = answers, blocking
         self.fingerprint = answers.fingerprint()
 
@@ -225,7 +225,7 @@ class AnswersInTheData(Workload):
             yield Work(sample, content, rollouts=ledger.unjudged(rollouts), new=new)
 
     def expected(self, ledger: Ledger) -> int | None:
-        """One for each row."""
+        """How many records there will be: one for each row; None where rows cannot be counted beforehand."""
         return self._answers.size_hint()
 
     @property
@@ -249,7 +249,7 @@ class RolloutsOnDisk(Workload):
             yield Work(sample, content_digest(sample), rollouts=ledger.unjudged(rollouts))
 
     def expected(self, ledger: Ledger) -> int | None:
-        """Those there are."""
+        """How many records there will be: one for each rollout on disk."""
         return len(ledger.rollouts)
 
 
@@ -266,7 +266,7 @@ class UnjudgedOnDisk(Workload):
             yield Work(sample, content_digest(sample), rollouts=rollouts)
 
     def expected(self, ledger: Ledger) -> int | None:
-        """Those there are."""
+        """How many records there will be: one for each rollout on disk."""
         return len(ledger.rollouts)
 
     @staticmethod
@@ -282,7 +282,7 @@ class RolloutsInHand(Workload):
     """Rollouts that the caller holds and keeps; neighbours of one sample are a group."""
 
     def __init__(self, rollouts: Collection[Rollout]) -> None:
-        """Have `rollouts` judged."""
+        """Take the rollouts that are to be judged."""
         self._rollouts = rollouts
 
     def works(self, ledger: Ledger) -> Iterator[Work]:
@@ -294,7 +294,7 @@ class RolloutsInHand(Workload):
             yield Work(sample, content, rollouts=ledger.unjudged(rollouts))
 
     def expected(self, ledger: Ledger) -> int | None:
-        """Those there are."""
+        """How many records there will be: one for each rollout that was given."""
         return len(self._rollouts)
 
 

@@ -136,7 +136,7 @@ class Handover:
         self._ended = False
 
     def give(self, item: Item) -> None:
-        """Hand an item on."""
+        """Put an item into the queue, and wake a task that waits for one. Never waits itself."""
         self._items.append(item)
         if len(self._items) >= self._capacity:
             self._room.clear()

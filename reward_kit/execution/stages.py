@@ -52,7 +52,7 @@ class Stop:
     """The one place where a run's early end is declared. The first reason given stands."""
 
     def __init__(self, counters: RunCounters) -> None:
-        """Nothing has stopped yet."""
+        """Begin with no reason to stop. Once there is one, `counters` holds it too, so that progress shows it."""
         self.requested = asyncio.Event()
         self.reason: str | None = None
         self.error: RewardKitError | None = None
@@ -207,6 +207,7 @@ async def score(inbox: Handover, scorer: Scorer, output: Output[Judged], queue: 
 
     What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
     """
+    is_paid = scorer.judge_use is not None
     while (item := inbox.take_at_once() or await inbox.take()) is not None:
         rollouts, content = item
         answered = [rollout for rollout in rollouts if rollout.failure is None]
@@ -217,6 +218,8 @@ async def score(inbox: Handover, scorer: Scorer, output: Output[Judged], queue: 
             continue
         for rollout in rollouts:
             output.put((record_of(rollout, rollout.failure or next(verdicts)), content))
+        if is_paid:  # a crash costs the judge's replies in flight, and never those before them as well
+            await output.on_disk()
 
 
 def record_of(rollout: Rollout, verdict: Verdict) -> Record:

@@ -99,7 +99,7 @@ class BudgetedClient:
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The name of the model that the inner client asks."""
         return self._inner.model
 
     @property
@@ -135,7 +135,7 @@ class BudgetedClient:
         return outcomes
 
     async def close(self) -> None:
-        """Close what is underneath."""
+        """Close the inner client."""
         await self._inner.close()
 
     async def _take_turn(self) -> None:

@@ -14,11 +14,11 @@ __all__ = ["ModelClient"]
 
 @runtime_checkable
 class ModelClient(Protocol):
-    """Anything that answers prompts."""
+    """Anything that answers prompts: an endpoint, a model in this process, a mock, or a layer around one of these."""
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The model's name, as it is written into rollouts and looked up in the table of prices."""
         ...
 
     @property

@@ -62,7 +62,7 @@ class Judge:
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The name of the model that is asked."""
         return self._client.model
 
     async def ask(self, prompt: str | Sequence[Message], draws: Sequence[int] = (0,)) -> list[str | Failure]:

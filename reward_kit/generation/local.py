@@ -276,7 +276,7 @@ class Choices:
         return all(choice["finish_reason"] for choice in self._choices)
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Take one chunk in."""
+        """Take in one chunk of the model's stream: a piece of one choice, the usage, or an error."""
         if "error" in chunk:
             self.error = chunk["error"]
             return

@@ -86,7 +86,7 @@ class MockModelClient:
         return _with_usage_once(results, Usage(prompt_tokens=sum(map(_words, messages)), completion_tokens=spent))
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: a mock holds no connection."""
 
     async def _answer(self, messages: Sequence[Message], draw: int, sampling: Sampling) -> Completion | Failure:
         self._asked += 1

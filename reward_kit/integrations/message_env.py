@@ -52,7 +52,7 @@ def skyrl_environment(
             return prompt, {}
 
         def step(self, action: str) -> dict[str, Any]:
-            """Judge the answer."""
+            """Judge the answer to the question: the only step, after which the episode is over."""
             messages = [*self._prompt, {"role": "assistant", "content": action}]
             (earned,) = judge.judge([judge.payload(messages, self._ground_truth, self._columns)])
             self._metrics = {**earned.metrics, "judged": float(earned.error is None)}
@@ -92,7 +92,7 @@ def tinker_environment(
             return prompt_turns(prompt)
 
         async def step(self, message: Any) -> Any:
-            """Judge the answer."""
+            """Judge the answer to the question: the only step, after which the episode is over."""
             messages = [*prompt_turns(prompt), *prompt_turns(message)]
             (earned,) = await judge.judge_async([judge.payload(messages, ground_truth, columns)])
             return MessageStepResult(

@@ -92,10 +92,10 @@ class RLJob(Protocol):
 
 
 class JobBackend(Protocol):
-    """Somewhere to run jobs."""
+    """Something that runs training jobs, such as `LocalBackend`, which runs them on this machine."""
 
     def start(self, request: JobRequest) -> RLJob:
-        """Start the job."""
+        """Start the job. What comes back tells its status and its logs, and can cancel it."""
         ...
 
 

@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Earned(NamedTuple):
-    """What a completion earns."""
+    """What a trainer is told of one completion: its score, why, and the error where it could not be judged."""
 
     score: float
     reason: str | None = None

@@ -169,7 +169,7 @@ class TRLAdapter(_Adapter):
 
     @property
     def sync(self) -> TRLAdapter:
-        """This adapter."""
+        """This adapter itself: it is the one for trainers that call their rewards. See `async_` for the other."""
         return self
 
     @property
@@ -195,7 +195,7 @@ class AsyncTRLAdapter(_Adapter):
 
     @property
     def async_(self) -> AsyncTRLAdapter:
-        """This adapter."""
+        """This adapter itself: it is the one for trainers that await their rewards. See `sync` for the other."""
         return self
 
 

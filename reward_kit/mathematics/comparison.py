@@ -609,7 +609,7 @@ def _all_same(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def _ratio_value(node: Node) -> Node:
-    """`x: 5` says 5."""
+    """The value in an answer such as `x: 5`, which names a variable and is no ratio; any other node as it is."""
     named = isinstance(node, Ratio) and len(node.parts) == 2 and isinstance(node.parts[0], Symbol)
     return node.parts[1] if named and isinstance(node, Ratio) else node
 

@@ -44,7 +44,7 @@ _HALF_PI: Final = context.divide(_PI_DIGITS, Decimal(2))
 
 
 def power(base: Value, exponent: Value) -> Value:
-    """`base` to the `exponent`."""
+    """`base` raised to the power of `exponent`; `Undecided` where zero has no such power."""
     if isinstance(exponent, Fraction):
         if exponent.denominator == 1:
             return _whole_power(base, exponent.numerator)
@@ -119,7 +119,7 @@ def _positive_root(size: Decimal, degree: int) -> Decimal:
 
 
 def exponential(value: Value) -> Value:
-    """e to the `value`."""
+    """e raised to the power of `value`."""
     if not value:
         return Fraction(1)
     big = as_big(value)

@@ -62,7 +62,7 @@ def _rounded(node: Node) -> bool:
 
 
 def renamed(node: Any, changes: dict[str, str]) -> Any:
-    """`node` with variables renamed."""
+    """A copy of `node` in which variables have the names that `changes` gives them."""
     if not changes:
         return node
     if isinstance(node, Symbol):

@@ -41,7 +41,7 @@ def has_matrix(node: Node) -> bool:
 
 
 def _is_transposed(node: Node) -> bool:
-    """`[1, 2]^T`."""
+    """Whether `node` is a transposed row, column or matrix, such as `[1, 2]^T`."""
     return isinstance(node, Power) and node.exponent == _TRANSPOSED and isinstance(node.base, Matrix | Sequence)
 
 

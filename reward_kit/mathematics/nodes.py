@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Number(NamedTuple):
-    """A number as written."""
+    """A number as it is written: its exact value, and how many digits were given, which say how exact it is meant."""
 
     value: Fraction
     decimals: int | None = None
@@ -116,7 +116,7 @@ class Percent(NamedTuple):
 
 
 class Degrees(NamedTuple):
-    """An angle in degrees."""
+    """An angle that is given in degrees, such as `90°`."""
 
     value: Node
 
@@ -196,7 +196,7 @@ class Matrix(NamedTuple):
 
 
 class Words(NamedTuple):
-    """An answer in words."""
+    """An answer in words that is no formula, such as "Tuesday" or "no solution"."""
 
     text: str
 

@@ -140,7 +140,7 @@ _MAX_CHAINED: Final = 150
 
 
 class ParsedAnswer(NamedTuple):
-    """An answer as read."""
+    """An answer after parsing: its tree, and the condition that was written behind it, if any."""
 
     node: Node
     condition: str = ""
@@ -178,7 +178,7 @@ def _other_letters(text: str) -> Letters | None:
 
 
 def _parse(tokens: list[Token]) -> ParsedAnswer:
-    """What the tokens say."""
+    """The tree of the tokens, with the condition behind it where there is one."""
     tokens = [token for token in tokens if token.text != '"']
     start = _condition_at(tokens, 0)
     if start == len(tokens):
@@ -520,7 +520,7 @@ class Parser:
     # ── expressions ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sum(self) -> Node:
-        """Terms and their signs."""
+        """Parse terms with `+`, `-` or `±` between them."""
         self._deeper()
         node = self._plus_minus(None) if self._peek().text in ("pm", "mp") else self._product()
         terms = [node]
@@ -699,7 +699,7 @@ class Parser:
         return Symbol(name)
 
     def _is_inverse(self) -> bool:
-        """Whether `^{-1}(` comes next."""
+        r"""Whether the next tokens are `^{-1}(`, as in `\sin^{-1}(x)`."""
         return [self._peek(ahead).text for ahead in range(6)] == ["^", "{", "-", "1", "}", "("]
 
     def _arguments(self, name: str) -> tuple[Node, ...] | None:

@@ -291,7 +291,7 @@ class RealSets:
         return self._merged([*found, *(Interval(end, end, "[", "]") for end in ends)]) if closed else found
 
     def _inside(self, low: Node, high: Node) -> Fraction:
-        """A number between two."""
+        """Some number between `low` and `high`, each of which may be infinite: to try whether it belongs to a set."""
         ends = [constant(end, self._budget) if end not in (_MINUS_INFINITY, _INFINITY) else None for end in (low, high)]
         known = [as_fraction(end) for end in ends if end is not None]
         if len(known) == 2:

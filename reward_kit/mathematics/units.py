@@ -36,7 +36,7 @@ class Size(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A unit as read."""
+    """What was read as the unit of an answer: the sizes it may have, and the words that are no unit."""
 
     sizes: tuple[Size, ...]
     """What it may be; empty where it names no known unit."""

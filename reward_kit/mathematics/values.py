@@ -102,7 +102,7 @@ class Big:
         return _inverse(self) * other
 
     def size(self) -> Decimal:
-        """Its distance from zero."""
+        """The absolute value: the distance from zero in the complex plane."""
         if not self.im:
             return self.re.copy_abs()
         squares = context.add(context.multiply(self.re, self.re), context.multiply(self.im, self.im))

@@ -273,7 +273,7 @@ def _resources(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Outcome(NamedTuple):
-    """What a part said."""
+    """What one part of a composite reward came to: its result, or the error in its place."""
 
     part: Part
     result: EvaluateResult | None

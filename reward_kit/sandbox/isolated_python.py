@@ -41,7 +41,7 @@ class CallOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the function returned."""
+        """Whether the function returned a value, instead of raising, hanging or ending its process."""
         return self.kind == "returned"
 
 
@@ -60,7 +60,7 @@ class JudgeOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether every test passed."""
+        """Whether the tests could be run, and every one of them passed."""
         return self.kind == "judged" and all(error is None for _, error in self.verdicts)
 
 

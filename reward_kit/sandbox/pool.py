@@ -155,7 +155,7 @@ class _Lent:
         return await self._sandbox.read(path)
 
     async def write(self, path: str, content: bytes) -> None:
-        """Write a file."""
+        """Write a file in the sandbox."""
         await self._sandbox.write(path, content)
 
     async def close(self) -> None:

@@ -57,7 +57,7 @@ class OnTheLoop:
         self._groups = call.mode == "batch"
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        """One verdict per rollout."""
+        """One verdict per rollout, in their order: the reward is called in this process."""
         if self._groups:
             return await self.judge(copied_payload(self._call.group_payload_of(rollouts)), rollouts[0])
         if len(rollouts) == 1:
@@ -103,7 +103,7 @@ class OnTheLoop:
             return [Failure.of(error, "score")]
 
     def close(self) -> None:
-        """Keep no more deadlines."""
+        """Stop the timer of the deadlines. Call it when nothing is judged any more."""
         self._deadlines.stop()
 
     def log_blockage(self, blockage: Blockage) -> None:

@@ -9,7 +9,6 @@ from reward_kit.errors import RewardError, RewardKitError, RewardTimeoutError, m
 from reward_kit.models import EvaluateResult, Failure, Verdict
 from reward_kit.redaction import mask
 from reward_kit.scoring.worker_call import PlainVerdict, Unusable
-from reward_kit.utils.trusted import trusted
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut
 
 __all__ = ["too_slow", "verdicts_of"]
@@ -48,8 +47,6 @@ def _verdict(plain: PlainVerdict) -> Verdict:
     if len(plain) == 1:
         return _failure(plain[0])
     score, reason = plain
-    if type(score) is float and (reason is None or type(reason) is str):
-        return _result(score=score, reason=reason)
     return EvaluateResult(score=score, reason=reason)
 
 
@@ -63,6 +60,3 @@ def _failure(fields: dict[str, Any]) -> Failure:
         "unread_replies": None if replies is None else [mask(reply) for reply in replies],
     }
     return failure.model_copy(update=masked)
-
-
-_result = trusted(EvaluateResult)

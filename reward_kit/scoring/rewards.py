@@ -95,7 +95,7 @@ def _loading(config: RewardConfig) -> Iterator[None]:
 
 
 class Rewards:
-    """Who judges a run."""
+    """The rewards of a run: one for all samples, or one for each split and one for the rest."""
 
     def __init__(self, others: Reward, by_split: Mapping[str, Reward] | None = None) -> None:
         """Judge samples of the splits in `by_split` by their reward there, and all others by `others`."""

@@ -142,7 +142,7 @@ class InWorkers:
         self._groups = call.mode == "batch"
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        """One verdict per rollout."""
+        """One verdict per rollout, in their order: the reward is called in a worker process."""
         call = self._call
         if not self._groups and len(rollouts) > 1:
             return await each_alone(self.score, rollouts)

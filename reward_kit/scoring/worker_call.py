@@ -93,7 +93,7 @@ class WorkerCall:
         self._shared = shared
 
     def __call__(self, payload: Payload) -> list[PlainVerdict] | Unusable:
-        """One verdict per answer."""
+        """One verdict per answer in the payload, as plain data; `Unusable` where the reward cannot work at all."""
         try:
             resources = None if self._resources is None else self._resources()
             payload = copied_payload(payload) if self._shared else payload

@@ -38,7 +38,7 @@ class GitRevision:
         return self._answer
 
     def close(self) -> None:
-        """Ask no longer."""
+        """End the process that asks git, if it is still running. What it has answered stays known."""
         if self._asked is not None:
             self._asked.kill()
             self._asked.communicate()

@@ -162,7 +162,7 @@ class Found(NamedTuple):
 
 
 class _Maps(NamedTuple):
-    """What finds a key."""
+    """Compact maps: from an answer to the place of its line, and from a sample to the digest of its content."""
 
     lines: DigestMap
     contents: DigestMap

@@ -164,12 +164,12 @@ class RunDirectory:
 
     @property
     def rollouts_path(self) -> Path:
-        """Where the rollouts are."""
+        """The path of `rollouts.jsonl`."""
         return self.path / ROLLOUTS
 
     @property
     def results_path(self) -> Path:
-        """Where the results are."""
+        """The path of `results.jsonl`."""
         return self.path / RESULTS
 
     @property
@@ -179,7 +179,7 @@ class RunDirectory:
 
     @property
     def summary_path(self) -> Path:
-        """Where the figures are."""
+        """The path of `summary.json`."""
         return self.path / "summary.json"
 
     def rollouts(self, *, owed_again: bool = False) -> Journal:
@@ -261,7 +261,7 @@ class RunDirectory:
         return entry
 
     def end_phase(self, entry: dict[str, Any], status: str, facts: Mapping[str, Any]) -> None:
-        """Complete a phase's entry."""
+        """Note in the manifest how a phase ended: its status, when, and these facts."""
         entry.update({"status": status, "finished": now(), **facts})
         if self._revision is not None:
             self._revision.answer(patience=_PATIENCE_WITH_GIT)
@@ -300,7 +300,7 @@ class RunDirectory:
         self.write("config.yaml", sealed_text(blot_bytes((remark + text).encode())))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write the figures."""
+        """Write `summary.json`, without credentials and with a checksum."""
         self.write("summary.json", sealed_document(_without_credentials(dict(summary))))
 
     def read_summary(self) -> dict[str, Any] | None:

@@ -182,7 +182,7 @@ def _judged(verdict: EvaluateResult) -> dict[str, Any]:
 
 
 def metrics_of(verdict: EvaluateResult) -> dict[str, dict[str, Any]]:
-    """What each metric says."""
+    """The metrics of a result as they are written into a line: score, validity and reason of each, by name."""
     return {
         name: {"score": metric.score, "is_score_valid": metric.is_score_valid, "reason": metric.reason}
         for name, metric in verdict.metrics.items()

@@ -40,7 +40,7 @@ class DigestMap:
         return self._count
 
     def __contains__(self, key: int) -> bool:
-        """Whether `key` was put."""
+        """Whether the map holds a value for `key`."""
         return self._values[self._slot(key)] != 0
 
     def get(self, key: int, default: int = -1) -> int:

@@ -195,7 +195,7 @@ class _SourceLoader(SourceFileLoader):
     """Compiles the source each time: cached bytecode is keyed by whole seconds and may be stale after a quick edit."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """The compiled source."""
+        """The module's code, compiled from its source now."""
         return self.source_to_code(self.get_data(self.path), self.path)
 
 

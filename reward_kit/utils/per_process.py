@@ -102,7 +102,7 @@ _abandoned: list[Any] = []
 
 
 def _nothing(_: object) -> None:
-    """Neither closed nor abandoned."""
+    """Do nothing: for a thing that needs neither to be closed nor to be abandoned."""
 
 
 def _after_fork() -> None:

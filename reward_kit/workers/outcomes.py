@@ -9,7 +9,7 @@ __all__ = ["Died", "Done", "Outcome", "Raised", "TimedOut"]
 
 
 class Done(NamedTuple):
-    """The callable returned."""
+    """The call ended well: `value` is what the callable returned."""
 
     value: Any
 

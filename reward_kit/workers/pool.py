@@ -193,7 +193,7 @@ class WorkerPool:
         return future
 
     async def call(self, *args: Any, **kwargs: Any) -> Outcome:
-        """Run one call."""
+        """Have a worker make one call with these arguments. What became of it comes back, never an exception."""
         return await self.submit(args, kwargs)
 
     async def close(self) -> None:
@@ -303,7 +303,7 @@ class WorkerPool:
         return Launch(self._name, factory, list(sys.path), os.getcwd(), self._memory_mb, output)
 
     def _hire(self) -> None:
-        """Start one more worker."""
+        """Start one more worker process, unless there are enough or the pool has given up."""
         if self._refusal is not None or len(self._workers) >= self._size:
             return
         try:

@@ -116,6 +116,25 @@ def test_no_more_is_asked_for_before_what_came_is_on_disk(tmp_path: Path) -> Non
     assert not any(lacking)
 
 
+def test_no_judge_is_asked_again_before_its_last_verdict_is_on_disk(tmp_path: Path) -> None:
+    """So a crash costs the replies in flight, and never those before them as well; here no cache holds them."""
+    results = tmp_path / "run" / "results.jsonl"
+    replied: set[str] = set()
+    lacking: list[set[str]] = []
+
+    async def asks(messages: list[Message], *, judge: Any, sample_id: str, **kwargs: Any) -> float:
+        lacking.append(replied - {key for key, _ in keys_on_disk(results)})
+        (reply,) = await judge.ask(messages[-1].text)
+        replied.add(sample_id)
+        return float(reply is not None)
+
+    # One task: with more, another one's verdict may have come in this very turn, and be on its way to the disk.
+    judge = {"model_name": "mock", "cache": {"enabled": False}}
+    told = config(tmp_path, rows=questions(20), judge=judge, reward__concurrency=1)
+    assert EvaluationPipeline(told, reward=asks).run().judged == len(lacking) == 20
+    assert not any(lacking)
+
+
 # ── the stages by themselves ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -32,7 +32,7 @@ _GAP = 8
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A line through points."""
+    """A line that is drawn through points, such as a curve, an axis or the frame of a chart."""
 
     points: tuple[tuple[float, float], ...]
     colour: str
@@ -42,7 +42,7 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A filled shape."""
+    """A filled shape, such as a bar or the band of an interval."""
 
     points: tuple[tuple[float, float], ...]
     colour: str

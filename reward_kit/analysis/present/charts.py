@@ -47,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points that belong together."""
+    """Points that are drawn together under one label: one curve, or one group of bars."""
 
     label: str
     points: tuple[Point, ...]
@@ -79,7 +79,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture of figures."""
+    """What a chart shows, before anything is said of pixels: title, axes and series. `chart_layout` places it."""
 
     title: str
     x: Axis

@@ -39,7 +39,7 @@ _PAIRED_HEADER = (
 
 
 def as_json(found: Report | RunComparison) -> str:
-    """Everything, with all digits."""
+    """The whole report, or comparison, as indented JSON, with numbers not rounded."""
     return orjson.dumps(_finite(found.as_dict()), option=orjson.OPT_INDENT_2).decode()
 
 

@@ -25,7 +25,7 @@ _LONG = 1_500
 
 @dataclass(frozen=True, slots=True)
 class CandidateView:
-    """One answer."""
+    """One answer to the query that is shown, with what was said of it."""
 
     index: int
     is_verified: bool | None

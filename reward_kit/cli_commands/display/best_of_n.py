@@ -24,7 +24,7 @@ _LOG_WIDTH = 120
 
 
 class ExperimentDisplay:
-    """Shows one experiment."""
+    """What a person sees of `best-of-n`: a line at the start, live progress, and the figures in the end."""
 
     def __init__(self, *, quiet: bool, as_json: bool) -> None:
         """`quiet` shows nothing; `as_json` prints the summary on standard output."""
@@ -35,7 +35,7 @@ class ExperimentDisplay:
             self._console.width = max(self._console.width, _LOG_WIDTH)
 
     def announce(self, experiment: ExperimentConfig) -> None:
-        """Say what begins."""
+        """Print one line that says which experiment begins: model, candidates, verifiers, output file."""
         verifiers = ", ".join(f"{split} by {who.name}" for split, who in experiment.verifier_of.items())
         who = f"{experiment.model} · n={experiment.num_candidates}"
         if experiment.response_column is not None:

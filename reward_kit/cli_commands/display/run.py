@@ -52,7 +52,7 @@ class Display:
         self._as_json = as_json
 
     def announce(self, label: str, config: PipelineConfig) -> None:
-        """Say which run begins."""
+        """Print one line that says which run begins: label, model, n, output directory."""
         what = config.generation.model_name if config.generation.enabled else "answers in the data"
         title = f"{label} · " if label else ""
         if not self._quiet:

@@ -29,7 +29,7 @@ class ShellDisplay:
         self._console = make_console(stderr=True, quiet=quiet, highlight=False)
 
     def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
-        """Say which phase begins."""
+        """Print one line that says which phase begins, with the model and the sandbox that it uses."""
         model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
         sandbox = f"sandbox {evaluation.sandbox.backend}"
         what = {"both": f"{model} · {sandbox}", "inference": model}.get(

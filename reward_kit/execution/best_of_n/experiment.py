@@ -160,7 +160,7 @@ class ExperimentConfig(StrictPart):
 
     @cached_property
     def verifier_of(self) -> dict[str, Verifier]:
-        """Who verifies each split."""
+        """The verifier of each split, by the split's name. A `ConfigError` where one is missing or not wanted."""
         self._require()
         if strangers := sorted(self.verifiers.keys() - set(self.splits)):
             raise ConfigError(
@@ -179,7 +179,7 @@ class ExperimentConfig(StrictPart):
 
     @property
     def parquet(self) -> Path:
-        """Where the table goes."""
+        """The path of the Parquet file that the experiment writes."""
         self._require()
         return Path(self.output or "")
 

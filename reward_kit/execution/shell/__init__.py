@@ -133,7 +133,7 @@ class ShellEvaluation:
 
     @property
     def commands_path(self) -> Path:
-        """What the execution reads."""
+        """The file of commands that the execution phase reads: the one that was named, else the run's own."""
         return self.commands_file or self.output_dir / COMMANDS
 
     def _dataset(self, name: str) -> DatasetConfig:

@@ -213,12 +213,12 @@ class CachedClient:
 
     @property
     def model(self) -> str:
-        """The inner client's model."""
+        """The name of the model that the inner client asks."""
         return self.inner.model
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The inner client's identity."""
+        """What the inner client's answers depend on: it is part of every cache key."""
         return self.inner.identity
 
     async def close(self) -> None:

@@ -24,7 +24,7 @@ __all__ = ["CacheInfo", "PruneReport", "info", "prune"]
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What a cache holds."""
+    """What a response cache holds, for `reward-kit cache info`."""
 
     entries: int
     """Answers that can be had from it."""
@@ -44,7 +44,7 @@ class CacheInfo:
 
 @dataclass
 class PruneReport:
-    """What pruning did."""
+    """What `reward-kit cache prune` kept and removed."""
 
     kept: int = 0
     """Entries that are still there."""

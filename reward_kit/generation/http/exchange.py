@@ -50,7 +50,7 @@ class InternalsChangedError(ClientError):
     """aiohttp is inside not as `raw_exchange` expects. `sent`: the endpoint may have received the request."""
 
     def __init__(self, what: str, *, sent: bool = False) -> None:
-        """Say what was found."""
+        """`what` says which part of aiohttp was found to be different."""
         super().__init__(what)
         self.sent = sent
 
@@ -66,7 +66,7 @@ class Exchange(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close all connections to the endpoint."""
         ...
 
 
@@ -109,7 +109,7 @@ class SessionExchange:
         return Reply(response.status, response.headers, answer)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the session, and with it all connections to the endpoint."""
         await self._session.close()
 
 

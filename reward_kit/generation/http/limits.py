@@ -71,7 +71,7 @@ class AdaptiveLimit:
         return self._cuts
 
     def release(self) -> None:
-        """Give the slot back."""
+        """A request has ended: let the next one that waits begin."""
         self.in_flight -= 1
         self._hand_over()
 

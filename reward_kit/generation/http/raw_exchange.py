@@ -99,7 +99,7 @@ class RawExchange:
         return reply
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close all connections to the endpoint."""
         await self._connector.close()
 
     async def _connect(self) -> Any:
@@ -177,10 +177,10 @@ class _Rehearsed(asyncio.Transport):
         return False
 
     def pause_reading(self) -> None:
-        """Nothing more will come."""
+        """Does nothing: all of the answer is there already. aiohttp may call it."""
 
     def resume_reading(self) -> None:
-        """Nothing more will come."""
+        """Does nothing: all of the answer is there already. aiohttp may call it."""
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -108,7 +108,7 @@ class Transport:
             )
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close all connections to the endpoint, and the timer of the deadlines."""
         self._deadlines.stop()
         exchange, self._exchange = self._exchange, None
         given_up, self._given_up = self._given_up, []

@@ -52,7 +52,7 @@ class CallTests:
 
 @dataclass(frozen=True)
 class ProgramTests:
-    """Programs that test."""
+    """Test programs, such as lines of `assert` or functions for pytest, which are run with the answer's code."""
 
     tests: tuple[str, ...]
     entry_point: str | None = None

@@ -29,12 +29,12 @@ class E2bPlace:
         self._client = client
 
     async def write(self, path: str, content: bytes) -> None:
-        """Write a file."""
+        """Write a file in the sandbox; `path` is relative to the home directory."""
         with _as_sandbox_error(self._client):
             await self._sandbox.files.write(f"{_HOME}/{path}", content)
 
     async def read(self, path: str) -> bytes:
-        """Read a file."""
+        """The content of a file in the sandbox; `path` is relative to the home directory."""
         with _as_sandbox_error(self._client):
             return bytes(await self._sandbox.files.read(f"{_HOME}/{path}", format="bytes"))
 

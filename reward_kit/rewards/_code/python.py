@@ -43,7 +43,7 @@ NOT_RUN = CaseResult("timed_out", "was not run: too many others ran out of time"
 
 @dataclass(frozen=True)
 class Options:
-    """How tests are run."""
+    """How Python code is run under its tests: limits, and when to stop."""
 
     timeout: float = 10.0
     """Seconds of processor time, and of its own time, that each test may take."""

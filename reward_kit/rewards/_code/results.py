@@ -19,7 +19,7 @@ _SHOWN = 300
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One test."""
+    """What became of one test."""
 
     status: Status
     detail: str = ""

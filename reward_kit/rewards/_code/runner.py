@@ -182,7 +182,7 @@ class Tested(NamedTuple):
 
     @property
     def all_passed(self) -> bool:
-        """Whether every test did."""
+        """Whether every test passed."""
         return self.rate == 1.0
 
 

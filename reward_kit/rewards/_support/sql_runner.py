@@ -54,7 +54,7 @@ def sqlite_rows(database: str, query: str) -> Any:
 
 
 def duckdb_rows(database: str, query: str) -> Any:
-    """The same for DuckDB."""
+    """The rows that `query` gives on a DuckDB database; otherwise as the function for SQLite above."""
     sys.path.append("packages")
     import duckdb
 

@@ -21,7 +21,7 @@ _SHOWN = 80
 
 
 class Agreement(NamedTuple):
-    """How calls agree."""
+    """How far the calls that were made agree with those that were expected, in counts."""
 
     expected: int
     made: int
@@ -44,7 +44,7 @@ def f1(matched: int, expected: int, made: int) -> float:
 
 @dataclass(frozen=True)
 class CallComparer:
-    """How calls are compared."""
+    """Compares the calls that were made with those that were expected, by the rules that its fields set."""
 
     tools: Tools
     coercion: Coercion = "strict"

@@ -134,7 +134,7 @@ def _placed(call: ToolCall, tools: Tools) -> ToolCall:
 
 
 def _acceptable(value: Mapping[Any, Any]) -> ExpectedCall:
-    """BFCL's shape."""
+    """A call in BFCL's shape, `{function: {argument: [every value that is right]}}`."""
     if len(value) != 1:
         raise CallError(f"an entry names {len(value)} functions: {sorted(map(str, value))[:5]}")
     ((name, arguments),) = value.items()

@@ -55,7 +55,7 @@ _search = threading.Lock()
 
 
 class Hierarchy:
-    """Where groups are made."""
+    """The place in the machine's control groups below which sandboxes get groups of their own."""
 
     def __init__(self, version: int, parents: dict[str, str]) -> None:
         """Version 1 or 2; `parents` is the same as the attribute."""
@@ -286,7 +286,7 @@ class Accounts:
         return os.pread(self._files[number], _MOST_READ, 0) if self._files[number] >= 0 else b""
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files. Nothing can be read afterwards."""
         for file in self._files:
             if file >= 0:
                 os.close(file)

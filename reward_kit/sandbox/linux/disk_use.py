@@ -158,7 +158,7 @@ def _add_mapped(
 
 
 def _length(ranges: set[tuple[int, int]]) -> int:
-    """What they cover together."""
+    """How many bytes the ranges cover together; where they overlap, bytes count once."""
     total = reached = 0
     for start, end in sorted(ranges):
         total += max(0, end - max(start, reached))

@@ -134,7 +134,7 @@ def _check(result: int, what: str) -> int:
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
-    """mount(2)."""
+    """Mount a file system, as mount(2) does; an `OSError` that names the target where that fails."""
     done = _mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
     _check(done, f"mount {kind} on {target}")
 
@@ -145,7 +145,7 @@ def umount(target: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """unshare(2)."""
+    """Move this process into new namespaces, as unshare(2) does."""
     _check(_unshare(flags), "unshare")
 
 
@@ -196,7 +196,7 @@ def bound_capabilities(kept: frozenset[int]) -> None:
 
 
 def keep_capabilities(kept: frozenset[int]) -> None:
-    """Keep only these capabilities."""
+    """Give up all capabilities of this process except the `kept` ones."""
     mask = sum(1 << number for number in kept)
     low, high = mask & 0xFFFF_FFFF, mask >> 32
     sets = struct.pack("=6I", low, low, 0, high, high, 0)  # effective, permitted, inheritable; twice 32 bits
@@ -227,7 +227,7 @@ def load_seccomp(program: bytes) -> None:
 
 
 def set_hostname(name: str) -> None:
-    """Name this namespace's host."""
+    """Set the host name that programs in this process's UTS namespace see."""
     _check(_sethostname(name.encode(), len(name)), "sethostname")
 
 

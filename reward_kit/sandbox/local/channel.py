@@ -46,7 +46,7 @@ class Channel:
     def __init__(
         self, ours: socket.socket, happened: Callable[[dict[str, Any]], None], ended: Callable[[str], None]
     ) -> None:
-        """Begin to listen."""
+        """Take our end of the socket, and begin to listen on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._socket = ours
         self._socket.setblocking(False)

@@ -41,11 +41,11 @@ class NoMeter:
     last: MeterReading | None = None
 
     def read(self) -> MeterReading | None:
-        """Nothing is known."""
+        """None, which means that nothing is known of what the command used."""
         return None
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no file is open."""
 
 
 class TurnMeter:
@@ -57,12 +57,12 @@ class TurnMeter:
         self.last: MeterReading | None = None
 
     def begin(self) -> None:
-        """A command begins."""
+        """Tell the porter that a command begins, and note how often memory has run out so far."""
         self._porter.begin_turn()
         self.last = self._reading()
 
     def read(self) -> MeterReading | None:
-        """It has ended."""
+        """Tell the porter that the command has ended, and return what it has counted by now."""
         self._porter.end_turn()
         return self._reading()
 
@@ -70,7 +70,7 @@ class TurnMeter:
         return MeterReading(None, None, self._porter.exhaustions)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no file is open."""
 
 
 class GroupMeter:
@@ -97,7 +97,7 @@ class GroupMeter:
         return self.last
 
     def close(self) -> None:
-        """Close the accounts."""
+        """Close the files of the control group's accounts."""
         if self._accounts is not None:
             self._accounts.close()
             self._accounts = None

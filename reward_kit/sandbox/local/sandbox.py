@@ -219,7 +219,7 @@ class _DiskGuard:
         self._is_closed = False
 
     def begin(self) -> None:
-        """A command begins."""
+        """Note that a command begins: look at the disk from now on."""
         self._running += 1
         if self._timer is None and self._looking is None:
             # Not one per command: a command can be shorter than setting a timer for it.
@@ -230,7 +230,7 @@ class _DiskGuard:
         self._running -= 1
 
     def close(self) -> None:
-        """Nothing more will run."""
+        """Stop watching: the sandbox is being closed."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -45,7 +45,7 @@ class UnisolatedBackend:
     name = "none"
 
     def __init__(self) -> None:
-        """Start nothing."""
+        """Make a backend with no sandbox open. Nothing is started before the first one is."""
         self._open: set[LocalSandbox] = set()
 
     async def probe(self) -> Probe:

@@ -101,7 +101,7 @@ class _Machine:
         return path if self.as_root and make_template(path, megabytes) else ""
 
     def leave(self) -> None:
-        """Leave nothing here."""
+        """Remove everything that the backend put on this machine: its directory and its control groups."""
         self.state.remove()
         self.remove_groups(self.state.name)
 
@@ -124,7 +124,7 @@ def make_backend(config: SandboxConfig) -> NamespacesBackend:
 
 
 class NamespacesBackend:
-    """Makes sandboxes of namespaces."""
+    """Makes sandboxes of Linux namespaces on this machine: the default backend."""
 
     name = "namespaces"
 

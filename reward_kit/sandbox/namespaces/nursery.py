@@ -75,7 +75,7 @@ class Nursery:
         self._asked: list[PorterAhead] = []
 
     def start(self) -> None:
-        """Start the process."""
+        """Start the process that porters are forked from."""
         self._ours, theirs = socket.socketpair()
         self._inbox = Inbox(self._ours)
         supervisor = os.pidfd_open(os.getpid())

@@ -62,7 +62,7 @@ class SnapshotPolicy:
 
 @dataclass(eq=False)
 class Snapshot:
-    """What a setup left."""
+    """What the setup commands of a task left behind, kept so that they need not run again."""
 
     home: str
     """Where its files are."""
@@ -96,7 +96,7 @@ class SnapshotStore:
         keep: Callable[[LocalSandbox], Awaitable[tuple[str, int] | None]],
         discard: Callable[[str], None],
     ) -> None:
-        """Nothing is kept yet."""
+        """Begin with no snapshot. The callables open a sandbox, keep what one holds, and remove what was kept."""
         self._policy = policy
         self._open_fresh = open_fresh
         self._keep = keep

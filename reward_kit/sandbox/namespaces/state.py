@@ -88,7 +88,7 @@ class StateDirectory:
         )
 
     def path(self, *parts: str) -> str:
-        """A path in it."""
+        """The path of something in this directory, by the parts of its name."""
         return os.path.join(self._path, *parts)
 
     @property

@@ -99,7 +99,7 @@ class Supervisor:
         self._poll.register(descriptor, select.POLLIN)
 
     def forget(self, descriptor: int) -> None:
-        """Stop watching, and close."""
+        """Watch this descriptor no longer, and close it."""
         del self._ready[descriptor]
         self._poll.unregister(descriptor)
         os.close(descriptor)
@@ -339,7 +339,7 @@ class _Sandbox:
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self) -> None:
-        """Start everything."""
+        """Put the sandbox together: limit its group, mount its files, and have its porter enter it."""
         self._watch("porter", self._porter.pidfd)
         try:
             if self._porter.group is not None:

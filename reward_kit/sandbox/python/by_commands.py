@@ -74,7 +74,7 @@ class CommandSandbox(Protocol):
     async def run_standalone(
         self, command: str, *, timeout: float | None = None, stdin: bytes | None = None
     ) -> ExecResult:
-        """Run a command."""
+        """Run a command as a process of its own, and return what it did."""
         ...
 
 

@@ -317,12 +317,16 @@ class Watch:
         self._poll.register(self._owner, 0)
 
     def also(self, descriptor: int, events: int = select.POLLIN) -> None:
-        """Also wake up when this descriptor is ready."""
-        self._poll.register(descriptor, events)
+        """Also wake up when this descriptor is ready; where there are no events to wait for, no more."""
+        if events:
+            self._poll.register(descriptor, events)
+        else:
+            self.no_more(descriptor)
 
     def no_more(self, descriptor: int) -> None:
         """Do not wake for this any more."""
-        self._poll.unregister(descriptor)
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(descriptor)
 
     def wait(self, deadline: float) -> dict[int, int]:
         """What is ready, by descriptor; nothing when the time is over."""

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the supervisor says to a process in a cell, and what it takes for an answer.
 
-    request ─▶ the process ─▶ frames, of which only those with the request's nonce count ─▶ Outcome
+    request ─▶ the process ─▶ frames, of which only those with the request's nonces count ─▶ Outcome
+
+A call in a copy of the process has two nonces. The copy knows the one that its answer must have. The other says that
+the copy and all that it started have ended; only the process itself can read it, and does so when that is true.
 
 What comes out of the sandbox is bytes with a nonce before them; nothing of it is interpreted here but how a copy of the
 process ended. Standard library only.
@@ -9,7 +12,6 @@ process ended. Standard library only.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -50,26 +52,25 @@ _TIMED_OUT = Outcome("timed_out", final=True)
 class Conversation:
     """With a process that has its task. It answers until one of its answers is the last."""
 
-    def __init__(
-        self, forker: Forker, cell: Cell, ours: socket.socket, largest: int, allowed: tuple[float, float]
-    ) -> None:
-        """Over the socket `ours`, in values of `largest` bytes, each within `allowed` seconds and CPU seconds."""
+    def __init__(self, forker: Forker, cell: Cell, channel: Channel, allowed: tuple[float, float]) -> None:
+        """Over `channel`, each answer within `allowed` seconds and CPU seconds."""
         self._cell = cell
         self._timeout, self._cpu_limit = allowed
-        self._channel = Channel(ours, largest + _BESIDE_A_VALUE)
+        self._channel = channel
         self._watch = Watch(forker, cell)
         self.alive = True
 
     def begin(self) -> Outcome:
         """Have it do what comes before any call."""
         nonce = os.urandom(NONCE_BYTES)
-        return self._timed(nonce, nonce, isolated=False)
+        return self._timed(nonce, nonce)
 
     def call(self, arguments: bytes, *, isolated: bool) -> Outcome:
         """Have it answer one call; `isolated`, in a copy of itself."""
         nonce = os.urandom(NONCE_BYTES)
-        frame = b"".join((LENGTH.pack(NONCE_BYTES + len(arguments)), nonce, arguments))
-        return self._timed(nonce, frame, isolated)
+        closing = os.urandom(NONCE_BYTES) if isolated else b""
+        frame = b"".join((LENGTH.pack(NONCE_BYTES + len(arguments)), nonce, arguments, closing))
+        return self._timed(nonce, frame, closing)
 
     def end(self) -> None:
         """Kill the process at the other end."""
@@ -78,10 +79,10 @@ class Conversation:
             self._channel.close()
             self._cell.end()
 
-    def _timed(self, nonce: bytes, request: bytes, isolated: bool) -> Outcome:
+    def _timed(self, nonce: bytes, request: bytes, closing: bytes = b"") -> Outcome:
         began = time.monotonic()
         try:
-            outcome = self._exchange(nonce, request, isolated)
+            outcome = self._exchange(nonce, request, closing)
         except BrokenChannelError as error:
             outcome = Outcome("died", str(error).encode(), final=True)
         except OwnerGoneError:
@@ -92,20 +93,24 @@ class Conversation:
             self.end()
         return outcome._replace(oom_killed=oom_killed, wall_seconds=time.monotonic() - began)
 
-    def _exchange(self, nonce: bytes, request: bytes, isolated: bool) -> Outcome:
-        """Send a request and wait for its answer; in a copy of the process, for the copy's end as well."""
+    def _exchange(self, nonce: bytes, request: bytes, closing: bytes) -> Outcome:
+        """Send a request and wait for its answer, and where there is a closing nonce, for the copy's end as well."""
         answer: Outcome | None = None
         self._channel.send(request)
         for frame in self._frames():
             if frame is None:
                 return _TIMED_OUT
-            if not frame.startswith(nonce):
-                continue  # left over from an earlier call
-            letter, content = frame[NONCE_BYTES : NONCE_BYTES + 1], frame[NONCE_BYTES + 1 :]
-            if letter == b"E":
+            sender, letter, content = (
+                frame[:NONCE_BYTES],
+                frame[NONCE_BYTES : NONCE_BYTES + 1],
+                frame[NONCE_BYTES + 1 :],
+            )
+            if sender == closing:
                 return answer or _ended(content)
+            if sender != nonce:
+                continue  # left over from an earlier call, or made up
             answer = answer or Outcome(_KINDS.get(letter, "raised"), content)
-            if not isolated:
+            if not closing:
                 return answer
         return Outcome("died", b"the process ended before it answered", final=True)
 
@@ -114,17 +119,19 @@ class Conversation:
         patience = Patience(self._cell, self._timeout)
         cpu_deadline = self._cell.cpu_seconds() + self._cpu_limit
         while True:
-            self._watch.also(self._channel.descriptor, self._channel.events)
+            awaited = self._channel.awaited()
+            for descriptor, events in awaited.items():
+                self._watch.also(descriptor, events)
             cpu_left = cpu_deadline - self._cell.cpu_seconds()
             if cpu_left <= 0 or patience.is_over():
                 yield None
                 return
             soonest = time.monotonic() + max(cpu_left / _CORES, _SHORTEST_WAIT)
             ready = self._watch.wait(min(patience.deadline, soonest))
-            if ready and self._channel.descriptor in ready:
+            if not ready.keys().isdisjoint(awaited):
                 self._channel.push()
                 yield from self._channel.frames()
-            elif ready and self._watch.ended(ready):
+            elif self._watch.ended(ready):
                 return
 
 
@@ -154,25 +161,23 @@ class BrokenChannelError(Exception):
 
 
 class Channel:
-    """A connected socket, in frames."""
+    """A connected socket for answers, in frames, and one for requests, which may be the same."""
 
-    def __init__(self, connection: socket.socket, largest: int) -> None:
-        """Frames may be `largest` bytes long."""
-        connection.setblocking(False)
-        self._socket = connection
-        self._largest = largest
+    def __init__(self, answers: socket.socket, largest: int, requests: socket.socket | None = None) -> None:
+        """Values in answers may be `largest` bytes long."""
+        self._answers, self._requests = answers, requests or answers
+        for connection in (self._answers, self._requests):
+            connection.setblocking(False)
+        self._largest = largest + _BESIDE_A_VALUE
         self._received = bytearray()
         self._unsent = b""
 
-    @property
-    def descriptor(self) -> int:
-        """The descriptor to wait for."""
-        return self._socket.fileno()
-
-    @property
-    def events(self) -> int:
-        """The events of the descriptor to wait for."""
-        return select.POLLIN | (select.POLLOUT if self._unsent else 0)
+    def awaited(self) -> dict[int, int]:
+        """The events to wait for, by descriptor; 0 where there are none."""
+        events = {self._requests.fileno(): 0, self._answers.fileno(): select.POLLIN}
+        if self._unsent:
+            events[self._requests.fileno()] |= select.POLLOUT
+        return events
 
     def send(self, data: bytes) -> None:
         """Send it, the rest of it when the other side reads."""
@@ -181,14 +186,19 @@ class Channel:
 
     def push(self) -> None:
         """Send what can be sent at once."""
-        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
-            if self._unsent:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        if not self._unsent:
+            return
+        try:
+            self._unsent = self._unsent[self._requests.send(self._unsent) :]
+        except BlockingIOError:
+            return
+        except (BrokenPipeError, ConnectionResetError):
+            self._unsent = b""  # nobody reads it: that the process has ended is seen where its answers are read
 
     def frames(self) -> list[bytes]:
         """The whole frames that have come, without their lengths."""
         try:
-            data = self._socket.recv(_CHUNK)
+            data = self._answers.recv(_CHUNK)
         except BlockingIOError:
             return []
         except ConnectionResetError:
@@ -215,5 +225,6 @@ class Channel:
         return frame
 
     def close(self) -> None:
-        """Close this end."""
-        self._socket.close()
+        """Close this end of both sockets."""
+        self._answers.close()
+        self._requests.close()

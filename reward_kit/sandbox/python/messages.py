@@ -20,6 +20,7 @@ __all__ = [
     "LENGTH",
     "MAIN",
     "NONCE_BYTES",
+    "REQUESTS",
     "SOLUTION",
     "WORK",
     "Frame",
@@ -120,7 +121,9 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
 # What processes there say to the supervisor and to each other: frames of a length, a nonce and bytes.
 
 CHANNEL = 3
-"""The descriptor on which a process is spoken to."""
+"""The descriptor on which a process answers, and is spoken to where it has no other for that."""
+REQUESTS = 4
+"""The descriptor on which a process that answers calls is spoken to. Its copies, which make the calls, close it."""
 _MESSAGE_CHARACTERS = 2000
 _MOST = 64 << 20
 # Taken before any code of others runs, so that a program which replaces them still gets its answers out.

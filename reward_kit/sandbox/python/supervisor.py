@@ -21,7 +21,7 @@ from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.linux.cgroups import MemoryMeter, memory_group
 from reward_kit.sandbox.output import Captured, Output
 from reward_kit.sandbox.python.cell import Cell, Ending, Forker, OwnerGoneError, Part, Patience, Watch, file_of
-from reward_kit.sandbox.python.conversation import Conversation, Outcome
+from reward_kit.sandbox.python.conversation import Channel, Conversation, Outcome
 from reward_kit.sandbox.python.forker import fork_runs, settle
 from reward_kit.sandbox.python.messages import Frame, lost, pack, receive
 
@@ -220,11 +220,12 @@ def _loading(forker: Forker, request: Frame, calls: int) -> Conversation:
     allowed: float = header["limits"]["cpu_seconds"]
     # The limit of a process is for all its calls, so in a shared one each call's own is watched from here.
     limits = header["limits"] | {"cpu_seconds": allowed * (1 if header["isolated"] else 1 + calls)}
-    ours, theirs = socket.socketpair()
-    with theirs, open("/dev/null", "r+b", buffering=0) as nowhere:
-        streams = [*[nowhere.fileno()] * 3, theirs.fileno()]
+    (answers, answering), (requests, asked) = socket.socketpair(), socket.socketpair()
+    with answering, asked, open("/dev/null", "r+b", buffering=0) as nowhere:
+        streams = [*[nowhere.fileno()] * 3, answering.fileno(), asked.fileno()]
         cell = Cell(forker, limits, Part(streams, pack(header, *request.blobs)))
-    return Conversation(forker, cell, ours, header["answer_bytes"], (header["timeout"], allowed))
+    channel = Channel(answers, header["answer_bytes"], requests)
+    return Conversation(forker, cell, channel, (header["timeout"], allowed))
 
 
 def _call(forker: Forker, request: Frame) -> bytes:
@@ -302,9 +303,8 @@ def _beginning(forker: Forker, request: Frame) -> Conversation:
             Part([*nothing, theirs.fileno(), asking.fileno()], pack(to_judge, tests, setup)),
             Part([*nothing, answering.fileno()], pack(to_code, *code)),
         )
-    return Conversation(
-        forker, cell, ours, header["limits"]["output_bytes"], (header["timeout"], header["limits"]["cpu_seconds"])
-    )
+    channel = Channel(ours, header["limits"]["output_bytes"])
+    return Conversation(forker, cell, channel, (header["timeout"], header["limits"]["cpu_seconds"]))
 
 
 _REQUESTS: Mapping[str, Callable[[Forker, Frame], bytes]] = {"run": _run, "call": _call, "judge": _judge}

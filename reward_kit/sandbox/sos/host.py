@@ -28,7 +28,7 @@ _REAPER_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class HostOptions:
-    """What the server allows."""
+    """What the server allows its clients: how many sandboxes, for how long, within which limits."""
 
     max_sandboxes: int = 10
     """Open at a time; whoever wants another waits for its turn."""
@@ -73,7 +73,7 @@ class SandboxHost:
         return hosted
 
     def information(self) -> list[dict[str, object]]:
-        """Every sandbox, oldest first."""
+        """What is known of each open sandbox, oldest first, as JSON objects."""
         return [hosted.information() for hosted in self._sandboxes.values()]
 
     def get(self, key: str, text: str = "Sandbox not found") -> HostedSandbox:

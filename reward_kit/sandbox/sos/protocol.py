@@ -75,7 +75,7 @@ class ContractTerms(_Body):
 
 
 class CreateBody(_Body):
-    """POST /sandboxes."""
+    """The body of `POST /sandboxes`, which opens a sandbox."""
 
     image: str
     setup_commands: list[str]
@@ -98,7 +98,7 @@ class CreateAnswer(_Body):
 
 
 class ExecBody(_Body):
-    """POST /sandboxes/{id}/exec."""
+    """The body of `POST /sandboxes/{id}/exec`, which runs a command in a sandbox."""
 
     command: str
     standalone: bool | None = None
@@ -109,7 +109,7 @@ class ExecBody(_Body):
 
 
 class StopBody(_Body):
-    """POST /sandboxes/{id}/stop."""
+    """The body of `POST /sandboxes/{id}/stop`, which ends a sandbox."""
 
     remove: bool | None = None
 

@@ -2,10 +2,12 @@
 """What runs inside a sandbox when functions are called: load the code, then answer one call after another.
 
     supervisor ── nonce, arguments ─▶ harness: calls the function ── nonce, "R" value or "X" exception ─▶ supervisor
+               ── closing nonce ────▶ only for calls in copies ───── closing nonce, "E" status ─────────▶
 
 The code under test shares this process and can do to it what it likes. That gives it nothing: what is sent is only ever
-its own answer to the call being made, as plain text; what an answer should be is never in here; and a call that runs
-in a copy of the process cannot touch the next one. Standard library only.
+its own answer to the call being made, as plain text; and what an answer should be is never in here. A call that runs in
+a copy of the process cannot touch the next one: the copy has no way to read requests, and the nonce that says that a
+call is over is read when everything that the call started has ended. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from types import CoroutineType
 from typing import Any
 
 from reward_kit.sandbox.python.inside.program import be_program_again, load_module, new_module
-from reward_kit.sandbox.python.messages import CHANNEL, MAIN, SOLUTION, WORK, Frames, described
+from reward_kit.sandbox.python.messages import CHANNEL, MAIN, REQUESTS, SOLUTION, WORK, Frames, described
 from reward_kit.sandbox.python.plain import decode, encode
 
 __all__ = ["answer_calls", "answer_runs"]
@@ -28,18 +30,18 @@ _Work = Callable[[bytes], str]
 """What a request's bytes are given to, and what gives the text of the answer."""
 
 # Taken before the code runs, so that a program which replaces them for its own ends still gets its answers out.
-_exit = os._exit
+_exit, _close = os._exit, os.close
 _fork, _wait, _kill, _yield = os.fork, os.waitpid, os.kill, os.sched_yield
 
 
 def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
     """Load `code` as a module, then answer calls until there are no more."""
-    frames = Frames(CHANNEL)
+    requests, answers = Frames(REQUESTS), Frames(CHANNEL)
     sys.argv = [SOLUTION]
     solution = new_module("solution", f"{WORK}/{SOLUTION}")
-    nonce = frames.nonce()
+    nonce = requests.nonce()
     error = load_module(code, solution)
-    frames.send(nonce, b"L" if error is None else b"X" + described(error))
+    answers.send(nonce, b"L" if error is None else b"X" + described(error))
 
     def call(arguments: bytes) -> str:
         function = eval(settings["function"], vars(solution))
@@ -50,24 +52,25 @@ def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
             value = asyncio.run(value)
         return encode(value, loose=settings["loose"])
 
-    while request := frames.receive():
+    while request := requests.receive():
         if settings["isolated"]:
-            _answer_in_copy(frames, *request, call, settings)
+            status = _answer_in_copy(answers, *request, call, settings)
+            answers.send(requests.nonce(), b"E%d" % status)
         else:
-            frames.send(request[0], _answer(request[1], call, settings))
+            answers.send(request[0], _answer(request[1], call, settings))
     return 0
 
 
 def answer_runs(code: bytes, settings: Mapping[str, Any]) -> int:
     """Run `code` as a program for each input, one after the other in this process."""
-    frames = Frames(CHANNEL)
-    nonce = frames.nonce()
+    requests, answers = Frames(REQUESTS), Frames(CHANNEL)
+    nonce = requests.nonce()
     try:
         compiled = compile(code, f"{WORK}/{MAIN}", "exec", dont_inherit=True)
     except BaseException as error:  # noqa: BLE001 - whatever is wrong with the code is its answer
-        frames.send(nonce, b"X" + described(error))
+        answers.send(nonce, b"X" + described(error))
         return 0
-    frames.send(nonce, b"L")
+    answers.send(nonce, b"L")
 
     def run(given: bytes) -> str:
         status, printed = be_program_again(compiled, given)
@@ -75,8 +78,8 @@ def answer_runs(code: bytes, settings: Mapping[str, Any]) -> int:
             raise SystemExit(status)
         return encode(printed.decode(errors="replace"))
 
-    while request := frames.receive():
-        frames.send(request[0], _answer(request[1], run, settings))
+    while request := requests.receive():
+        answers.send(request[0], _answer(request[1], run, settings))
     return 0
 
 
@@ -90,15 +93,16 @@ def _answer(arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> bytes
     return b"R" + value
 
 
-def _answer_in_copy(frames: Frames, nonce: bytes, arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> None:
-    """Answer in a copy of this process; afterwards it is gone, with all that it started, and its end is told."""
+def _answer_in_copy(answers: Frames, nonce: bytes, arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> int:
+    """Answer in a copy of this process; how it ended, when it is gone with all that it started."""
     copy = _fork()
     if not copy:
-        frames.send(nonce, _answer(arguments, work, settings))
+        _close(REQUESTS)
+        answers.send(nonce, _answer(arguments, work, settings))
         _exit(0)
-    _, ended = _wait(copy, 0)
+    _, status = _wait(copy, 0)
     _clear()
-    frames.send(nonce, b"E%d" % ended)
+    return status
 
 
 def _clear() -> None:

@@ -58,7 +58,7 @@ class EndOfProgram(BaseException):
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Await a test."""
+    """Run a test that is an `async def` to its end."""
     import asyncio  # not before: every fork of the zygote would pay for it
 
     asyncio.run(coroutine)
@@ -220,7 +220,7 @@ class _Plugin:
             self._end(Report(str(report.nodeid), "", None, "pytest collects nothing from it"))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A test begins."""
+        """Called by pytest before each test: forget what was noted of the last one."""
         self._problem, self._skipped, self._called = None, None, False
         self._watcher.begin()
 
@@ -244,7 +244,7 @@ class _Plugin:
             self._called = True
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """A test has ended."""
+        """Called by pytest after each test: make its report."""
         if not self._called and self._problem is None and self._skipped is None:
             self._problem = "was not run"
         self._end(Report(nodeid, self._waiting.pop(nodeid, ""), self._problem, self._skipped))

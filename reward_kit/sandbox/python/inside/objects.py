@@ -160,7 +160,7 @@ class _Objects:
         self._frames.send(self._nonce, _text(answer))
 
     def answer(self, request: list[Any]) -> _Answer:
-        """Do as asked."""
+        """Do what the judge requests with an object, such as calling it, and return what came of it."""
         kind, *rest = request
         if kind == "names":
             return ["v", self._names(), {}]

@@ -54,7 +54,7 @@ class TestFunction(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a source defines."""
+    """What a test program defines, as read from its source: its tests, and whether it needs pytest."""
 
     tests: dict[int, TestFunction]
     needs_pytest: bool
@@ -365,7 +365,7 @@ class _Reporting(ast.NodeTransformer):
         return self._function(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """One that is awaited."""
+        """Treat an `async def` as a `def`: it is a function with checks in it."""
         return self._function(node)
 
     def _function(self, node: _Function) -> ast.AST:

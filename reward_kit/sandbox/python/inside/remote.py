@@ -219,7 +219,7 @@ class Link:
             return False
 
     def contradict(self, what: str) -> None:
-        """Have the test fail."""
+        """Make the test fail, and note why: the code under test said two things that cannot both be true."""
         self.contradiction = what
         raise ContradictionError(what)
 

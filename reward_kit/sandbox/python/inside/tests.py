@@ -265,7 +265,7 @@ class _Tally:
         self._broken: str | None = None
 
     def begin(self) -> None:
-        """A test begins."""
+        """Note that a test begins: what is reached from now on belongs to it."""
         self._entered |= self.ran.entered
         self.ran.entered = set()
         self.ran.checks = 0
@@ -291,7 +291,7 @@ class _Tally:
             self._found.append((name, problem))
 
     def end(self, report: Report) -> None:
-        """A test has ended."""
+        """Note that a test has ended, and decide whether it counts as passed."""
         self._judge(report)
         self._swayed = self._link.swayed
 
