@@ -16,7 +16,16 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "agent_support"
 
 
 def run(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reward_kit", "run", "--config-path", str(EXAMPLE / "conf"), "--config-name", "support"]
+    command = [
+        sys.executable,
+        "-m",
+        "reward_kit",
+        "run",
+        "--config-path",
+        str(EXAMPLE / "conf"),
+        "--config-name",
+        "support",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1]), "COLUMNS": "200"}
     return subprocess.run(
         [*command, *options], cwd=home, env=environment, capture_output=True, text=True, timeout=100, check=False
