@@ -9,6 +9,9 @@ TRAIN_STAMP := .venv-train/.setup-done
 FRAMEWORKS_STAMP := .venv-frameworks/.setup-done
 # Test processes at once.
 WORKERS ?= 2
+# How many failures `unit` and `test-containers` try again, alone, before they fail: only CI does (scripts/again.py).
+AGAIN ?= 0
+PYTEST = $(if $(filter-out 0,$(AGAIN)),$(BIN)/python scripts/again.py $(AGAIN),$(BIN)/pytest)
 # Further arguments for pytest, such as ARGS="-k journal".
 ARGS ?=
 
@@ -70,7 +73,7 @@ layers: $(STAMP)  ## Check who imports whom
 
 .PHONY: unit
 unit: $(STAMP)  ## Run the tests only
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
 
 .PHONY: test-train
 test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-train
@@ -78,7 +81,7 @@ test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-tra
 
 .PHONY: test-containers
 test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (2 minutes; the first time 4)
-	scripts/with-docker.sh $(BIN)/pytest -n $(WORKERS) --dist loadgroup -k docker \
+	scripts/with-docker.sh $(PYTEST) -n $(WORKERS) --dist loadgroup -k docker \
 		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
 		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py $(ARGS)
 

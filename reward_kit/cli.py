@@ -44,6 +44,7 @@ COMMANDS: dict[str, _Entry] = {
     "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
+    "mock": _Entry("mock_cmd", "mock", "Serve scripted answers and faults like a model's endpoint."),
     "doctor": _Entry("doctor_cmd", "doctor", "Say what works on this machine, and what to install."),
     "cache": _Entry("cache_cmd", "cache", "Look at the response cache, or make it smaller."),
 }

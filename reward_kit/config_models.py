@@ -270,6 +270,8 @@ class MockConfig(_Part):
     """Scripted answers: draw i of a sample gets responses[i % len]."""
     rules: list[MockRule] = Field(default_factory=list)
     """Tried first, in order."""
+    script: str | None = None
+    """A script as `reward-kit mock serve` takes it: its answers are given when no rule matches. Its faults are not."""
     function_path: str | None = None
     """Import path of `f(messages, draw) -> str | Message`; used when no rule matches."""
     latency_ms: float = Field(default=0.0, ge=0)

@@ -1,72 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every code block of the README and the docs is run, or says why not; the generated pages are up to date.
 
-A fenced block's info string may carry `file=NAME`: its text is written there. Other `python` blocks are executed, in
-order, in one namespace a page; `sh` blocks are run by bash. A page's blocks share a fresh directory. A block that
-cannot run here has `<!-- not run: reason -->` on the line before it.
+A block that names a file is written there. Other `python` blocks are executed, in order, in one namespace per page;
+`sh` blocks are run by bash. A page's blocks share a fresh directory. `tests/doc_pages.py` says how blocks are marked.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+
+from tests.doc_pages import ROOT, blocks, run_program
 
 MODULE = re.compile(r"(?<![*\w])\w+\.py\b")
 LARGE_ROOM = 8
 """Modules that a room may have without each being on the map."""
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-BLOCK = re.compile(
-    r"(?P<mark><!-- not run: [^>]+ -->\n)?```(?P<info>[^\n]*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
+BY_SECTION = ROOT / "docs" / "recipes.md"
+"""Followed section by section, each in a directory of its own, by tests/first_hour."""
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != BY_SECTION], ids=lambda page: str(page.relative_to(ROOT))
 )
-SHOWN_ONLY = {"", "text", "console", "pycon"}
-"""What these blocks hold is output, a drawing, or a docstring's example that is run with the docstring."""
-
-
-class Block(NamedTuple):
-    language: str
-    file: str | None
-    text: str
-    line: int
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    content = page.read_text(encoding="utf-8")
-    for match in BLOCK.finditer(content):
-        language, _, rest = match["info"].strip().partition(" ")
-        if match["mark"] or language in SHOWN_ONLY:
-            continue
-        file = rest.removeprefix("file=") if rest.startswith("file=") else None
-        yield Block(language, file, match["text"], content.count("\n", 0, match.start("text")) + 1)
-
-
-def run_shell(text: str, directory: Path) -> None:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text], cwd=directory, env={**os.environ, "PATH": path},
-        capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "page"}
-    for block in blocks(page):
+    for block in blocks(page.read_text(encoding="utf-8")):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
         elif block.language == "sh":
-            run_shell(block.text, tmp_path)
+            done = run_program("bash", "-euo", "pipefail", "-c", block.text, directory=tmp_path)
+            assert done.returncode == block.exit_code, done.stdout + done.stderr
         else:
             pytest.fail(f"{page}:{block.line} shows {block.language!r}: name a file for it, or mark it as not run")
     forget_modules(tmp_path)

@@ -106,6 +106,11 @@ class JudgedAnswers:
         """How many rows of each query were verified."""
         return self.per_query(self.verdict == 1)
 
+    @property
+    def has_splits(self) -> bool:
+        """Whether the queries are of named splits. Those of a run may be of none."""
+        return self.splits != (_ONLY_SPLIT,)
+
     @cached_property
     def queries_of_split(self) -> tuple[Integers, ...]:
         """The queries of each split."""

@@ -198,19 +198,36 @@ def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairi
 
 
 def _common(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[Integers, Integers]:
-    """The queries of both, found by split and id: the one's numbers, and the other's."""
+    """The queries of both, found by split and id: the one's numbers, and the other's.
+
+    Where one of them has no splits (a run), and the other has (an experiment over the same rows), by id alone.
+    """
+    if baseline.has_splits != other.has_splits and _ids_differ(baseline) and _ids_differ(other):
+        return _same_ids(baseline, other, np.arange(baseline.queries), np.arange(other.queries))
     lefts, rights = [], []
     for split in baseline.splits:
         if split not in other.splits:
             continue
         left = baseline.queries_of_split[baseline.splits.index(split)]
         right = other.queries_of_split[other.splits.index(split)]
-        found = pc.index_in(baseline.query_ids.take(left), value_set=other.query_ids.take(right))
-        known = found.is_valid().to_numpy(zero_copy_only=False)
-        lefts.append(left[known])
-        rights.append(right[found.drop_null().to_numpy()])
+        ours, theirs = _same_ids(baseline, other, left, right)
+        lefts.append(ours)
+        rights.append(theirs)
     none = np.zeros(0, dtype=np.int64)
     return np.concatenate([none, *lefts]), np.concatenate([none, *rights])
+
+
+def _ids_differ(experiment: JudgedAnswers) -> bool:
+    return bool(pc.count_distinct(experiment.query_ids).as_py() == experiment.queries)
+
+
+def _same_ids(
+    baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers
+) -> tuple[Integers, Integers]:
+    """Those queries among `left` and `right` that have the same id, in the order of `left`."""
+    found = pc.index_in(baseline.query_ids.take(left), value_set=other.query_ids.take(right))
+    known = found.is_valid().to_numpy(zero_copy_only=False)
+    return left[known], right[found.drop_null().to_numpy()]
 
 
 def _differences(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> list[Difference]:

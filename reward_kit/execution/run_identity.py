@@ -136,6 +136,6 @@ def _model(model: ModelConfig) -> dict[str, Any]:
         **model.sampling().given(),
     }
     if model.model_name == "mock":
-        settings["mock"] = model.mock.model_dump()
+        settings["mock"] = model.mock.model_dump(exclude=None if model.mock.script else {"script"})
     kept: dict[str, Any] = without_secrets(settings)
     return kept

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mock model: a client without a model, for trying a pipeline and for your own tests.
 
-    rules (a regular expression on the last user turn) → function → scripted answers → an echo
+    rules (a regular expression on the last user turn) → script → function → scripted answers → an echo
 
-The first that applies answers. The same prompt and draw give the same answer in every process, so a run against the
-mock can be asserted on:
+The first that applies answers. `script` is a file as `reward-kit mock serve` takes it. The same prompt and draw give
+the same answer in every process, so a run against the mock can be asserted on:
 
 >>> import asyncio
 >>> from reward_kit.config_models import MockConfig, MockRule, Sampling
@@ -23,24 +23,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
-import re
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import MockConfig, Sampling
-from reward_kit.errors import ConfigError, GenerationError, ProviderError, boundary
+from reward_kit.errors import ConfigError, GenerationError, ProviderError
+from reward_kit.generation.mock_script import (
+    Responder,
+    ScriptedAnswer,
+    called,
+    compiled_rule,
+    cut_after,
+    echo_of,
+    last_user_text,
+    read_script,
+    words_of,
+)
 from reward_kit.models import Completion, Failure, Message, Usage
 from reward_kit.utils.module_loader import load_function, source_digest
 
 __all__ = ["MockModelClient"]
 
-_ECHOED_CHARACTERS = 200
-_CAPTURED = re.compile(r"\\(?:(\d{1,2})|g<(\w+)>)")
-_WORD = re.compile(r"\S+")
-
-Responder = Callable[[Sequence[Message], int], Any]
+_RULES = "`generation.mock.rules`"
 
 
 class MockModelClient:
@@ -54,12 +59,17 @@ class MockModelClient:
         """Check the configuration: a pattern that does not compile or a path that does not load is a `ConfigError`."""
         self.model = model
         self._config = config or MockConfig()
-        self._rules = [(_compiled(rule.pattern), _as_list(rule.response)) for rule in self._config.rules]
+        self._rules = [compiled_rule(rule.pattern, rule.response, _RULES) for rule in self._config.rules]
+        self._script = read_script(self._config.script)
         self._function = _loaded(self._config.function_path)
         self._asked = 0
-        digest = hashlib.sha256(self._config.model_dump_json(exclude={"latency_ms", "fail_every"}).encode())
-        if self._function is not None:
-            digest.update(source_digest(self._function).encode())
+        told = self._config.model_dump_json(exclude={"latency_ms", "fail_every", "script"})
+        digest = hashlib.sha256(told.encode())
+        if self._config.script is not None:
+            digest.update(Path(self._config.script).read_bytes())
+        for function in (self._function, self._script.function):
+            if function is not None:
+                digest.update(source_digest(function).encode())
         self._digest = digest.hexdigest()
 
     @property
@@ -83,7 +93,7 @@ class MockModelClient:
         spent = sum(
             result.usage.completion_tokens for result in results if isinstance(result, Completion) and result.usage
         )
-        return _with_usage_once(results, Usage(prompt_tokens=sum(map(_words, messages)), completion_tokens=spent))
+        return _with_usage_once(results, Usage(prompt_tokens=sum(map(words_of, messages)), completion_tokens=spent))
 
     async def close(self) -> None:
         """Does nothing: a mock holds no connection."""
@@ -94,53 +104,29 @@ class MockModelClient:
             planned = ProviderError(f"The mock model fails every {self._config.fail_every}th answer, as configured.")
             return Failure.of(planned, "generate")
         try:
-            message = await self._message(messages, draw)
+            said = await self._said(messages, draw)
         except GenerationError as error:
             return Failure.of(error, "generate")
-        message, cut = _cut(message, sampling.max_tokens)
-        reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"
-        usage = Usage(completion_tokens=_words(message))
+        message, given = (said.message(), said.finish_reason) if isinstance(said, ScriptedAnswer) else (said, None)
+        message, cut = cut_after(message, sampling.max_tokens)
+        reason = given or ("length" if cut else "tool_calls" if message.tool_calls else "stop")
+        usage = Usage(completion_tokens=words_of(message))
         return Completion(message=message, finish_reason=reason, usage=usage, latency_ms=self._config.latency_ms)
 
-    async def _message(self, messages: Sequence[Message], draw: int) -> Message:
-        prompt = _last_user_text(messages)
-        for pattern, responses in self._rules:
-            if match := pattern.search(prompt):
-                return _message(_filled(responses[draw % len(responses)], match))
-        if self._function is not None:
-            return await self._called(self._function, messages, draw)
+    async def _said(self, messages: Sequence[Message], draw: int) -> Message | ScriptedAnswer:
+        prompt = last_user_text(messages)
+        by_rule = (rule.answer(prompt, draw, self.model) for rule in self._rules)
+        found = next((answer for answer in by_rule if answer is not None), None)
+        if found is None and self._config.script is not None:
+            found = self._script.scripted(messages, draw, self.model)
+        if found is not None:
+            return found
+        for function in (self._script.function, self._function):
+            if function is not None:
+                return await called(function, messages, draw, f"mock function {self._config.function_path!r}")
         if self._config.responses:
-            return _message(self._config.responses[draw % len(self._config.responses)])
-        return _message(f"mock answer {draw} to: {prompt[:_ECHOED_CHARACTERS]}")
-
-    async def _called(self, function: Responder, messages: Sequence[Message], draw: int) -> Message:
-        with boundary(GenerationError, f"mock function {self._config.function_path!r}"):
-            said = function(messages, draw)
-            if inspect.isawaitable(said):
-                said = await said
-        if isinstance(said, Message):
-            return said
-        if isinstance(said, str):
-            return _message(said)
-        raise GenerationError(
-            f"mock function {self._config.function_path!r} returned a {type(said).__name__}; return a str or a Message."
-        )
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(
-            f"`generation.mock.rules` has the pattern {pattern!r}, not a regular expression: {error}. Correct it."
-        ) from None
-
-
-def _as_list(response: str | list[str]) -> list[str]:
-    responses = [response] if isinstance(response, str) else response
-    if not responses:
-        raise ConfigError("`generation.mock.rules` has a rule with no response. Give it one, or a list of them.")
-    return responses
+            return ScriptedAnswer(content=self._config.responses[draw % len(self._config.responses)])
+        return Message(role="assistant", content=echo_of(messages, draw))
 
 
 def _loaded(path: str | None) -> Responder | None:
@@ -150,43 +136,6 @@ def _loaded(path: str | None) -> Responder | None:
         return load_function(path)
     except ImportError as error:
         raise ConfigError(f"`generation.mock.function_path`: {error}") from error
-
-
-def _filled(template: str, match: re.Match[str]) -> str:
-    r"""`template` with what was captured; other backslashes stay, so that `\boxed{\1}` means what it says."""
-
-    def captured(reference: re.Match[str]) -> str:
-        group: int | str = int(reference[1]) if reference[1] else reference[2]
-        try:
-            return match[group] or ""
-        except IndexError:
-            raise ConfigError(
-                f"`generation.mock.rules`: the response {template!r} refers to {reference[0]!r}, which the pattern "
-                f"{match.re.pattern!r} does not capture. Add the group, or take the reference out."
-            ) from None
-
-    return _CAPTURED.sub(captured, template)
-
-
-def _last_user_text(messages: Sequence[Message]) -> str:
-    users = [message for message in messages if message.role == "user"] or list(messages)
-    return users[-1].text if users else ""
-
-
-def _message(text: str) -> Message:
-    return Message(role="assistant", content=text)
-
-
-def _words(message: Message) -> int:
-    return len(message.text.split())
-
-
-def _cut(message: Message, most: int | None) -> tuple[Message, bool]:
-    """The message, cut after `most` words where it has more, and whether it was."""
-    if most is None or _words(message) <= most:
-        return message, False
-    last = next(islice(_WORD.finditer(message.text), most - 1, None))
-    return message.model_copy(update={"content": message.text[: last.end()]}), True
 
 
 def _with_usage_once(results: list[Completion | Failure], usage: Usage) -> list[Completion | Failure]:

@@ -46,6 +46,15 @@ def test_the_same_id_in_another_split_is_another_query() -> None:
     assert found.common == 0
 
 
+def test_queries_of_no_split_are_paired_by_id_alone() -> None:
+    run = table({"a": "1", "b": "0"}).drop_columns(["split"])
+    experiment = table_of(rows_of({"b": "1"}, split="code") + rows_of({"a": "1", "c": "0"}))
+    assert pairing(run, experiment).common == pairing(experiment, run).common == 2
+    assert difference(pairing(run, experiment), "rate").difference == pytest.approx(0.5)
+    twice = table_of(rows_of({"a": "1"}) + rows_of({"a": "0"}, split="code"))
+    assert pairing(run, twice).common == 0, "which of the two is meant nobody knows"
+
+
 def test_no_overlap_leaves_nothing_to_say() -> None:
     found = pairing(table({"a": "10"}), table({"b": "01"}))
     assert (found.common, found.differences, found.flips) == (0, (), ())

@@ -40,7 +40,7 @@ def test_every_key_of_the_file_has_a_flag_and_every_flag_a_key() -> None:
 def test_the_file_alone_is_enough(call: Call, tmp_path: Path) -> None:
     said = call("best-of-n", "--config", write(tmp_path, notes="hello"))
     assert said.code == 0, said.err
-    assert "tool_calling" in said.err and "results/run.parquet" in said.err
+    assert "tool_calling" in said.out and "results/run.parquet" in said.out, "the table is what `> log` keeps"
     known = metadata(tmp_path / "results" / "run.parquet")
     assert (known["notes"], known["total_records"]) == ("hello", "27")
     assert known["config_file"].endswith("experiments/base.yaml")
@@ -85,7 +85,7 @@ def test_files_are_found_from_the_experiment_too(call: Call, tmp_path: Path) -> 
 def test_the_plan_is_told_by_split_and_nothing_is_made(call: Call, tmp_path: Path) -> None:
     file = write(tmp_path, prices={"mock": {"input": 1, "output": 2}})
     said = call("best-of-n", "-c", file, "--dry-run")
-    assert said.code == 0 and "nothing was sent" in said.err and "tool_calling" in said.err
+    assert said.code == 0 and "nothing was sent" in said.out and "tool_calling" in said.out
     told = json.loads(call("best-of-n", "-c", file, "--dry-run", "--json").out)
     assert told["rollouts"] == 27 and told["splits"]["math"]["requests"] == 3
     assert told["cost"] == pytest.approx(sum(split["cost"] for split in told["splits"].values()))
@@ -97,9 +97,9 @@ def test_a_budget_stops_it_with_a_code_of_its_own_and_the_same_command_goes_on(c
         prices = {"m": {"input": 1000.0, "output": 1000.0}}
         file = write(tmp_path, model="m", base_url=endpoint.api_base, prices=prices, concurrency=1, max_tokens=5)
         stopped = call("best-of-n", "-c", file, "--max-cost", "0.1")
-        assert stopped.code == 3 and "Run the same command again" in stopped.err and "Raise `--max-cost`" in stopped.err
+        assert stopped.code == 3 and "Run the same command again" in stopped.err and "Raise `--max-cost`" in stopped.out
         assert call("best-of-n", "-c", file, "--max-cost", "100").code == 0
-        assert "Already complete" in call("best-of-n", "-c", file, "--max-cost", "100").err
+        assert "Already complete" in call("best-of-n", "-c", file, "--max-cost", "100").out
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_answers_that_the_dataset_has_are_verified_without_a_model(call: Call, t
     assert (plan["rows"], plan["rollouts"], plan["to_score"], plan["requests"], plan["cost"]) == (2, 3, 3, 0, 0.0)
     said = call("best-of-n", *given)
     assert said.code == 0, said.err
-    assert "answers in the column 'model_answer', no model" in said.err and "rows left out: 1" in said.err
+    assert "answers in the column 'model_answer', no model" in said.err and "rows left out: 1" in said.out
     table = parquet.read_table(tmp_path / "a.parquet").to_pylist()
     assert [(row["query"], row["response"], row["is_verified"]) for row in table] == [
         ("What is 3 + 4?", "It is 7.", True),
@@ -176,4 +176,4 @@ def test_answers_that_the_dataset_has_are_verified_without_a_model(call: Call, t
     assert json.loads(known["config"])["response_column"] == "model_answer"
     plan = json.loads(call("best-of-n", *given, "--dry-run", "--json").out)
     assert (plan["rollouts"], plan["on_disk"], plan["to_score"]) == (3, 3, 0)
-    assert "Already complete" in call("best-of-n", *given).err
+    assert "Already complete" in call("best-of-n", *given).out

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from reward_kit.cli_commands import doctor_cmd
+from reward_kit.cli_commands import doctor_cmd, extras
 from reward_kit.execution.pipeline import EvaluationPipeline
 from tests.cli_commands.conftest import Call, write_config
 from tests.loopback.runs import config
@@ -49,6 +51,57 @@ def test_sandboxes_are_tried_and_what_to_install_is_said(call: Call, monkeypatch
     assert "reward-kit sandbox serve" in said.out
 
 
+def test_every_extra_of_the_package_is_looked_at() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    declared = {
+        name: {re.split(r"[<>=~! ]", requirement)[0] for requirement in requirements}
+        for name, requirements in project["optional-dependencies"].items()
+        if name != "all"
+    }
+    assert {name: set(extra.packages) for name, extra in extras.EXTRAS.items()} == declared
+
+
+def test_json_says_of_each_what_it_is_for_and_what_to_do(call: Call) -> None:
+    said = call("doctor", "--json")
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    checks = {(check["kind"], check["name"]): check for check in found["checks"]}
+    assert found["healthy"] is True
+    assert {name for kind, name in checks if kind == "extra"} == set(extras.EXTRAS)
+    assert {name for kind, name in checks if kind == "tool"} == set(extras.TOOLS)
+    assert all(check["works"] or check["advice"] for check in checks.values())
+    assert all(check["purpose"] for (kind, _), check in checks.items() if kind in ("extra", "tool"))
+    assert re.fullmatch(r"pyarrow \d[\d.]+", checks["extra", "parquet"]["detail"])
+
+
+def test_a_package_that_is_installed_and_broken_is_told_from_one_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_package.py").write_text("raise ImportError('libnothing.so is gone')\n")
+    (tmp_path / "dying_package.py").write_text("import os\nos.abort()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for name in ("broken", "dying", "missing"):
+        monkeypatch.setitem(extras.EXTRAS, name, extras.Extra("tests", {name: f"{name}_package"}))
+    found = {extra.name: extra for extra in extras.look_for_extras()}
+    assert "cannot be imported: ImportError: libnothing.so is gone" in found["broken"].detail
+    assert "cannot be imported" in found["dying"].detail and "reinstall" in found["dying"].advice
+    assert (found["missing"].works, found["missing"].detail) == (False, "not installed: missing")
+    assert found["missing"].advice == "pip install 'reward-kit[missing]'"
+
+
+def test_a_program_that_cannot_say_its_version_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, script in {"fine": "echo 'fine 1.2'", "faulty": "echo 'no such library' >&2; exit 3"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+        monkeypatch.setitem(extras.TOOLS, name, extras.Tool("tests", "Mend it."))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = {tool.name: tool for tool in extras.look_for_tools()}
+    assert (found["fine"].works, found["fine"].detail) == (True, "fine 1.2")
+    assert (found["faulty"].works, found["faulty"].advice) == (False, "Mend it.")
+    assert "ends with 3: no such library" in found["faulty"].detail
+
+
 # ── of a run directory ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -85,6 +138,16 @@ def test_what_can_be_made_again_is_set_aside_and_made_again(call: Call, run: Pat
     assert call("run", write_config(tmp_path, config(tmp_path))).code == 0
     assert call("doctor", run).code == 0
     assert json.loads(call("inspect", run, "--format", "json").out)["overall"] == json.loads(before)["overall"]
+
+
+def test_damage_is_told_as_json_too(call: Call, run: Path) -> None:
+    assert json.loads(call("doctor", run, "--json").out)["healthy"] is True
+    damage(run / "results.jsonl")
+    said = call("doctor", run, "--json")
+    found = json.loads(said.out)
+    assert said.code == 1 and found["healthy"] is False
+    assert [file["file"] for file in found["files"] if not file["works"]] == ["results.jsonl"]
+    assert json.loads(call("doctor", run, "--mend", "--json").out)["mended"]
 
 
 def test_a_damaged_manifest_is_said_to_be_and_not_mended(call: Call, run: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_sweep_ends_in_one_table(tmp_path: Path, call: Call) -> None:
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     (head,) = [number for number, line in enumerate(lines) if line.startswith("run ")]
-    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["generation.n=1", "generation.n=2"]
+    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["n=1", "n=2"]
     assert "4 of 4" in lines[head + 1] and "8 of 8" in lines[head + 2]
     compared = call("inspect", tmp_path / "run")
     assert "generation.n=2" in compared.out

@@ -154,7 +154,7 @@ def test_failures_are_told_apart(home: Path) -> None:
     figures = summary(out)
     assert (figures["judged"], figures["successful_samples"], figures["no_command"]) == (3, 1, 1)
     assert (figures["infrastructure_errors"], figures["failures_by_kind"]) == (1, {"score: SandboxError": 1})
-    assert "1 × score: SandboxError, such as: The setup command 'false' failed" in done.stderr
+    assert "1 × score: SandboxError, such as: The setup command 'false' failed" in done.stdout
     assert done.stderr.rstrip().endswith(" --retry-failed"), "the same command alone would run nothing again"
 
 

@@ -131,7 +131,7 @@ def _paired(pairing: Pairing) -> str:
     rested = f"on {_plural(found.queries, 'common query', 'common queries')}"
     if found.p >= _SURE:
         same = (
-            f"{pairing.other} does not differ from {pairing.baseline}"
+            f"No difference was seen between {pairing.other} and {pairing.baseline}"
             if not (found.won or found.lost)
             else f"It is not clear whether {pairing.other} or {pairing.baseline} is better"
         )

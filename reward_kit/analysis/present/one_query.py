@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ class CandidateView:
     reason: str
     error: str
     completion_tokens: float | None
+    """Of its request, which may have brought several answers; then they are the first one's."""
+    last_of_request: int
+    """The last answer that the request brought: this one, where it brought no other."""
     finish_reason: str
 
     @property
@@ -44,7 +48,8 @@ class CandidateView:
         if self.score is not None:
             facts.append(f"score {self.score:.3g}")
         if self.completion_tokens is not None:
-            facts.append(f"{self.completion_tokens:,.0f} tokens")
+            shared = f" for #{self.index} to #{self.last_of_request}" if self.last_of_request > self.index else ""
+            facts.append(f"{self.completion_tokens:,.0f} tokens{shared}")
         if self.finish_reason not in ("", "stop"):
             facts.append(self.finish_reason)
         return " · ".join(facts)
@@ -134,5 +139,18 @@ def _candidate(experiment: JudgedAnswers, row: int, texts: dict[str, list[Any]],
         reason=text("verification_reason"),
         error=figure("error") or "",
         completion_tokens=figure("completion_tokens"),
+        last_of_request=_last_of_request(experiment, row),
         finish_reason=figure("finish_reason") or "",
     )
+
+
+def _last_of_request(experiment: JudgedAnswers, row: int) -> int:
+    """The index of the last answer after `row` whose tokens are counted with those of `row`."""
+    figures = experiment.figures
+    if "completion_tokens" not in figures.column_names:
+        return int(experiment.candidate[row])
+    end = int(experiment.starts[np.searchsorted(experiment.starts, row, side="right")])
+    tokens = figures["completion_tokens"][row + 1 : end].to_pylist()
+    errors = figures["error"][row + 1 : end].to_pylist() if "error" in figures.column_names else [None] * len(tokens)
+    shared = takewhile(lambda later: later == (None, None), zip(tokens, errors, strict=True))  # a failure has no tokens
+    return int(experiment.candidate[row + len(list(shared))])

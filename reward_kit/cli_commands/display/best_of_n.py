@@ -31,8 +31,10 @@ class ExperimentDisplay:
         self._as_json = as_json
         self._display = Display(quiet=quiet, as_json=as_json)
         self._console = make_console(stderr=True, quiet=quiet, highlight=False)
-        if not self._console.is_terminal:  # a log is as wide as its lines
-            self._console.width = max(self._console.width, _LOG_WIDTH)
+        self._figures = make_console(stderr=as_json, quiet=quiet, highlight=False)
+        """What the command was called for goes to standard output, unless that is for JSON."""
+        if not self._figures.is_terminal:  # a log is as wide as its lines
+            self._figures.width = max(self._figures.width, _LOG_WIDTH)
 
     def announce(self, experiment: ExperimentConfig) -> None:
         """Print one line that says which experiment begins: model, candidates, verifiers, output file."""
@@ -62,11 +64,11 @@ class ExperimentDisplay:
                 f"{plan.requests:,}", f"~ {plan.prompt_tokens:,}", f"≤ {plan.completion_tokens:,}",
                 "not known" if plan.cost is None else f"{'≤' if plan.cost_is_bounded else '~'} {plan.cost:.4f}",
             )  # fmt: skip
-        self._console.print(table)
+        self._figures.print(table)
         for line in dict.fromkeys(note for plan in plans.values() for note in plan_notes(plan)):
-            self._console.print(f"  {in_own_words(line)}", soft_wrap=True, markup=False)
+            self._figures.print(f"  {in_own_words(line)}", soft_wrap=True, markup=False)
         if whole.cost is None:
-            self._console.print("The model's price is not known: add it to `prices`, or name a --prices file.")
+            self._figures.print("The model's price is not known: add it to `prices`, or name a --prices file.")
 
     def show(self, result: ExperimentResult) -> None:
         """Print the figures of each split, where the files are, and how to go on where it stopped."""
@@ -74,20 +76,20 @@ class ExperimentDisplay:
         if self._as_json:
             print_json({"status": run.status, "output": str(result.parquet or ""), **run.summary})
         if "splits" in run.summary:
-            self._console.print(_figures(run.summary))
+            self._figures.print(_table_of_figures(run.summary))
             for line in failure_lines(run.summary):
-                self._console.print(f"  not verified: {line}", soft_wrap=True, markup=False)
+                self._figures.print(f"  not verified: {line}", soft_wrap=True, markup=False)
             self._show_judge(run.summary["this_entry"].get("judge"))
             if run.summary.get("skipped_rows"):
-                self._console.print(f"  rows left out: {run.summary['skipped_rows']:,}")
+                self._figures.print(f"  rows left out: {run.summary['skipped_rows']:,}")
         if run.status == "finished" and not (run.counters.generated or run.counters.scored):
-            self._console.print("  Already complete; nothing to do.")
+            self._figures.print("  Already complete; nothing to do.")
         for remark in remarks(run.summary):
-            self._console.print(f"  {remark}", soft_wrap=True, markup=False)
+            self._figures.print(f"  {remark}", soft_wrap=True, markup=False)
         if result.parquet is not None:
-            self._console.print(f"  {result.parquet}\n  {run.output_dir}", soft_wrap=True, markup=False)
+            self._figures.print(f"  {result.parquet}\n  {run.output_dir}", soft_wrap=True, markup=False)
         if run.reason and run.status == "stopped":
-            self._console.print(f"  ended early: {in_own_words(run.reason)}", soft_wrap=True, markup=False)
+            self._figures.print(f"  ended early: {in_own_words(run.reason)}", soft_wrap=True, markup=False)
         if run.status != "finished":
             again = "Run the same command again to go on; nothing is paid twice:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
@@ -95,10 +97,10 @@ class ExperimentDisplay:
     def _show_judge(self, use: Mapping[str, Any] | None) -> None:
         if use is not None:
             label, used, cost = judge_line(use)
-            self._console.print(f"  {label}: {used}  {cost}".rstrip(), soft_wrap=True, markup=False)
+            self._figures.print(f"  {label}: {used}  {cost}".rstrip(), soft_wrap=True, markup=False)
 
 
-def _figures(summary: Mapping[str, Any]) -> Table:
+def _table_of_figures(summary: Mapping[str, Any]) -> Table:
     last = max((int(k) for k in summary["pass_at_k"]), default=1)
     rates = ["1"] if last == 1 else ["1", str(last)]
     titles = ["verified", *(f"pass@{k}" for k in rates[1:])]

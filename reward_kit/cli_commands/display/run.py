@@ -232,10 +232,19 @@ def _sweep_table(results: Sequence[tuple[str, RunResult]]) -> Table:
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for name in ("run", "judged", "failed", "cut off", "mean score", "pass@k", "cost"):
-        table.add_column(name, justify="left" if name == "run" else "right")
-    for label, result in results:
+        table.add_column(name, justify="left" if name == "run" else "right", overflow="fold")
+    for label, (_, result) in zip(_without_sections([label for label, _ in results]), results, strict=True):
         table.add_row(escape(label), *_sweep_row(result))
     return table
+
+
+def _without_sections(labels: Sequence[str]) -> list[str]:
+    """`a.b=1,c.d=2` as `b=1,d=2`, where no two settings end in the same name: a narrow table must tell runs apart."""
+    parts = [[part.partition("=") for part in label.split(",")] for label in labels]
+    keys = {key for label in parts for key, _, _ in label}
+    if len({key.rpartition(".")[2] for key in keys}) < len(keys):
+        return list(labels)
+    return [",".join(f"{key.rpartition('.')[2]}{sign}{value}" for key, sign, value in label) for label in parts]
 
 
 def _sweep_row(result: RunResult) -> list[str]:

@@ -27,6 +27,8 @@ class ShellDisplay:
         self._as_json = as_json
         self._display = Display(quiet=quiet, as_json=as_json)
         self._console = make_console(stderr=True, quiet=quiet, highlight=False)
+        self._figures = make_console(stderr=as_json, quiet=quiet, highlight=False)
+        """What the command was called for goes to standard output, unless that is for JSON."""
 
     def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
         """Print one line that says which phase begins, with the model and the sandbox that it uses."""
@@ -50,12 +52,12 @@ class ShellDisplay:
         if self._as_json:
             print_json({"status": result.status, **result.summary})
         if result.status == "finished":
-            self._console.print(_table(result.summary))
+            self._figures.print(_table(result.summary))
             for line in failure_lines(result.summary):
-                self._console.print(f"  {line}", soft_wrap=True, markup=False)
+                self._figures.print(f"  {line}", soft_wrap=True, markup=False)
             names = (COMMANDS, "results.jsonl", "summary.json")
             files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
-            self._console.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
+            self._figures.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
         if result.status != "finished":
             again = "Run the same command again to go on; what is done is not done again:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
