@@ -264,7 +264,7 @@ async def test_the_reward_takes_what_a_run_hands_over() -> None:
 
 @pytest.mark.parametrize(("most", "ended"), [(5, "max_steps"), (100, "user_stop")])
 async def test_messages_and_results_are_steps(most: int, ended: str) -> None:
-    # the user speaks (1), a call (2) and its result (3), the agent speaks (4), a call of the user (5) and its result (6)
+    # the user speaks (1), a call (2), its result (3), the agent speaks (4), the user calls (5), its result (6)
     rollout = await play(max_steps=most)
     assert facts(rollout)["termination_reason"] == ended
     assert len(facts(rollout)["user_side"]) == 1
