@@ -24,6 +24,7 @@ from reward_kit.sandbox_backends import AUTO, BackendChoice
 __all__ = [
     "AgentConfig",
     "ApiParamsConfig",
+    "BranchingConfig",
     "CacheConfig",
     "DatasetConfig",
     "EvaluationParamsConfig",
@@ -39,7 +40,9 @@ __all__ = [
     "RewardConfig",
     "Sampling",
     "SandboxConfig",
+    "SandboxTool",
     "StrictPart",
+    "UserConfig",
     "by_main_names",
     "known_paths",
     "load_config",
@@ -424,6 +427,45 @@ class SandboxConfig(_Part):
     """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
+SandboxTool = Literal["bash", "python", "read_file", "write_file"]
+"""Tools that a sandbox offers to an agent."""
+
+
+class UserConfig(ModelConfig):
+    """Who goes on talking when an agent has answered: a script, or a model that plays the user."""
+
+    script: str | list[str] | None = None
+    """What the user says, turn by turn; or the name of the column that holds such a list."""
+    prompt: str | None = None
+    """What the model that plays the user is told: a Jinja template over the sample's columns."""
+    last_words: str = "###STOP###"
+    """The user leaves with the reply that holds this."""
+    temperature: float | None = Field(default=0.0, ge=0)
+    """How freely tokens are drawn. None: the endpoint's default."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.script is None) == (self.model_name is None):
+            raise ValueError("a user has a `script`, or a `model_name` and a `prompt`; give one of the two")
+        if self.model_name is not None and self.prompt is None:
+            raise ValueError("a model that plays the user needs a `prompt` that says whom it plays")
+        return self
+
+
+class BranchingConfig(_Part):
+    """Further episodes that begin in the middle of others. What they share with them is not paid again."""
+
+    total: int = Field(ge=1, le=100_000)
+    """Episodes per sample beyond `generation.n`."""
+    at: int | list[int] | str = 1
+    """Where they leave: every so many steps, before the steps in a list, or before those that a function names, given
+    by its import path: `f(rollout) -> list[int]`."""
+    width: int | None = Field(default=None, ge=1)
+    """Episodes that leave at one step. Default: spread over all steps that `at` names."""
+    depth: int = Field(default=1, ge=1, le=100)
+    """How often a branch may branch again."""
+
+
 class AgentConfig(_Part):
     """A model that acts, turn by turn, in a world: which world, and how long."""
 
@@ -433,6 +475,15 @@ class AgentConfig(_Part):
     """Handed to the environment by name."""
     tools: list[str] = Field(default_factory=list)
     """Import paths of functions that the model may call. Without an environment, they are all there is."""
+    sandbox_tools: list[SandboxTool] = Field(default_factory=list)
+    """Tools of a fresh sandbox for each episode, made as the `sandbox` settings say. The columns `setup` (commands) and
+    `files` (path: text) of a sample prepare it."""
+    capture: list[str] = Field(default_factory=list)
+    """Files of that sandbox that are kept in the end, as the fact `files`, for rewards to read."""
+    user: UserConfig | None = None
+    """Who goes on talking when the model has answered."""
+    branching: BranchingConfig | None = None
+    """Further episodes that begin in the middle of others."""
     durability: Literal["replay", "snapshot", "restart"] | None = None
     """How a world is had again after a crash: the recorded steps are played again, a snapshot is restored, or the
     episode begins anew. Default: as the world says, mostly `replay`."""
@@ -518,6 +569,12 @@ class PipelineConfig(_Part):
     """Score the rollouts in this file, without a dataset or a model."""
     max_cost: float | None = Field(default=None, ge=0)
     """Stop, cleanly and resumably, before the run, its judge included, has cost more than this."""
+
+    @property
+    def draws(self) -> int:
+        """Answers per sample: those from the start, and an agent's branches."""
+        branching = None if self.agent is None else self.agent.branching
+        return self.generation.n + (0 if branching is None else branching.total)
 
     @property
     def sample_limit(self) -> int | None:

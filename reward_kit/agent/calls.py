@@ -57,11 +57,14 @@ class ToolRunner:
         """The calls of the present turn."""
         self.recorded: Mapping[str, Message] = {}
         """While recorded steps are played again: what each call of this turn returned, by the call's id."""
+        self.played_again: Sequence[Message] = ()
+        """While recorded steps are played again: all that came back in this turn."""
         self.approve = approve
 
     def begin_turn(self, recorded: Sequence[Message] = ()) -> None:
         """Forget the calls of the turn before. `recorded` are the messages of a turn that is played again."""
         self.uses = []
+        self.played_again = recorded
         self.recorded = {m.tool_call_id: m for m in recorded if m.tool_call_id is not None} if recorded else {}
 
     async def run(self, tools: Sequence[Tool], message: Message) -> list[Message]:
@@ -99,7 +102,9 @@ class ToolRunner:
         if tool.reads and (known_reply := self.recorded.get(call.id)) is not None:
             return _Result(known_reply.content or "", None)
         try:
-            return await self._called(tool, _arguments(call.function.arguments))
+            result = await self._called(tool, _arguments(call.function.arguments))
+            recorded = self.recorded.get(call.id) if not tool.same_again else None
+            return result if recorded is None else _Result(recorded.content or "", result.error)
         except ToolError as error:
             return _told(error.kind, message_of(error, _LONGEST_MESSAGE))
         except TimeoutError:

@@ -32,7 +32,7 @@ from reward_kit.agent.tools import Tool, tool_of, tools_of
 from reward_kit.errors import ConfigError, EnvironmentFailure, boundary
 from reward_kit.models import Message, Sample
 
-__all__ = ["Answer", "Durability", "Environment", "FunctionsWorld", "World", "environment_of", "finished"]
+__all__ = ["Answer", "Attached", "Durability", "Environment", "FunctionsWorld", "World", "environment_of", "finished"]
 
 T = TypeVar("T")
 
@@ -52,6 +52,17 @@ class Answer:
     """Whether the episode is over."""
     state: str | None = None
     """Names the state that the model now sees, where that is not told by the messages alone."""
+    cost: float = 0.0
+    """Money that the world spent on the answer, such as on a model that plays the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Tools that are added to a world, what they know in the end, and how they are closed."""
+
+    tools: Sequence[Tool]
+    facts: Callable[[], Any] | None = None
+    close: Callable[[], Any] | None = None
 
 
 class World:
@@ -60,8 +71,12 @@ class World:
     durability: ClassVar[Durability] = "replay"
     """How this world is had again after a crash. `replay` asks that the same calls give the same results."""
 
+    draw: int = 0
+    """Which of the episodes of its sample this is. Set before the world is started."""
+
     _runner: ToolRunner | None = None
     _tools: list[Tool] | None = None
+    _attached: tuple[Attached, ...] = ()
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -103,7 +118,37 @@ class World:
 
     async def use_tools(self, message: Message) -> list[Message]:
         """Run the tool calls of a message: one message for each, whatever happened."""
-        return await self.runner.run(self.tools, message) if message.tool_calls else []
+        return await self.runner.run(self.offered, message) if message.tool_calls else []
+
+    # -- what others add to a world
+
+    def attach(self, attached: Attached) -> None:
+        """Offer further tools in this world, which somebody else made."""
+        self._attached = (*self._attached, attached)
+
+    @property
+    def offered(self) -> Sequence[Tool]:
+        """All tools as they are now: the world's own, and those attached to it."""
+        if not self._attached:
+            return self.tools
+        return [*self.tools, *(tool for attached in self._attached for tool in attached.tools)]
+
+    async def all_facts(self) -> Any:
+        """The world's facts, beside those of what is attached to it."""
+        facts = await finished(self.facts())
+        if not any(attached.facts for attached in self._attached) or not isinstance(facts, dict):
+            return facts
+        others = [await finished(attached.facts()) for attached in self._attached if attached.facts is not None]
+        return {**{name: value for found in others for name, value in found.items()}, **facts}
+
+    async def close_all(self) -> None:
+        """Close the world, and what is attached to it."""
+        try:
+            await finished(self.close())
+        finally:
+            for attached in self._attached:
+                if attached.close is not None:
+                    await finished(attached.close())
 
     @property
     def runner(self) -> ToolRunner:
@@ -196,7 +241,7 @@ class _WithTools(Environment):
     async def open(self, sample: Sample) -> World:
         world = await self.inner.open(sample)
         hidden = {**self.params, "state": {}, "sample": sample, "world": world}
-        world._tools = [*world.tools, *(tool_of(function, hidden) for function in self.functions)]
+        world.attach(Attached([tool_of(function, hidden) for function in self.functions]))
         return world
 
     async def close(self) -> None:

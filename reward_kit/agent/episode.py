@@ -15,8 +15,9 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
+from reward_kit.agent.branching import Branches, Leaving
 from reward_kit.agent.calls import Approval
 from reward_kit.agent.calls_in_text import with_calls_in_text
 from reward_kit.agent.environment import Answer, Durability, Environment, World
@@ -41,21 +42,9 @@ from reward_kit.redaction import without_secrets
 from reward_kit.storage.turn_journal import RecordedTurn, TurnJournal
 from reward_kit.utils.clock import now_to_the_millisecond
 
-__all__ = ["Episodes", "Prefix", "replayed"]
+__all__ = ["Episodes", "replayed"]
 
 _BY_A_LIMIT = frozenset({"max_turns", "max_tool_calls", "bad_calls", "max_tokens", "context", "timeout", "money"})
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """Turns that an episode begins with, and the episode they are from."""
-
-    turns: Sequence[RecordedTurn]
-    branch: Branch
-
-
-PrefixOf: TypeAlias = Callable[[Sample, int], Prefix | None]
-"""The turns that a draw begins with, where it branches off another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +66,7 @@ class _Setting:
 class Episodes:
     """The play of an agent: each draw of a sample is an episode in a world of its own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run is made of, each by its name
         self,
         client: ModelClient,
         sampling: Sampling,
@@ -87,29 +76,50 @@ class Episodes:
         *,
         journal: TurnJournal | None = None,
         approve: Approval | None = None,
-        prefix_of: PrefixOf | None = None,
+        branches: Branches | None = None,
+        known: Callable[[str, int], Rollout | None] = lambda *_: None,
     ) -> None:
-        """Have `client` act in worlds of `environment`; turns are kept in `journal`, and found there again."""
+        """Have `client` act in worlds of `environment`; turns are kept in `journal`, and found there again.
+
+        `branches` leave episodes that were just played, or that are `known` from an earlier entry of the run.
+        """
         limits, watch = Limits(config), EpisodeWatch()
         self._setting = _Setting(environment, config, limits, price, client, sampling, journal, approve, watch)
-        self._prefix_of = prefix_of
+        self._branches, self._known = branches, known
         self.watch = watch
 
     async def __call__(self, sample: Sample, draws: Sequence[int]) -> list[Rollout]:
         """One rollout per draw, in the order of `draws`."""
+        if self._branches is None:
+            return await self._play_all(sample, dict.fromkeys(draws))
+        return await self._play_levels(sample, draws, self._branches)
+
+    async def _play_levels(self, sample: Sample, draws: Sequence[int], branches: Branches) -> list[Rollout]:
+        """Play the draws that are played from the start, then those that leave them, level by level."""
+        made: dict[int, Rollout] = {}
+        parents: list[Rollout] = []
+        for number, level in enumerate(branches.levels()):
+            owed = [draw for draw in level if draw in draws]
+            leaving = branches.leaving(parents, level) if number and owed else dict.fromkeys(level)
+            played = await self._play_all(sample, {draw: leaving[draw] for draw in owed})
+            made |= {rollout.response_index: rollout for rollout in played}
+            known = (made.get(draw) or self._known(sample.id, draw) for draw in level)
+            parents = [rollout for rollout in known if rollout is not None]
+        return [made[draw] for draw in draws]
+
+    async def _play_all(self, sample: Sample, draws: Mapping[int, Leaving | None]) -> list[Rollout]:
         if len(draws) == 1:
-            return [await self._play(sample, draws[0])]
-        played = await asyncio.gather(*(self._play(sample, draw) for draw in draws), return_exceptions=True)
-        rollouts = [each for each in played if isinstance(each, Rollout)]
+            return [await self._play(sample, *each) for each in draws.items()]
+        episodes = (self._play(sample, draw, leaving) for draw, leaving in draws.items())
+        played = await asyncio.gather(*episodes, return_exceptions=True)
         for each in played:
             if isinstance(each, BaseException):
                 raise each  # the turns of the others are on disk: entering the run again has them for nothing
-        return rollouts
+        return [each for each in played if isinstance(each, Rollout)]
 
-    async def _play(self, sample: Sample, draw: int) -> Rollout:
-        prefix = None if self._prefix_of is None else self._prefix_of(sample, draw)
-        shared: list[RecordedTurn] = [] if prefix is None else [*prefix.turns]
-        branch = None if prefix is None else prefix.branch
+    async def _play(self, sample: Sample, draw: int, leaving: Leaving | None) -> Rollout:
+        shared = [] if leaving is None else turns_of_rollout(leaving.parent, leaving.step)
+        branch = None if leaving is None else Branch(response_index=leaving.parent.response_index, step=leaving.step)
         recorded = [*shared, *self._on_disk(sample, draw)]
         self.watch.in_flight += 1
         try:
@@ -156,7 +166,8 @@ class _Episode:
     async def run(self) -> Rollout:
         """Play to the end."""
         setting, transcript = self._setting, self._transcript
-        async with open_world(setting.environment, self._sample, setting.config, setting.approve) as world:
+        opening = open_world(setting.environment, self._sample, setting.config, setting.approve, draw=self._draw)
+        async with opening as world:
             ended = await self.begin(world)
             while ended is None and (ended := setting.limits.reached(transcript)) is None:
                 outcome = await self._ask(world)
@@ -214,7 +225,7 @@ class _Episode:
         setting = self._setting
         if setting.client is None:
             raise AssertionError("there is nobody to ask")
-        offered = world.tools
+        offered = world.offered
         (outcome,) = await setting.client.generate(
             self._transcript.conversation,
             draws=(self._draw,),
@@ -329,7 +340,7 @@ async def replayed(environment: Environment, rollout: Rollout, config: AgentConf
     """
     setting = _Setting(environment, config, Limits(config))
     recorded = turns_of_rollout(rollout)
-    async with open_world(environment, rollout.sample, config) as world:
+    async with open_world(environment, rollout.sample, config, draw=rollout.response_index) as world:
         episode = _Episode(setting, rollout.sample, rollout.response_index, recorded, len(recorded), None)
         await episode.begin(world)
         yield world

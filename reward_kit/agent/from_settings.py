@@ -5,42 +5,90 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reward_kit.agent.environment import Environment, environment_of, finished
-from reward_kit.config_models import AgentConfig
+from reward_kit.agent.environment import Environment, World, environment_of, finished
+from reward_kit.config_models import AgentConfig, SandboxConfig, UserConfig
 from reward_kit.errors import ConfigError
+from reward_kit.generation.budget import Budget, within
+from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.factory import make_client
+from reward_kit.generation.prices import price_of
+from reward_kit.models import Sample
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.module_loader import load_function, load_object
 from reward_kit.utils.source_digest import source_digest
+
+if TYPE_CHECKING:
+    from reward_kit.agent.users import User
 
 __all__ = ["environment_settings", "load_environment", "open_environment"]
 
 
 @contextlib.asynccontextmanager
-async def open_environment(config: AgentConfig) -> AsyncIterator[Environment]:
-    """The environment that the settings name, closed in the end."""
+async def open_environment(
+    config: AgentConfig, sandbox: SandboxConfig, budget: Budget | None = None
+) -> AsyncIterator[Environment]:
+    """The environment that the settings name, with the sandbox and the user they ask for; closed in the end."""
     environment = load_environment(config)
-    try:
-        yield environment
-    finally:
-        await finished(environment.close())
+    if config.sandbox_tools or config.capture:
+        from reward_kit.agent.sandbox_tools import WithSandbox  # here: most agents have none
+
+        environment = WithSandbox(environment, config.sandbox_tools, sandbox, config.capture)
+    async with contextlib.AsyncExitStack() as stack:
+        if config.user is not None:
+            from reward_kit.agent.users import WithUser
+
+            environment = WithUser(environment, await stack.enter_async_context(_open_user(config.user, budget)))
+        try:
+            yield environment
+        finally:
+            await finished(environment.close())
 
 
 def load_environment(config: AgentConfig) -> Environment:
     """The environment that the settings name. One that cannot be loaded is a `ConfigError`."""
     named, *functions = _named(config)
+    if named is None and not functions and (config.sandbox_tools or config.user):
+        named = _nothing_of_its_own
     return environment_of(named, functions, config.params)
+
+
+def _nothing_of_its_own(_: Sample) -> World:
+    return World()
+
+
+@contextlib.asynccontextmanager
+async def _open_user(config: UserConfig, budget: Budget | None) -> AsyncIterator[User]:
+    """Who talks to the model: a script, or a model with a cache, within the run's budget."""
+    from reward_kit.agent.users import ModelUser, ScriptedUser
+
+    if config.script is not None:
+        yield ScriptedUser(config.script)
+        return
+    client = make_client(config)
+    price = price_of(client.model, config.price)
+    layered = within(budget, client, price, "agent.user")
+    with contextlib.ExitStack() as files:
+        if config.cache.enabled:
+            layered = CachedClient(layered, files.enter_context(ResponseCache(config.cache.cache_dir)))
+        try:
+            yield ModelUser(layered, config.sampling(), price, config.prompt or "", config.last_words)
+        finally:
+            await client.close()
 
 
 def environment_settings(config: AgentConfig) -> dict[str, Any]:
     """What the worlds depend on: what is named, its source, and what it is handed."""
     source = [source_digest(each) for each in _named(config) if each is not None]
+    user = None if config.user is None else config.user.model_dump(exclude={"api_params", "cache", "api_key", "price"})
     return {
         "environment": config.environment,
         "tools": config.tools,
         "params": without_secrets(config.params),
         "source": source,
+        **({"sandbox_tools": config.sandbox_tools} if config.sandbox_tools else {}),
+        **({} if user is None else {"user": without_secrets(user)}),
     }
 
 

@@ -347,7 +347,7 @@ class WorldInWorker(World):
         """What comes back; the tool calls run in the other process."""
         runner = self.runner
         needs_approval = runner.approve is not None
-        answer, uses = await self._ask("answer", message, list(runner.recorded.values()), needs_approval)
+        answer, uses = await self._ask("answer", message, list(runner.played_again), needs_approval)
         runner.uses += uses
         return answer
 

@@ -23,7 +23,7 @@ _LARGEST_FACTS = 16 << 20
 
 @contextlib.asynccontextmanager
 async def open_world(
-    environment: Environment, sample: Sample, config: AgentConfig, approve: Approval | None = None
+    environment: Environment, sample: Sample, config: AgentConfig, approve: Approval | None = None, *, draw: int = 0
 ) -> AsyncIterator[World]:
     """A fresh world for one episode of `sample`, closed in the end whatever happens."""
     world = await ask_world(config, "open", environment.open, sample)
@@ -34,11 +34,12 @@ async def open_world(
             retryable=False,
         )
     world.runner = ToolRunner(approve)
+    world.draw = draw
     try:
         yield world
     finally:
         with contextlib.suppress(ItemError):  # what the episode came to is known; a world that closes badly is gone
-            await ask_world(config, "close", world.close)
+            await ask_world(config, "close", world.close_all)
 
 
 async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
@@ -61,7 +62,7 @@ async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], 
 
 async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
     """What the world says of itself, as plain data."""
-    facts = await ask_world(config, "facts", world.facts)
+    facts = await ask_world(config, "facts", world.all_facts)
     try:
         text = orjson.dumps(facts, option=orjson.OPT_NON_STR_KEYS)
     except (TypeError, RecursionError) as error:

@@ -39,13 +39,15 @@ def answer_fields(answer: Answer, uses: Sequence[ToolUse]) -> dict[str, Any]:
     messages = [_plain(message) for message in answer.messages]
     return {
         "messages": messages, "reward": answer.reward, "done": answer.done, "state": answer.state, "calls": list(uses),
+        **({"cost": answer.cost} if answer.cost else {}),
     }  # fmt: skip
 
 
 def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
     """What came back from the world, and how its tools did, from the journal."""
     uses = [use if isinstance(use, ToolUse) else ToolUse.model_validate(use) for use in fields["calls"]]
-    return Answer(messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"]), uses
+    cost = fields.get("cost", 0.0)
+    return Answer(messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"], cost), uses
 
 
 def messages_from(fields: Mapping[str, Any]) -> list[Message]:

@@ -74,6 +74,9 @@ class Tool:
     """The seconds one call may take; None: as long as it likes."""
     max_output: int = CHARACTERS
     """The characters of output that are shown. Of longer output the middle is cut out."""
+    same_again: bool = True
+    """Whether the same call gives the same output when recorded steps are played again. Where it does not (a shell:
+    times, process numbers), the call is run for what it changes, and its recorded output stands."""
     check: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Returns the arguments as the function wants them, or raises a `ToolError` that says what is wrong with them."""
     spec: dict[str, Any] = field(default_factory=dict)
@@ -102,6 +105,7 @@ class _Settings:
     parallel: bool = False
     timeout: float | None = SECONDS
     max_output: int = CHARACTERS
+    same_again: bool = True
     on_the_loop: bool = False
 
 
@@ -110,7 +114,7 @@ def tool(function: Function, /) -> Function: ...
 @overload
 def tool(
     *, name: str | None = None, description: str | None = None, reads: bool = False, parallel: bool = False,
-    timeout: float | None = SECONDS, max_output: int = CHARACTERS, on_the_loop: bool = False,
+    timeout: float | None = SECONDS, max_output: int = CHARACTERS, same_again: bool = True, on_the_loop: bool = False,
 ) -> Callable[[Function], Function]: ...  # fmt: skip
 def tool(function: Function | None = None, /, **settings: Any) -> Any:
     """Mark a function, or a method of a world, as a tool. Bare, or with settings: `@tool(reads=True, timeout=5)`.
@@ -167,7 +171,7 @@ class _Template:
         settings = self.settings
         return Tool(
             self.name, self.description, self.parameters, self._caller(function, hidden), settings.reads,
-            settings.parallel, settings.timeout, settings.max_output, self.checked, self.spec,
+            settings.parallel, settings.timeout, settings.max_output, settings.same_again, self.checked, self.spec,
         )  # fmt: skip
 
     def _caller(

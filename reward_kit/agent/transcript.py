@@ -88,7 +88,7 @@ class Transcript:
                 state=self._state or _digest(self._shown),
                 calls=[*uses],
                 usage=completion.usage,
-                cost=self._cost(completion),
+                cost=self._cost(completion, answer.cost),
                 latency_ms=completion.latency_ms,
                 finish_reason=completion.finish_reason,
                 cached=completion.cached,
@@ -114,12 +114,12 @@ class Transcript:
         self._token_ids = [*prompt, *(tokens.ids or ())]
         return tokens.model_copy(update={"prompt_ids": prompt[known:]}) if continues else tokens
 
-    def _cost(self, completion: Completion) -> float | None:
+    def _cost(self, completion: Completion, of_the_world: float) -> float | None:
         if completion.cached:
-            return 0.0
+            return of_the_world
         if self._price is None:
             return None
-        return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
+        return of_the_world + (cost_of(completion.usage, self._price) if completion.usage is not None else 0.0)
 
     # -- of the whole
 

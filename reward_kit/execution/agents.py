@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, cast
 
+from reward_kit.agent.branching import Branches
 from reward_kit.agent.calls import Approval
 from reward_kit.agent.environment import finished
 from reward_kit.agent.episode import Episodes
 from reward_kit.agent.from_settings import open_environment
 from reward_kit.config_models import AgentConfig, PipelineConfig
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.owed import Ledger
+from reward_kit.generation.budget import Budget
 from reward_kit.generation.stack import ModelStack
 from reward_kit.storage.turn_journal import TurnJournal
 from reward_kit.utils.module_loader import load_function
@@ -23,18 +26,28 @@ __all__ = ["open_episodes"]
 
 @contextlib.asynccontextmanager
 async def open_episodes(
-    config: PipelineConfig, agent: AgentConfig, models: ModelStack, turns: TurnJournal, counters: RunCounters
+    config: PipelineConfig,
+    agent: AgentConfig,
+    models: ModelStack,
+    turns: TurnJournal,
+    counters: RunCounters,
+    budget: Budget | None,
+    ledger: Ledger,
 ) -> AsyncIterator[ModelStack]:
     """The models with a play of episodes in place of single answers. Their turns are kept in `turns`."""
     if models.client is None:
         raise AssertionError("an agent is played where answers are generated")
     approve = None if agent.approve is None else _approval(agent.approve)
-    async with open_environment(agent) as environment:
+    branches = None if agent.branching is None else Branches(agent.branching, config.generation.n)
+    async with open_environment(agent, config.sandbox, budget) as environment:
         sampling = config.generation.sampling()
-        play = Episodes(models.client, sampling, models.price, environment, agent, journal=turns, approve=approve)
+        play = Episodes(
+            models.client, sampling, models.price, environment, agent, journal=turns, approve=approve,
+            branches=branches, known=lambda sample_id, draw: next(iter(ledger.read(sample_id, [draw])), None),
+        )  # fmt: skip
         counters.episodes = play.watch
-        # Each episode is handed out by itself, so that it is on disk as soon as it has ended.
-        yield replace(models, play=play, draws_at_once=lambda: 1)
+        # Each episode is handed out by itself, so that it is on disk as soon as it has ended; branches need all.
+        yield replace(models, play=play, draws_at_once=lambda: 1 if branches is None else branches.draws)
 
 
 def _approval(path: str) -> Approval:

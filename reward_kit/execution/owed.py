@@ -310,7 +310,7 @@ def open_workload(
     stream, blocking = _stream(config, samples), _is_remote(config.dataset)
     if isinstance(stream, RolloutStream):
         return AnswersInTheData(stream, blocking=blocking)
-    return SamplesToAnswer(stream, config.generation.n, blocking=blocking)
+    return SamplesToAnswer(stream, config.draws, blocking=blocking)
 
 
 def _stream(

@@ -183,7 +183,9 @@ class EvaluationPipeline:
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
                 if self.config.agent is not None:
                     turns = open_things.enter_context(TurnJournal(directory.episodes_path))
-                    models = await serving.enter_async_context(self._open_episodes(models, turns, counters))
+                    models = await serving.enter_async_context(
+                        self._open_episodes(models, turns, counters, budget, ledger)
+                    )
             parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
             held = _Held(directory, rollouts, results)
             keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
@@ -210,13 +212,13 @@ class EvaluationPipeline:
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
 
     def _open_episodes(
-        self, models: ModelStack, turns: TurnJournal, counters: RunCounters
+        self, models: ModelStack, turns: TurnJournal, counters: RunCounters, budget: Budget | None, ledger: Ledger
     ) -> contextlib.AbstractAsyncContextManager[ModelStack]:
         from reward_kit.execution.agents import open_episodes  # here: most runs have no agent
 
         if self.config.agent is None:
             raise AssertionError("there is an agent")
-        return open_episodes(self.config, self.config.agent, models, turns, counters)
+        return open_episodes(self.config, self.config.agent, models, turns, counters, budget, ledger)
 
     def _note_what_was_met(
         self, directory: RunDirectory, workload: Workload, models: ModelStack, budget: Budget | None
@@ -347,7 +349,7 @@ class EvaluationPipeline:
     def _facts(self, workload: Workload) -> dict[str, Any]:
         """What decides, beside the digests, whether a finished run has anything left to do."""
         return {
-            "n": self.config.generation.n,
+            "n": self.config.draws,
             "limit": self.config.sample_limit,
             "source": workload.fingerprint,
             "reading": reading_of(self.config.dataset),

@@ -121,7 +121,7 @@ def _agent(agent: AgentConfig) -> dict[str, Any]:
     return {**set_here, **environment_settings(agent)}
 
 
-_NOT_OF_AN_EPISODE = {"concurrency", "world_timeout", "world_retries", "durability"}
+_NOT_OF_AN_EPISODE = {"concurrency", "world_timeout", "world_retries", "durability", "branching", "user"}
 """Settings of an agent that change how its episodes are played, and not what comes out."""
 
 

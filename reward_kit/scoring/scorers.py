@@ -102,7 +102,7 @@ async def open_scorer(
     concurrency = config.concurrency or call.concurrency or usual
     async with (
         open_resources(call, sandbox, judge, budget, concurrency=concurrency) as resources,
-        open_worlds(call, agent) as worlds,
+        open_worlds(call, agent, sandbox) as worlds,
     ):
         if call.is_async and not config.isolate:
             scorer = OnTheLoop(call, reward.timeout, concurrency, resources, worlds=worlds)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
-from reward_kit.config_models import AgentConfig
+from reward_kit.config_models import AgentConfig, SandboxConfig
 from reward_kit.errors import ConfigError
 from reward_kit.models import Rollout
 from reward_kit.reward_call import RewardCall
@@ -23,7 +23,9 @@ Worlds: TypeAlias = "Callable[[Rollout], AbstractAsyncContextManager[World]]"
 
 
 @contextlib.asynccontextmanager
-async def open_worlds(call: RewardCall, agent: AgentConfig | None) -> AsyncIterator[Worlds | None]:
+async def open_worlds(
+    call: RewardCall, agent: AgentConfig | None, sandbox: SandboxConfig
+) -> AsyncIterator[Worlds | None]:
     """What opens worlds for the reward; None where it asks for none."""
     if not call.wants("world"):
         yield None
@@ -44,5 +46,5 @@ async def open_worlds(call: RewardCall, agent: AgentConfig | None) -> AsyncItera
     from reward_kit.agent.episode import replayed
     from reward_kit.agent.from_settings import open_environment
 
-    async with open_environment(agent) as environment:
+    async with open_environment(agent, sandbox) as environment:
         yield lambda rollout: replayed(environment, rollout, agent)

@@ -57,20 +57,22 @@ class McpClient:
         """Whether each request stands alone: no handshake, no session."""
         return self.version == MODERN
 
+    @property
+    def alive(self) -> bool:
+        """Whether a request has a chance."""
+        return self.channel.alive
+
     async def connect(self, timeout: float) -> None:
         """Agree on a version. A server that is known to be modern need not be asked."""
         if self.version == MODERN:
             return
-        if self.version is not None:
-            await self._initialize(timeout)
-            return
         try:
-            await self._negotiate(timeout)
+            await (self._negotiate(timeout) if self.version is None else self._initialize(timeout))
         except TimeoutError:
             raise McpServerFailure(
                 f"The MCP server did not answer within {timeout:g} seconds of its start. Check that its command "
                 "starts a server that speaks over standard input and output, or give it more time with "
-                "`agent.mcp.start_timeout`."
+                "`agent.params.start_timeout`."
             ) from None
         except RpcError as error:
             raise McpServerFailure(

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from reward_kit.errors import ItemError
+from reward_kit.errors import EnvironmentFailure
 
 __all__ = ["Bounds", "Channel", "McpServerFailure", "ReplyTooLarge"]
 
 
-class McpServerFailure(ItemError):
+class McpServerFailure(EnvironmentFailure):
     """An MCP server died, cannot be reached, or answers nonsense: the world failed, and not the model."""
 
     retryable = True
@@ -43,6 +43,11 @@ class Channel(Protocol):
 
     tools_changed: bool
     """Set when the server says that its tools have changed; whoever lists them again sets it back."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether a request has a chance, as far as is known."""
+        ...
 
     async def exchange(
         self, message: Mapping[str, Any], *, headers: Mapping[str, str], timeout: float | None

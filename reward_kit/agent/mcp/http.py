@@ -76,6 +76,11 @@ class HttpChannel:
         self._answers: set[asyncio.Task[None]] = set()
 
     @property
+    def alive(self) -> bool:
+        """Always: whether the server can be reached is known when a request has been sent."""
+        return True
+
+    @property
     def has_session(self) -> bool:
         """Whether the server keeps a session for this channel."""
         return self._session_id is not None
@@ -136,7 +141,7 @@ class HttpChannel:
         if status in (_UNAUTHORIZED, _FORBIDDEN):
             raise AuthError(
                 f"The MCP server at {self._server.url!r} refuses the credentials (HTTP {status}). Give it a key "
-                "that it takes: `agent.mcp.headers` or `agent.mcp.key_env`."
+                "that it takes: `agent.params.headers` or `agent.params.key_env`."
             )
         if _REFUSED <= status < _BROKEN and message is not None and (error := error_of(message)):
             if status == _NOT_FOUND and self._session_id is not None:

@@ -25,6 +25,7 @@ __all__ = [
     "RpcError",
     "ToolDefinition",
     "client_info",
+    "decoded_header",
     "encode",
     "error_of",
     "header_value",
@@ -54,6 +55,10 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+
+REWARD_KEY: Final = "reward-kit/reward"
+DONE_KEY: Final = "reward-kit/done"
+"""In the `_meta` of a call's result, which no model is shown: what the call was worth, and whether that was the end."""
 
 _LARGEST_INTEGER = 2**53 - 1
 _LONGEST_TEXT = 2000
@@ -146,6 +151,16 @@ def header_value(value: object) -> str:
     if _PLAIN_HEADER.fullmatch(text) and not _ENCODED_HEADER.fullmatch(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode(errors='replace')).decode()}?="
+
+
+def decoded_header(value: str | None) -> str | None:
+    """The value that a header holds; None where there is none, or it cannot be read."""
+    if value is None or not _ENCODED_HEADER.fullmatch(value):
+        return value
+    try:
+        return base64.b64decode(value[9:-2], validate=True).decode()
+    except ValueError:
+        return None
 
 
 class Mirrored(NamedTuple):

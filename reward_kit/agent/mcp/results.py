@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from reward_kit.agent.mcp.protocol import DONE_KEY, REWARD_KEY
 
 __all__ = ["CallResult", "call_result"]
 
@@ -20,6 +23,12 @@ class CallResult(NamedTuple):
     """Whether the tool says that it failed. Its text is for the model, which may do better."""
     structured: Any = None
     """The result as JSON, where the server gives it."""
+    parts: list[dict[str, Any]] | None = None
+    """Text and images as endpoints take them, where there is an image."""
+    reward: float | None = None
+    """What the call was worth, where the server says so in the result's `_meta`."""
+    done: bool = False
+    """Whether the server says there that the episode is over."""
 
 
 def call_result(result: Mapping[str, Any]) -> CallResult:
@@ -33,7 +42,33 @@ def call_result(result: Mapping[str, Any]) -> CallResult:
     if not texts and structured is not None:
         texts = [json.dumps(structured, ensure_ascii=False)]
     text = "\n".join(texts).encode(errors="replace").decode()
-    return CallResult(text, result.get("isError") is True, structured)
+    meta = result.get("_meta")
+    said = meta if isinstance(meta, dict) else {}
+    done = said.get(DONE_KEY) is True
+    return CallResult(
+        text, result.get("isError") is True, structured, _with_images(parts), _number(said.get(REWARD_KEY)), done
+    )
+
+
+def _number(value: object) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None  # type: ignore[arg-type]
+
+
+def _with_images(parts: list[Any]) -> list[dict[str, Any]] | None:
+    shown = [part for part in parts if isinstance(part, dict)]
+    if not any(_is_image(part) for part in shown):
+        return None
+    return [_image(part) if _is_image(part) else {"type": "text", "text": _text_of(part)} for part in shown]
+
+
+def _is_image(part: Mapping[str, Any]) -> bool:
+    kind = part.get("mimeType")
+    return part.get("type") == "image" and isinstance(part.get("data"), str) and str(kind).startswith("image/")
+
+
+def _image(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{part['mimeType']};base64,{part['data']}"}}
 
 
 def _text_of(part: Mapping[str, Any]) -> str:

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users: somebody who goes on talking when the model has answered. Scripted turns, or a model that plays the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from reward_kit.agent.calls import ToolRunner
+from reward_kit.agent.environment import Answer, Durability, Environment, World, finished
+from reward_kit.agent.open_world import as_answer
+from reward_kit.agent.tools import Tool
+from reward_kit.config_models import Price, Sampling
+from reward_kit.errors import DatasetError, EnvironmentFailure
+from reward_kit.generation.client import ModelClient
+from reward_kit.generation.prices import cost_of
+from reward_kit.models import Failure, Message, Sample
+
+__all__ = ["ModelUser", "ScriptedUser", "Spoken", "User", "WithUser"]
+
+
+class Spoken(NamedTuple):
+    """What a user says next."""
+
+    text: str | None
+    """None where the user has nothing more to say."""
+    leaves: bool = False
+    """Whether that is the last thing the user says."""
+    cost: float = 0.0
+
+
+class User(Protocol):
+    """Whoever answers the model in an episode."""
+
+    async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
+        """What the user says after `conversation`, in which the user and the model have spoken."""
+        ...
+
+
+class ScriptedUser:
+    """Says the same things in every episode of a sample, one after another."""
+
+    def __init__(self, script: Sequence[str] | str) -> None:
+        """The turns, or the column of the sample that holds them."""
+        self._script = script
+
+    async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
+        """The next turn of the script."""
+        script = sample.columns.get(self._script, []) if isinstance(self._script, str) else self._script
+        if not isinstance(script, Sequence) or isinstance(script, str):
+            raise DatasetError(f"The column {self._script!r} of sample {sample.id!r} is no list of turns. Mend it.")
+        asked = sum(message.role == "user" for message in sample.messages)
+        said = sum(message.role == "user" for message in conversation) - asked
+        return Spoken(str(script[said]), leaves=False) if said < len(script) else Spoken(None)
+
+
+class ModelUser:
+    """A model that plays the user. It sees what the user would see: no system prompt and no tool of the agent."""
+
+    def __init__(
+        self, client: ModelClient, sampling: Sampling, price: Price | None, prompt: str, last_words: str
+    ) -> None:
+        """Play by `prompt`, a Jinja template over the sample's columns; a reply with the `last_words` is the last."""
+        from jinja2 import StrictUndefined
+        from jinja2.sandbox import SandboxedEnvironment
+
+        self._client, self._sampling, self._price, self._last_words = client, sampling, price, last_words
+        self._prompt = SandboxedEnvironment(undefined=StrictUndefined).from_string(prompt)
+
+    async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
+        """What the model says in the user's place."""
+        known: Mapping[str, Any] = {**sample.columns, "ground_truth": sample.ground_truth, "id": sample.id}
+        turned = [Message(role="system", content=self._prompt.render(**known)), *map(_turned, _heard(conversation))]
+        (reply,) = await self._client.generate(
+            turned, draws=(draw,), sampling=self._sampling, sample_id=f"{sample.id}/user"
+        )
+        if isinstance(reply, Failure):
+            raise EnvironmentFailure(
+                f"The model that plays the user failed: {reply.message}", retryable=reply.retryable
+            )
+        paid = not reply.cached and reply.usage is not None and self._price is not None
+        cost = cost_of(reply.usage, self._price) if paid and reply.usage and self._price else 0.0
+        return Spoken(reply.message.text, self.is_last(reply.message.text), cost)
+
+    def is_last(self, text: str) -> bool:
+        """Whether the user leaves with these words."""
+        return self._last_words in text
+
+
+def _heard(conversation: Sequence[Message]) -> list[Message]:
+    return [message for message in conversation if message.role in {"user", "assistant"} and message.text.strip()]
+
+
+def _turned(message: Message) -> Message:
+    return Message(role="assistant" if message.role == "user" else "user", content=message.text)
+
+
+class WithUser(Environment):
+    """An environment in whose worlds a user goes on talking where the model would have had the last word."""
+
+    def __init__(self, inner: Environment, user: User) -> None:
+        """Have `user` talk in each world of `inner`."""
+        self._inner, self._user = inner, user
+
+    async def open(self, sample: Sample) -> World:
+        """A world of the inner environment, with the user in it."""
+        return _UserWorld(await self._inner.open(sample), self._user, sample)
+
+    async def close(self) -> None:
+        """Close the inner environment."""
+        await self._inner.close()
+
+
+class _UserWorld(World):
+    """A world with a user in it. All but the last word is the inner world's."""
+
+    def __init__(self, inner: World, user: User, sample: Sample) -> None:
+        self._inner, self._user, self._sample = inner, user, sample
+        self._conversation: list[Message] = [*sample.messages]
+
+    @property
+    def durability(self) -> Durability:  # type: ignore[override]  # the inner world's, which may differ by world
+        return self._inner.durability
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return self._inner.offered
+
+    @property
+    def runner(self) -> ToolRunner:
+        return self._inner.runner
+
+    @runner.setter
+    def runner(self, runner: ToolRunner) -> None:
+        self._inner.runner = runner
+
+    async def start(self) -> Answer:
+        self._inner.draw = self.draw
+        opening = as_answer(await finished(self._inner.start()))
+        self._conversation += opening.messages
+        return opening
+
+    async def answer(self, message: Message) -> Answer:
+        answer = as_answer(await finished(self._inner.answer(message)))
+        self._conversation += [message, *answer.messages]
+        if not answer.done or message.tool_calls or answer.messages:
+            return answer
+        spoken = await self._spoken()
+        if spoken.text is None:
+            return answer
+        said = Message(role="user", content=spoken.text)
+        self._conversation.append(said)
+        return Answer([said], answer.reward, spoken.leaves, answer.state, answer.cost + spoken.cost)
+
+    async def _spoken(self) -> Spoken:
+        """What the user says; of a turn that is played again, what was said then."""
+        recorded = self.runner.played_again
+        if recorded and recorded[-1].role == "user" and isinstance(self._user, ModelUser):
+            text = recorded[-1].text
+            return Spoken(text, leaves=self._user.is_last(text))
+        return await self._user.speak(self._sample, self._conversation, self.draw)
+
+    def facts(self) -> Any:
+        return self._inner.all_facts()
+
+    def close(self) -> Any:
+        return self._inner.close_all()
+
+    def snapshot(self) -> Any:
+        return self._inner.snapshot()
+
+    def restore(self, state: bytes) -> Any:
+        return self._inner.restore(state)
