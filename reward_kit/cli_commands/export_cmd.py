@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["export"]
 
+EPISODE_SHAPES = ("steps", "episodes")
+_CREDIT = ("method", "gamma", "omega", "mode")
+
 
 @click.command()
 @click.argument("source", type=NamedPath(path_type=Path))
 @click.option(
-    "--to", "shape", type=click.Choice(["sft", "preference", "rm", "kto", "grpo"]), required=True,
+    "--to", "shape", type=click.Choice(["sft", "preference", "rm", "kto", "grpo", *EPISODE_SHAPES]), required=True,
     help="sft: verified answers; preference: pairs with their prompt; rm: pairs of whole conversations; kto: single "
-    "answers with a label; grpo: prompts with their difficulty.",
+    "answers with a label; grpo: prompts with their difficulty; steps, episodes: what an agent did, with the credit of "
+    "each step.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=NamedPath(path_type=Path, dir_okay=False), required=True,
@@ -49,6 +54,23 @@ __all__ = ["export"]
     "--reasoning", type=click.Choice(["drop", "inline", "field"]), default="drop", show_default=True,
     help="Leave it out; put it into <think> tags before the answer; or into the field reasoning_content.",
 )  # fmt: skip
+@click.option(
+    "--credit", "method", default="gigpo", show_default=True,
+    type=click.Choice(["gigpo", "grpo", "dr_grpo", "rloo", "turn_level", "tree_grpo", "tree_values"]),
+    help="steps, episodes: how advantages are computed.",
+)  # fmt: skip
+@click.option(
+    "--gamma", type=FiniteRange(0, 1), default=0.95, show_default=True,
+    help="steps, episodes: how much a reward counts one step earlier.",
+)  # fmt: skip
+@click.option(
+    "--omega", type=FiniteRange(0), default=1.0, show_default=True,
+    help="gigpo: the weight of a step's own advantage beside its episode's.",
+)  # fmt: skip
+@click.option(
+    "--mode", type=click.Choice(["mean_norm", "mean_std_norm"]), default="mean_norm", show_default=True,
+    help="gigpo, turn_level: subtract the mean; or divide by the standard deviation, too.",
+)  # fmt: skip
 @click.option("--split", "splits", multiple=True, help="Only this split. May be given again.")
 @click.option(
     "--pass-threshold", "--threshold", "threshold", type=FiniteRange(),
@@ -60,7 +82,7 @@ __all__ = ["export"]
 def export(
     source: Path, output: Path, threshold: float | None, overwrite: bool, as_json: bool, verbose: bool, **wanted: Any
 ) -> None:
-    """Turn judged answers into training data, in the shapes TRL's trainers read.
+    """Turn judged answers into training data, in the shapes TRL's trainers read, or episodes with credit per step.
 
     SOURCE is a run directory, its results.jsonl, or the Parquet of `best-of-n`. An answer that was not judged is
     never used, neither as a good one nor as a bad one; the same row is written once.
@@ -71,12 +93,11 @@ def export(
     reward-kit export outputs/run --to preference --max-pairs 4 -o pairs.jsonl
     reward-kit export results/baseline_run.parquet --to kto -o kto.jsonl
     reward-kit export results/baseline_run.parquet --to grpo --min-pass-rate 0.1 --max-pass-rate 0.9 -o prompts.jsonl
+    reward-kit export outputs/agent --to steps --credit gigpo --gamma 0.95 -o steps.jsonl
     """
     from reward_kit.errors import ConfigError
-    from reward_kit.storage.candidates import read_queries
     from reward_kit.storage.run_directory import unfinished
     from reward_kit.storage.training_files import write_training_file
-    from reward_kit.storage.training_rows import Export, training_rows
 
     if output.exists() and not overwrite:
         raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
@@ -84,15 +105,40 @@ def export(
         raise ConfigError(f"--output is {str(output)!r}; expected FILE.jsonl or FILE.parquet.")
     counts: Counter[str] = Counter()
     with reading_own_files(source, output):
-        has_tools = any(query.tools for query in read_queries(source, threshold=threshold))
         wanted["splits"] = frozenset(wanted["splits"])
-        rows = training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
+        credit = {name: wanted.pop(name) for name in _CREDIT}
+        if wanted["shape"] in EPISODE_SHAPES:
+            rows = _episode_rows(source, wanted["shape"], wanted["splits"], credit, counts)
+        else:
+            rows = _answer_rows(source, threshold, wanted, counts)
         write_training_file(rows, output)
         if said := unfinished(source):
             echo(said, err=True)
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")
+
+
+def _answer_rows(
+    source: Path, threshold: float | None, wanted: dict[str, Any], counts: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    from reward_kit.storage.candidates import read_queries
+    from reward_kit.storage.training_rows import Export, training_rows
+
+    has_tools = any(query.tools for query in read_queries(source, threshold=threshold))
+    return training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
+
+
+def _episode_rows(
+    source: Path, shape: Any, splits: frozenset[str], credit: dict[str, Any], counts: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    from reward_kit.agent.step_credit import CreditSettings
+    from reward_kit.agent.step_rows import episode_rows
+    from reward_kit.storage.judged_episodes import read_episodes
+
+    has_tokens = any(step.tokens for episodes in read_episodes(source) for one in episodes for step in one.steps)
+    settings = CreditSettings(**credit)
+    return episode_rows(read_episodes(source), shape, settings, counts, splits=splits, with_tokens=has_tokens)
 
 
 def _show(counts: Counter[str], output: Path, *, as_json: bool) -> None:

@@ -38,7 +38,7 @@ from reward_kit.storage.vocabularies import (
 from reward_kit.utils.checksums import check_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Candidate", "Query", "read_queries"]
+__all__ = ["Candidate", "Query", "Turns", "read_queries", "split_off_answer"]
 
 _BATCH = 1024
 """Parquet rows in memory at a time."""
@@ -162,7 +162,7 @@ def _as_turns(messages: list[Message]) -> Turns:
 
 
 def _from_run(line: dict[str, Any], thresholds: Thresholds) -> _Row:
-    prompt, turns = _split_off_answer(line["messages"])
+    prompt, turns = split_off_answer(line["messages"])
     query = Query(line["id"], line["split"], prompt, None, _text(line[RUN.ground_truth]), [])
     return _Row(query, _candidate(line["response_index"], turns, verdict_of(line, thresholds)))
 
@@ -198,7 +198,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Thresholds], _Row]] = {
 }
 
 
-def _split_off_answer(messages: Turns) -> tuple[Turns, Turns]:
+def split_off_answer(messages: Turns) -> tuple[Turns, Turns]:
     """What was asked, up to the last user turn, and what was answered to it."""
     asked = [place for place, turn in enumerate(messages) if turn["role"] in ("user", "system", "developer")]
     end = asked[-1] + 1 if asked else 0

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["write_training_file"]
 
 _CONVERSATIONS = ("messages", "prompt", "completion", "chosen", "rejected")
-_NUMBERS = ("margin", "pass_rate")
+_NUMBERS = (
+    "margin", "pass_rate", "score", "reward", "return_to_go", "episode_advantage", "step_advantage", "advantage",
+)  # fmt: skip
+_COUNTS = ("num_candidates", "response_index", "num_steps", "step", "turn", "state_group")
+_TRUTHS = ("label", "truncated")
+_STEP = ("step", "turn", "state", "reward", "return_to_go", "state_group", "episode_advantage", "step_advantage",
+         "advantage")  # fmt: skip
+"""The fields of each of an episode's `steps`."""
 _PARQUET = (".parquet", ".pq")
 _ROWS_PER_GROUP = 4096
 
@@ -104,10 +111,16 @@ def _schema(row: Mapping[str, Any], fields: Iterable[str]) -> pa.Schema:
     function = pa.struct([("name", pa.string()), ("arguments", pa.string())])
     call = pa.struct([("id", pa.string()), ("type", pa.string()), ("function", function)])
     turn = pa.struct([(name, pa.list_(call) if name == "tool_calls" else pa.string()) for name in fields])
+    tokens = pa.struct(
+        [("prompt_ids", pa.list_(pa.int64())), ("ids", pa.list_(pa.int64())), ("logprobs", pa.list_(pa.float64()))]
+    )
     types: dict[str, pa.DataType] = {
         **dict.fromkeys(_CONVERSATIONS, pa.list_(turn)),
         **dict.fromkeys(_NUMBERS, pa.float64()),
-        "label": pa.bool_(),
-        "num_candidates": pa.int64(),
+        **dict.fromkeys(_COUNTS, pa.int64()),
+        **dict.fromkeys(_TRUTHS, pa.bool_()),
+        "tokens": tokens,
     }
+    steps = [(name, types.get(name, pa.string())) for name in (*_STEP, "tokens")]
+    types["steps"] = pa.list_(pa.struct(steps))
     return pa.schema([(name, types.get(name, pa.string())) for name in row])

@@ -12,6 +12,7 @@ import pytest
 from reward_kit.evaluation import evaluate
 from reward_kit.execution.best_of_n import BestOfN
 from reward_kit.execution.best_of_n.experiment import load_experiment
+from tests.agent.recorded_episodes import walk, write_results
 from tests.cli_commands.conftest import Call
 from tests.loopback.experiments import experiment
 
@@ -79,3 +80,49 @@ def test_nothing_is_replaced_or_guessed(call: Call, tmp_path: Path, table: Path)
     assert "expected FILE.jsonl or FILE.parquet" in call("export", table, "--to", "sft", "-o", "a.txt").sentence
     empty = call("export", table, "--to", "grpo", "--min-pass-rate", "0.9", "-o", "e.jsonl")
     assert empty.code == 2 and "could be used" in empty.err and "9 queries outside the pass rates" in empty.err
+
+
+@pytest.mark.parametrize("shape", ["steps", "episodes"])
+def test_episodes_come_with_the_credit_of_each_step(call: Call, tmp_path: Path, shape: str) -> None:
+    write_results(
+        tmp_path / "run",
+        walk("rd", "AB", score=1.0),
+        walk("dd", "AC", score=0.0, index=1),
+        walk("r", "A", score=None, index=2),
+    )
+    said = call("export", "run", "--to", shape, "--gamma", "1", "-o", "a.jsonl")
+    assert said.code == 0 and "1 not judged" in said.err and "3 episodes" in said.err
+    found = lines(tmp_path / "a.jsonl")
+    steps = found if shape == "steps" else [step for row in found for step in row["steps"]]
+    assert [step["advantage"] for step in steps] == [1.0, 0.5, -1.0, -0.5]
+
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert call("export", "run", "--to", shape, "--gamma", "1", "-o", "a.parquet").code == 0
+    (kept,) = {json.dumps(without_nothing(row)) for row in parquet.read_table(tmp_path / "a.parquet").to_pylist()[:1]}
+    assert json.loads(kept) == without_nothing(found[0])
+
+
+def without_nothing(value: Any) -> Any:
+    """A row without fields that hold nothing: Parquet has a column for each field of any message."""
+    if isinstance(value, dict):
+        return {name: without_nothing(held) for name, held in value.items() if held is not None}
+    return [without_nothing(part) for part in value] if isinstance(value, list) else value
+
+
+def test_credit_is_computed_as_it_was_asked_for(call: Call, tmp_path: Path) -> None:
+    write_results(tmp_path / "run", walk("rd", "AB", score=1.0), walk("dd", "AC", score=0.0, index=1))
+
+    def advantages(*options: str) -> list[float]:
+        assert call("export", "run", "--to", "steps", "--overwrite", "-o", "a.jsonl", *options).code == 0
+        return [row["advantage"] for row in lines(tmp_path / "a.jsonl")]
+
+    assert advantages("--credit", "rloo") == [1.0, 1.0, -1.0, -1.0]
+    assert advantages("--omega", "0") == [0.5, 0.5, -0.5, -0.5]
+    assert advantages("--gamma", "0.5") == [0.75, 0.5, -0.75, -0.5]
+    assert advantages("--mode", "mean_std_norm", "--omega", "0")[0] == pytest.approx(0.5**0.5, abs=1e-5)
+    assert call("export", "run", "--to", "steps", "--credit", "luck", "-o", "b.jsonl").code == 2
+
+
+def test_a_table_holds_no_episodes(call: Call, table: Path) -> None:
+    assert "holds no results.jsonl" in call("export", table, "--to", "steps", "-o", "a.jsonl").sentence
+    assert "holds no episodes" in call("export", table.with_name("run.run"), "--to", "steps", "-o", "a.jsonl").sentence
