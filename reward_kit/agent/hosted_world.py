@@ -19,13 +19,13 @@ from typing import Any
 import orjson
 
 from reward_kit.agent.calls import ToolRunner, text_of
-from reward_kit.agent.environment import Answer, Environment, World, finished
+from reward_kit.agent.environment import Answer, Attached, Environment, World, finished
 from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.agent.world_host import ASKS, DONE, LENGTH, MOST_BYTES, RAISED, TOOL_ERROR, describe, frame
 from reward_kit.errors import ItemError
 from reward_kit.models import Message, Sample
 
-__all__ = ["HostedWorld", "read_frame"]
+__all__ = ["HostedWorld", "described", "read_frame"]
 
 _CLOSING_SECONDS = 5.0
 
@@ -50,6 +50,8 @@ class HostedWorld:
         self._told: list[dict[str, Any]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._questions = 0
+        self._attached: tuple[Attached, ...] = ()
 
     async def run(self) -> int:
         """Answer until the parent hangs up; the process's exit code."""
@@ -90,11 +92,19 @@ class HostedWorld:
         """The tools as the parent is told of them, where they are others than it knows."""
         if self._world is None:
             return None
-        tools = [_described(tool) for tool in self._world.tools]
+        tools = [described(tool) for tool in self._own_tools()]
         if tools == self._told:
             return None
         self._told = tools
         return tools
+
+    def _own_tools(self) -> Sequence[Tool]:
+        """What the world offers, without the tools of the parent's."""
+        kept, self.world._attached = self.world._attached, self._attached
+        try:
+            return self.world.offered
+        finally:
+            self.world._attached = kept
 
     # ── what can be asked ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,19 +120,24 @@ class HostedWorld:
     async def _open(self, sample: Sample) -> str:
         _seed(sample.id)
         self._world = await finished(self._environment.open(sample))
+        self._attached = self.world._attached
         return self.world.durability
 
-    async def _start(self) -> Any:
+    async def _start(self, draw: int) -> Any:
+        self.world.draw = draw
         return _plain(await finished(self.world.start()))
 
-    async def _answer(self, message: Message, recorded: Sequence[Message], needs_approval: bool) -> Any:
+    async def _answer(
+        self, message: Message, recorded: Sequence[Message], needs_approval: bool, attached: Sequence[dict[str, Any]]
+    ) -> Any:
+        self.world._attached = (*self._attached, Attached([self._of_parent(**tool) for tool in attached]))
         self.world.runner = runner = ToolRunner(self._approval if needs_approval else None)
         runner.begin_turn(recorded)
         answer = _plain(await finished(self.world.answer(message)))
         return answer, runner.uses
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        for tool in self.world.tools:
+        for tool in self._own_tools():
             if tool.name == name:
                 checked = arguments if tool.check is None else tool.check(arguments)
                 text = text_of(await tool.call(checked), most := tool.max_output)
@@ -130,7 +145,7 @@ class HostedWorld:
         raise ToolError(f"There is no tool {name!r} any more.", "unknown_tool")
 
     async def _facts(self) -> Any:
-        return orjson.loads(orjson.dumps(await finished(self.world.facts()), option=orjson.OPT_NON_STR_KEYS))
+        return orjson.loads(orjson.dumps(await self.world.all_facts(), option=orjson.OPT_NON_STR_KEYS))
 
     async def _snapshot(self) -> bytes:
         return bytes(await finished(self.world.snapshot()))
@@ -139,15 +154,35 @@ class HostedWorld:
         await finished(self.world.restore(state))
 
     async def _close(self) -> None:
-        await finished(self.world.close())
+        await self.world.close_all()
+
+    # ── what is asked of the parent ──────────────────────────────────────────────────────────────────────────────────
 
     async def _approval(self, name: str, arguments: dict[str, Any]) -> str | None:
-        """Ask the parent whether a call may run."""
-        number = -1 - len(self._asked)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        await self._send(number, ASKS, (name, arguments))
-        refusal: str | None = await self._asked[number]
+        """Whether a call may run."""
+        refusal: str | None = await self._ask_parent("approval", name, arguments)
         return refusal
+
+    def _of_parent(self, **about: Any) -> Tool:
+        """A tool that somebody has attached to the world in the parent, and that runs there."""
+        name = about["name"]
+
+        async def call(arguments: dict[str, Any]) -> Any:
+            return await self._ask_parent("tool", name, arguments)
+
+        return Tool(call=call, **about)
+
+    async def _ask_parent(self, what: str, name: str, arguments: dict[str, Any]) -> Any:
+        self._questions += 1
+        number = -self._questions
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        await self._send(number, ASKS, (what, name, arguments))
+        outcome, value = await self._asked[number]
+        if outcome == TOOL_ERROR:
+            raise ToolError(*value)
+        if outcome == RAISED:
+            raise RuntimeError(value)
+        return value
 
 
 def _seed(sample_id: str) -> None:
@@ -158,7 +193,8 @@ def _seed(sample_id: str) -> None:
         numpy.random.seed(seed)
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def described(tool: Tool) -> dict[str, Any]:
+    """What the other side must know of a tool to offer it."""
     return {
         "name": tool.name, "description": tool.description, "parameters": dict(tool.parameters), "reads": tool.reads,
         "parallel": tool.parallel, "timeout": tool.timeout, "max_output": tool.max_output, "spec": tool.spec,
@@ -168,7 +204,8 @@ def _described(tool: Tool) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """What a world said, as plain data: text and messages, in an answer or bare."""
     if isinstance(value, Answer):
-        return Answer([_plain_message(each) for each in value.messages], value.reward, value.done, value.state)
+        messages = [_plain_message(each) for each in value.messages]
+        return Answer(messages, value.reward, value.done, value.state, value.cost)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Message | dict):

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.agent import world_host
+from reward_kit.agent.calls import text_of
 from reward_kit.agent.environment import Answer, Durability, Environment, World, environment_of
-from reward_kit.agent.hosted_world import read_frame
+from reward_kit.agent.hosted_world import described, read_frame
 from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.errors import ConfigError, EnvironmentFailure
 from reward_kit.models import Message, Sample
@@ -140,7 +141,9 @@ class InWorker(Environment):
             if self._shared is not None and self._shared.is_alive:
                 return self._shared
             host = await _Host.started(self._factory, self._name, self._memory_mb, self._log_path)
-            self._hosts = {each for each in self._hosts if each.is_alive} | {host}
+            gone = {each for each in self._hosts if not each.is_alive}
+            self._hosts = (self._hosts - gone) | {host}
+            await asyncio.gather(*(each.close() for each in gone))
             self._shared = host if host.threads == 1 else None
             return host
 
@@ -325,6 +328,7 @@ class WorldInWorker(World):
         self._heard = time.monotonic()
         self._lost: str | None = None
         self._is_closed = False
+        self._replying: set[asyncio.Task[None]] = set()
         self._tools = []
 
     async def begin(self, sample: Sample) -> None:
@@ -341,13 +345,14 @@ class WorldInWorker(World):
 
     async def start(self) -> Any:
         """What the world begins with."""
-        return await self._ask("start")
+        return await self._ask("start", self.draw)
 
     async def answer(self, message: Message) -> Answer | Any:
         """What comes back; the tool calls run in the other process."""
         runner = self.runner
+        attached = [described(tool) for added in self._attached for tool in added.tools]
         needs_approval = runner.approve is not None
-        answer, uses = await self._ask("answer", message, list(runner.played_again), needs_approval)
+        answer, uses = await self._ask("answer", message, list(runner.played_again), needs_approval, attached)
         runner.uses += uses
         return answer
 
@@ -421,7 +426,9 @@ class WorldInWorker(World):
                 if tools is not None:
                     self._tools = [self._tool(**described) for described in tools]
                 if outcome == world_host.ASKS:
-                    await self._reply(number, *value)
+                    task = asyncio.create_task(self._reply(number, *value))
+                    self._replying.add(task)
+                    task.add_done_callback(self._replying.discard)
                 elif (future := self._waiting.get(number)) is not None and not future.done():
                     self._settle(future, outcome, value)
         except EOFError:
@@ -440,11 +447,24 @@ class WorldInWorker(World):
             told = message if is_ours else f"{self._what} raised {kind}: {message or 'no message'}"
             future.set_exception(EnvironmentFailure(told, retryable=bool(retryable)))
 
-    async def _reply(self, number: int, name: str, arguments: dict[str, Any]) -> None:
-        """Answer whether a call may run."""
-        approve = self.runner.approve
-        refusal = None if approve is None else await approve(name, arguments)
-        self._writer.write(world_host.frame((number, "reply", refusal)))
+    async def _reply(self, number: int, what: str, name: str, arguments: dict[str, Any]) -> None:
+        """Answer whether a call may run, or run a tool that was attached to the world here."""
+        try:
+            reply = (world_host.DONE, await self._asked(what, name, arguments))
+        except ToolError as error:
+            reply = (world_host.TOOL_ERROR, (str(error), error.kind))
+        except Exception as error:  # noqa: BLE001 - a named boundary: somebody's tool may raise anything
+            reply = (world_host.RAISED, ": ".join(world_host.describe(error)))
+        self._writer.write(world_host.frame((number, "reply", reply)))
+
+    async def _asked(self, what: str, name: str, arguments: dict[str, Any]) -> Any:
+        if what == "approval":
+            return None if self.runner.approve is None else await self.runner.approve(name, arguments)
+        for tool in (tool for added in self._attached for tool in added.tools):
+            if tool.name == name:
+                checked = arguments if tool.check is None else tool.check(arguments)
+                return text_of(await tool.call(checked), tool.max_output)
+        raise ToolError(f"There is no tool {name!r} any more.", "unknown_tool")
 
     def _tool(self, **described: Any) -> Tool:
         name = described["name"]
@@ -469,6 +489,7 @@ class WorldInWorker(World):
     async def end(self) -> None:
         """End the process, whatever it is doing."""
         self._lose("it was closed")
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        for task in (self._listening, *self._replying):
+            task.cancel()
+        await asyncio.gather(self._listening, *self._replying, return_exceptions=True)
         self._writer.close()

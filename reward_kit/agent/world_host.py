@@ -8,7 +8,8 @@ which worlds have ended. Each world gets a socket of its own, on which it is ask
     host → parent    a frame (True, threads), or (False, class and message of what was raised); then (pid, status)
     parent → world   frames (number, operation, arguments)
     world → parent   a frame with its process id; then frames (number, outcome, value, tools): outcome is a word of
-                     OUTCOMES, tools are the offered tools where they are others than before, else None
+                     OUTCOMES, tools are the offered tools where they are others than before, else None; with a number
+                     below zero the world asks, and is answered (number, "reply", (outcome, value))
 
     frame            eight bytes of length, then a pickled value
 

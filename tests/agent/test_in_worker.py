@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from reward_kit.agent.calls import ToolRunner
-from reward_kit.agent.environment import Answer, World
+from reward_kit.agent.environment import Answer, Attached, World
 from reward_kit.agent.in_worker import in_worker
+from reward_kit.agent.tools import ToolError, tool, tool_of
 from reward_kit.errors import ConfigError, EnvironmentFailure
 from reward_kit.models import Message, Sample
 from reward_kit.utils.module_loader import load_object
@@ -135,6 +136,32 @@ async def test_an_approval_is_asked_for_here() -> None:
     assert asked == [("count", {}), ("draw", {})]
     assert answer.messages[0].text == "1" and "not today" in answer.messages[1].text
     assert [use.error for use in world.runner.uses] == [None, "refused"]
+
+
+async def test_tools_that_are_attached_here_run_here() -> None:
+    here: list[int] = []
+
+    @tool(on_the_loop=True)
+    def note(number: int) -> str:
+        """Note a number."""
+        if number < 0:
+            raise ToolError("too small", "refused")
+        here.append(number)
+        return f"{len(here)} noted"
+
+    async with two_worlds() as (world, _):
+        world.attach(Attached([tool_of(note)], facts=lambda: {"noted": here}))
+        world.runner.begin_turn()
+        answer = await world.answer(calling("count", "note", number=1))
+        assert [use.error for use in world.runner.uses] == ["schema", None]
+        assert answer.messages[1].text == "1 noted"
+        assert await outcome(world, "note", number=-1) == (
+            '{"error":{"kind":"refused","message":"too small"}}',
+            "refused",
+        )
+        assert [offered.name for offered in world.offered][-1] == "note"
+        assert "note" not in [offered.name for offered in world.tools]
+        assert await world.all_facts() == {"value": 0, "noted": [1]}
 
 
 async def test_a_closure_will_do() -> None:

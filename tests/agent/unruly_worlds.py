@@ -38,8 +38,8 @@ class Unruly(World):
         COUNT["value"] += self._step
         return COUNT["value"]
 
-    @tool(on_the_loop=True)
-    def draw(self) -> float:
+    @tool(name="draw", on_the_loop=True)
+    def draws(self) -> float:
         """Draw from the global generator."""
         return random.random()
 

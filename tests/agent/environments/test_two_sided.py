@@ -254,7 +254,7 @@ async def test_a_record_that_cannot_have_happened_is_no_verdict() -> None:
 async def test_the_reward_takes_what_a_run_hands_over() -> None:
     rollout = await play()
     result = two_sided(
-        messages=rollout.messages, task=task(), facts=rollout.facts, domain=f"{__file__}:library", user_turns=[]
+        messages=rollout.messages, task=task(), facts=facts(rollout), domain=f"{__file__}:library", user_turns=[]
     )
     assert result.score == 1.0 and result.metrics["DB"].is_score_valid
 
