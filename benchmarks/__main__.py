@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     adapters,
+    agent_forks,
     agents,
     analysis,
     best_of_n,
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "rewards_code": rewards_code.main,
     "best_of_n": best_of_n.main,
     "adapters": adapters.main,
+    "agent_forks": agent_forks.main,
     "agents": agents.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""

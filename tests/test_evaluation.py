@@ -210,6 +210,37 @@ def test_tables_are_data() -> None:
         assert evaluate(table, exact, dataset=READING).mean_score == 0.5
 
 
+def test_datasets_of_hugging_face_are_data() -> None:
+    datasets = pytest.importorskip("datasets", reason="the extra hf is not installed")
+    held = datasets.Dataset.from_list([row | {"meta": {"tags": ["sum"]}} for row in QUIZ])
+
+    def typed(response: str, ground_truth: str, meta: Any) -> float:
+        return float(response == ground_truth and meta == {"tags": ["sum"]})
+
+    views = (
+        held,
+        held.shuffle(seed=0),
+        held.to_iterable_dataset(),
+        held.with_format("numpy"),
+        held.with_format("pandas"),
+    )
+    for view in views:
+        assert evaluate(view, typed, dataset=READING).mean_score == 0.5
+    several = datasets.DatasetDict({"train": held, "test": held.select([1])})
+    result = evaluate(several, typed, dataset=READING | {"split": "test"})
+    assert [row["user_query"] for row in result.rows()] == ["3 + 3?"]
+    with pytest.raises(ConfigError, match="the keys 'train', 'test'"):
+        evaluate(several, typed, dataset=READING)
+
+
+def test_an_answer_that_a_frame_has_not_is_named_as_such() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"prompt": ["a", "b"], "assistant_response": ["x", float("nan")]})
+    with pytest.raises(DatasetError, match=r"row 2: there is no answer: no value \(null, or NaN\) in column"):
+        evaluate(frame, lambda response: float(bool(response)))
+    assert evaluate(frame.fillna(""), lambda response: float(bool(response))).mean_score == 0.5
+
+
 def test_one_split_of_several_is_chosen() -> None:
     several: Any = {"train": QUIZ[:1], "test": QUIZ[1:]}
     result = evaluate(several, exact, dataset=READING | {"split": "test"})

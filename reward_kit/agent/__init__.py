@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from reward_kit.agent.episode import Episodes
     from reward_kit.agent.models import StepData
     from reward_kit.agent.resource_abc import ForkableResource
+    from reward_kit.agent.resource_environment import ResourceEnvironment
     from reward_kit.agent.resource_pool import ResourcePool
+    from reward_kit.agent.resources.bfcl_sim_api_resource import BFCLSimAPIResource
+    from reward_kit.agent.resources.docker_resource import DockerResource
     from reward_kit.agent.resources.filesystem_resource import FileSystemResource
+    from reward_kit.agent.resources.http_rollout_resource import HttpRolloutResource
     from reward_kit.agent.resources.python_state_resource import PythonStateResource
     from reward_kit.agent.resources.sql_resource import SQLResource
     from reward_kit.agent.tool_registry import ToolRegistry
@@ -21,12 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "BFCLSimAPIResource",
+    "DockerResource",
     "Environment",
     "Episodes",
     "FileSystemResource",
     "ForkableResource",
     "Hidden",
+    "HttpRolloutResource",
     "PythonStateResource",
+    "ResourceEnvironment",
     "ResourcePool",
     "SQLResource",
     "StepData",
@@ -39,12 +47,16 @@ __all__ = [
 
 _HOMES = {
     "Answer": "reward_kit.agent.environment",
+    "BFCLSimAPIResource": "reward_kit.agent.resources.bfcl_sim_api_resource",
+    "DockerResource": "reward_kit.agent.resources.docker_resource",
     "Environment": "reward_kit.agent.environment",
     "Episodes": "reward_kit.agent.episode",
     "FileSystemResource": "reward_kit.agent.resources.filesystem_resource",
     "ForkableResource": "reward_kit.agent.resource_abc",
     "Hidden": "reward_kit.agent.tools",
+    "HttpRolloutResource": "reward_kit.agent.resources.http_rollout_resource",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
+    "ResourceEnvironment": "reward_kit.agent.resource_environment",
     "ResourcePool": "reward_kit.agent.resource_pool",
     "SQLResource": "reward_kit.agent.resources.sql_resource",
     "StepData": "reward_kit.agent.models",

@@ -13,6 +13,7 @@ What a resource can do is said by its `durability`, so that nobody finds out in 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 __all__ = ["Durability", "ForkableResource"]
@@ -27,6 +28,9 @@ class ForkableResource(ABC):
 
     durability: ClassVar[Durability] = "restart"
     """What can be done with its state; see `Durability`."""
+
+    reading: ClassVar[frozenset[str]] = frozenset()
+    """Actions that change nothing."""
 
     @abstractmethod
     async def setup(self, config: dict[str, Any]) -> None:
@@ -63,6 +67,14 @@ class ForkableResource(ABC):
     async def describe(self) -> Any:
         """What a model or a reward is shown of the state: JSON, and equal for equal states."""
         return await self.get_observation()
+
+    async def begin_episode(self, data: Mapping[str, Any]) -> str | None:
+        """Called once before the first action, with the columns of the sample; what a model is shown, if anything."""
+        return None
+
+    async def is_over(self) -> bool:
+        """Whether nothing more can be done."""
+        return False
 
     async def export(self) -> bytes:
         """The whole state as bytes, which another process can `load`. Only where `durability` is `export`."""

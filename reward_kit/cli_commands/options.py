@@ -4,14 +4,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["MOST", "PORT", "FiniteRange", "NamedPath", "check_arguments", "key_value_pairs", "reading_own_files"]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = [
+    "MOST",
+    "PORT",
+    "FiniteRange",
+    "NamedPath",
+    "check_arguments",
+    "completed_by",
+    "key_value_pairs",
+    "reading_own_files",
+]
 
 MOST = 2**31 - 1
 """The largest count that an option takes."""
@@ -47,6 +59,21 @@ def check_arguments(arguments: list[str]) -> None:
     for argument in arguments:
         if "\0" in argument:
             raise click.UsageError(f"{argument[:60]!r} holds a NUL character. Take it out.")
+
+
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem[str]]"]
+
+
+def completed_by(name: str) -> Completer:
+    """A function of `completion` by its name, which is imported when somebody presses Tab."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        from reward_kit.cli_commands import completion
+
+        found: Completer = vars(completion)[name]
+        return found(ctx, param, incomplete)
+
+    return complete
 
 
 @contextmanager

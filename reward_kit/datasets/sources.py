@@ -292,7 +292,12 @@ class MemorySource:
 
 
 def _rows_of_table(given: Any) -> Iterable[Mapping[str, Any] | Sample]:
-    """The rows of a pandas or polars DataFrame or an Arrow table, none of which is imported for it; else as given."""
+    """The rows of a pandas or polars DataFrame or an Arrow table, none of which is imported for it; else as given.
+
+    A Hugging Face dataset that was told to hand out tensors or frames hands out its rows as they are.
+    """
+    if hasattr(given, "with_format") and not isinstance(given, Mapping):
+        given = given.with_format(None)
     for method, arguments in (("to_pylist", {}), ("iter_rows", {"named": True}), ("to_dict", {"orient": "records"})):
         if hasattr(given, method) and not isinstance(given, Mapping) and hasattr(given, "columns"):
             rows: Iterable[Mapping[str, Any] | Sample] = getattr(given, method)(**arguments)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import pty
@@ -140,6 +141,17 @@ def test_a_picture_is_drawn(call: Call, experiments: tuple[Path, Path], name: st
         assert f"Drawn: {tmp_path / name}" in said.err
         assert (tmp_path / name).stat().st_size > 1_000
         (tmp_path / name).unlink()
+
+
+def test_a_page_about_several_begins_with_which_is_better(
+    call: Call, experiments: tuple[Path, Path], tmp_path: Path
+) -> None:
+    said = call("inspect", *experiments, "--plot", tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    first = page.split('<p class="found">')[1].split("</p>")[0]
+    assert first.startswith("new.parquet is better than baseline.parquet: verified ")
+    assert " ".join(said.out.split()).startswith(html.unescape(first)), "as the terminal says it"
+    assert page.index("<svg") < page.index("<h1>baseline.parquet</h1>") < page.index("<h1>new.parquet</h1>")
 
 
 def test_what_an_answer_is_worth_moves_the_optimum(call: Call, experiments: tuple[Path, Path]) -> None:

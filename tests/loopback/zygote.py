@@ -143,7 +143,7 @@ def _die() -> None:
 
 
 def _die_at_byte(last: int) -> None:
-    from reward_kit.storage import journal
+    from reward_kit.storage import journal, turn_journal
 
     left = last
 
@@ -161,7 +161,7 @@ def _die_at_byte(last: int) -> None:
             left -= len(data)
             return os.write(descriptor, data)
 
-    vars(journal)["os"] = Dying()
+    vars(journal)["os"] = vars(turn_journal)["os"] = Dying()
 
 
 def _die_at_operation(number: int, directory: str) -> None:

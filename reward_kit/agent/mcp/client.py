@@ -44,8 +44,9 @@ class InputRequired(Exception):
 class McpClient:
     """Speaks to one server over one channel. `connect` comes first."""
 
-    def __init__(self, channel: Channel, *, version: str | None = None) -> None:
-        """`version` is what the server is known to speak, so that it need not be asked."""
+    def __init__(self, channel: Channel, *, version: str | None = None, info: Mapping[str, Any] | None = None) -> None:
+        """`version` is what the server is known to speak, so that it need not be asked; `info` says who we are."""
+        self._info = dict(info or client_info())
         self.channel = channel
         self.version = version
         """The version that is spoken, once that is known."""
@@ -143,7 +144,7 @@ class McpClient:
                 patience = timeout  # it was only slow to start, and is modern
 
     async def _initialize(self, timeout: float) -> None:
-        params = {"protocolVersion": self.version or LEGACY[0], "capabilities": {}, "clientInfo": client_info()}
+        params = {"protocolVersion": self.version or LEGACY[0], "capabilities": {}, "clientInfo": self._info}
         result = await self._ask("initialize", params, timeout, version=LEGACY[0])
         version = result.get("protocolVersion")
         if version not in LEGACY:

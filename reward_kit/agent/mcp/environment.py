@@ -420,7 +420,7 @@ class _Address:
 
     def _check_isolation(self, channel: HttpChannel, client: McpClient) -> None:
         settings = self._settings
-        if settings.stateless or settings.handle or settings.rollout_header or channel.has_session:
+        if settings.stateless or settings.handle or settings.rollout_header or channel.session_id is not None:
             return
         raise ConfigError(
             f"The MCP server at {settings.url!r} speaks {client.version} and gives out no sessions, so rollouts would "

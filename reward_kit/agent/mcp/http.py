@@ -81,9 +81,9 @@ class HttpChannel:
         return True
 
     @property
-    def has_session(self) -> bool:
-        """Whether the server keeps a session for this channel."""
-        return self._session_id is not None
+    def session_id(self) -> str | None:
+        """The session that the server keeps for this channel; None where it keeps none."""
+        return self._session_id
 
     async def exchange(
         self, message: Mapping[str, Any], *, headers: Mapping[str, str], timeout: float | None

@@ -62,8 +62,10 @@ _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 class _Open:
     """A world that is open, and whose tools run one after the other."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, begun: str) -> None:
         self.world = world
+        self.begun = begun
+        """What the world shows before the first turn."""
         self.lock = asyncio.Lock()
 
 
@@ -196,8 +198,9 @@ class ToolServer:
             raise RpcError(INTERNAL_ERROR, f"There are {_MOST_WORLDS:,} worlds already. Close some of them.")
         handle = uuid.uuid4().hex
         row = arguments.get("row")
-        self._worlds[handle] = await self._open(row if isinstance(row, dict) else {})
-        return {**_text(handle), "structuredContent": {_HANDLE: handle}}
+        opened = self._worlds[handle] = await self._open(row if isinstance(row, dict) else {})
+        told = {_HANDLE: handle, **({"observation": opened.begun} if opened.begun else {})}
+        return {**_text(json.dumps(told)), "structuredContent": told}
 
     async def _world_of(self, arguments: Mapping[str, Any]) -> _Open:
         if not self._handles:
@@ -241,8 +244,8 @@ class ToolServer:
             world = await self._environment.open(sample.model_copy(update=truth))
         except ItemError as error:
             raise RpcError(INTERNAL_ERROR, f"No world could be opened: {message_of(error)}") from error
-        await finished(world.start())
-        return _Open(world)
+        shown = as_answer(await finished(world.start())).messages
+        return _Open(world, "\n".join(message.text for message in shown))
 
 
 def _check_version(params: Mapping[str, Any]) -> bool:

@@ -6,14 +6,27 @@ from importlib import import_module
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from reward_kit.agent.resources.bfcl_sim_api_resource import BFCLSimAPIResource
+    from reward_kit.agent.resources.docker_resource import DockerResource
     from reward_kit.agent.resources.filesystem_resource import FileSystemResource
+    from reward_kit.agent.resources.http_rollout_resource import HttpRolloutResource
     from reward_kit.agent.resources.python_state_resource import PythonStateResource
     from reward_kit.agent.resources.sql_resource import SQLResource
 
-__all__ = ["FileSystemResource", "PythonStateResource", "SQLResource"]
+__all__ = [
+    "BFCLSimAPIResource",
+    "DockerResource",
+    "FileSystemResource",
+    "HttpRolloutResource",
+    "PythonStateResource",
+    "SQLResource",
+]
 
 _HOMES = {
+    "BFCLSimAPIResource": "bfcl_sim_api_resource",
+    "DockerResource": "docker_resource",
     "FileSystemResource": "filesystem_resource",
+    "HttpRolloutResource": "http_rollout_resource",
     "PythonStateResource": "python_state_resource",
     "SQLResource": "sql_resource",
 }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reward_kit.agent.resources.file_tree import File, FileTree, Link
 
-__all__ = ["Seen", "read_directory", "update_directory"]
+__all__ = ["Seen", "read_directory", "update_directory", "write_directory"]
 
 _IN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SETTLED = 2_000_000_000
@@ -60,6 +60,25 @@ def read_directory(root: Path, most_bytes: int, seen: dict[str, Seen]) -> FileTr
     for path, target in links:
         tree.link(path, target)
     return tree
+
+
+def write_directory(root: Path, tree: FileTree) -> None:
+    """Write a tree to a new directory, which nobody knows of yet: so nothing in it can be a link but what we make."""
+    root.mkdir(mode=0o700)
+    for path, entry in tree.items():
+        if entry is None:
+            (root / path).mkdir()
+        elif isinstance(entry, Link):
+            os.symlink(entry.target, root / path)
+        else:
+            handle = os.open(root / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            try:
+                remaining = memoryview(entry.content)
+                while remaining:
+                    remaining = remaining[os.write(handle, remaining) :]
+                os.fchmod(handle, 0o755 if entry.executable else 0o644)
+            finally:
+                os.close(handle)
 
 
 def update_directory(root: Path, before: FileTree, after: FileTree) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from reward_kit.agent.resource_abc import Durability, ForkableResource
-from reward_kit.agent.resources.directory import Seen, read_directory, update_directory
+from reward_kit.agent.resources.directory import Seen, read_directory, update_directory, write_directory
 from reward_kit.agent.resources.file_tree import File, FileTree, Link
 from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
 
@@ -38,6 +38,7 @@ class FileSystemResource(ForkableResource):
     """
 
     durability: ClassVar[Durability] = "export"
+    reading: ClassVar[frozenset[str]] = frozenset({"read_file", "list_dir"})
 
     def __init__(self) -> None:
         """No directory yet; `setup` makes one."""
@@ -111,7 +112,7 @@ class FileSystemResource(ForkableResource):
         async with self._lock:
             before = await self._current()
             params = {**action_params, "path": self._from_root(action_params["path"])}
-            if action_name in _READING:
+            if action_name in self.reading:
                 return action(before, params)
             after = before.copy() if self._directory is not None else before
             done = action(after, params)
@@ -124,7 +125,7 @@ class FileSystemResource(ForkableResource):
             tree = await self._current()
             if self._directory is None:
                 path = self._private() / self._name
-                await asyncio.to_thread(_write_new, path, tree)
+                await asyncio.to_thread(write_directory, path, tree)
                 self._directory = path
             return self._directory
 
@@ -189,11 +190,6 @@ class FileSystemResource(ForkableResource):
         return path
 
 
-def _write_new(path: Path, tree: FileTree) -> None:
-    path.mkdir(mode=0o700)
-    update_directory(path, FileTree(tree.most_bytes), tree)
-
-
 def _as_bytes(content: object) -> bytes:
     if isinstance(content, bytes):
         return content
@@ -235,4 +231,3 @@ _ACTIONS: dict[str, Callable[[FileTree, dict[str, Any]], Any]] = {
     "create_dir": lambda tree, params: _done(tree.make_dir(params["path"])),
     "delete_dir": lambda tree, params: _done(tree.delete_dir(params["path"])),
 }
-_READING = ("read_file", "list_dir")

@@ -25,6 +25,7 @@ class PythonStateResource(ForkableResource):
     """
 
     durability: ClassVar[Durability] = "export"
+    reading: ClassVar[frozenset[str]] = frozenset({"get_value"})
 
     def __init__(self) -> None:
         """Empty; `setup` gives it a state."""

@@ -130,8 +130,8 @@ class SQLResource(ForkableResource):
         if not isinstance(parameters, (list, tuple, dict)):
             raise ValueError("'parameters' is a list, or an object for named parameters")
         async with self._lock:
-            database = await self._ready()
-            return await self._in_thread(lambda: database.execute(query, parameters, mode), stop=database.interrupt)
+            run = lambda: self._opened().execute(query, parameters, mode)  # noqa: E731
+            return await self._in_thread(run, stop=self._stop)
 
     async def get_observation(self) -> dict[str, Any]:
         """Whether there is a database. There is no file of it: `db_path` says so."""
@@ -175,11 +175,10 @@ class SQLResource(ForkableResource):
             self._database = Database.from_image(self._image, self._limits, foreign_keys=self._foreign_keys)
         return self._database
 
-    async def _ready(self) -> Database:
-        """The same, made in a thread where that takes long."""
-        if self._database is None and self._image is not None and len(self._image) > _COPIED_AT_ONCE:
-            return await self._in_thread(self._opened)
-        return self._opened()
+    def _stop(self) -> None:
+        """Stop the statement that runs in a thread, if there is a database yet."""
+        if self._database is not None:
+            self._database.interrupt()
 
     def _known_image(self) -> bytes | None:
         """The image, as long as it says what the database is."""

@@ -11,14 +11,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from reward_kit.analysis.present.chart_layout import FAINT, INK, Area, Dot, Drawing, Shape, Stroke, Words, lay_out
+from reward_kit.analysis.present.chart_layout import FAINT, INK, Area, Dot, Drawing, PlacedText, Shape, Stroke, lay_out
 from reward_kit.analysis.present.charts import charts_of
 from reward_kit.analysis.present.conclusions import report_conclusion
 from reward_kit.analysis.present.report_tables import TextTable, report_tables
 from reward_kit.analysis.report import Report
 from reward_kit.errors import ConfigError, MissingExtraError
 
-__all__ = ["check_picture", "plot"]
+__all__ = ["check_picture", "draw", "plot"]
 
 _PAPER = {INK: "#22272e", FAINT: "#d8dde3"}
 _PAGE = {INK: "currentColor", FAINT: "#8885"}
@@ -29,6 +29,7 @@ _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 svg { display: block; width: 100%; max-width: 760px; height: auto; margin: 1rem 0; }
+@media (prefers-color-scheme: dark) { svg { filter: brightness(1.35); } }
 .found { font-size: 1.15rem; font-weight: 600; margin: .2rem 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1rem; font-size: 14px; }
@@ -40,14 +41,20 @@ h2 { font-size: 1.05rem; margin: 1.4rem 0 .2rem; }
 
 def plot(reports: Report | Sequence[Report], path: str | Path) -> None:
     """Draw one or several reports into a .png, .svg or .html file."""
-    several = [reports] if isinstance(reports, Report) else list(reports)
-    target = Path(path)
+    draw([reports] if isinstance(reports, Report) else list(reports), Path(path))
+
+
+def draw(reports: Sequence[Report], target: Path, compared: Sequence[str] = ()) -> None:
+    """Draw reports; `compared` says how they differ, in sentences, which a page begins with."""
     check_picture(target)
-    drawings = [lay_out(chart) for chart in charts_of(several)]
+    drawings = [lay_out(chart) for chart in charts_of(reports)]
     if not drawings:
         raise ConfigError("Nothing was judged, so there is nothing to draw. Inspect the failures first.")
     try:
-        _WRITERS[target.suffix.casefold()](several, drawings, target)
+        if target.suffix.casefold() == ".html":
+            _write_html(reports, drawings, target, compared)
+        else:
+            _WRITERS[target.suffix.casefold()](drawings, target)
     except OSError as error:
         raise ConfigError(f"Cannot write {str(target)!r}: {error.strerror}. Name another file.") from error
 
@@ -55,8 +62,8 @@ def plot(reports: Report | Sequence[Report], path: str | Path) -> None:
 def check_picture(path: Path) -> None:
     """Refuse a file that cannot be drawn, before anything is computed."""
     kind = path.suffix.casefold()
-    if kind not in _WRITERS:
-        raise ConfigError(f"Cannot draw {str(path)!r}. Name a file that ends in {', '.join(_WRITERS)}.")
+    if kind not in _KINDS:
+        raise ConfigError(f"Cannot draw {str(path)!r}. Name a file that ends in {', '.join(_KINDS)}.")
     if kind == ".png":
         _matplotlib()
 
@@ -64,7 +71,7 @@ def check_picture(path: Path) -> None:
 # ── SVG and HTML ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _write_svg(_: Sequence[Report], drawings: Sequence[Drawing], target: Path) -> None:
+def _write_svg(drawings: Sequence[Drawing], target: Path) -> None:
     width, height = max(one.width for one in drawings), sum(one.height for one in drawings)
     parts, top = [f'<rect width="{width:g}" height="{height:g}" fill="white"/>'], 0.0
     for drawing in drawings:
@@ -74,24 +81,31 @@ def _write_svg(_: Sequence[Report], drawings: Sequence[Drawing], target: Path) -
     target.write_text(f'{head} height="{height:g}" font-family="{_FONT}">{"".join(parts)}</svg>\n', encoding="utf-8")
 
 
-def _write_html(reports: Sequence[Report], drawings: Sequence[Drawing], target: Path) -> None:
+def _write_html(reports: Sequence[Report], drawings: Sequence[Drawing], target: Path, compared: Sequence[str]) -> None:
     title = reports[0].name if len(reports) == 1 else "Several runs"
-    body = [f"<h1>{escape(title)}</h1>"]
-    for report in reports:
-        found, *rest = report_conclusion(report)
-        named = "" if len(reports) == 1 else f"{report.name}: "
-        body.append(f'<p class="found">{escape(named + found)}</p>')
-        body += [f"<p>{escape(sentence)}</p>" for sentence in rest]
+    found = compared or [_named(report, len(reports) > 1) for report in reports]
+    body = [f"<h1>{escape(title)}</h1>", *(f'<p class="found">{escape(sentence)}</p>' for sentence in found)]
+    if len(reports) == 1:
+        body += _sentences(report_conclusion(reports[0])[1:])
     body += [_inline(drawing) for drawing in drawings]
     for report in reports:
         if len(reports) > 1:
-            body.append(f"<h1>{escape(report.name)}</h1>")
+            body += [f"<h1>{escape(report.name)}</h1>", *_sentences(report_conclusion(report))]
         body += [_table(table) for table in report_tables(report)]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     page = (
         f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head><body>{"".join(body)}</body></html>'
     )
     target.write_text(page + "\n", encoding="utf-8")
+
+
+def _named(report: Report, one_of_several: bool) -> str:
+    """What a report found, in its first sentence."""
+    return f"{report.name}: {report_conclusion(report)[0]}" if one_of_several else report_conclusion(report)[0]
+
+
+def _sentences(sentences: Sequence[str]) -> list[str]:
+    return [f"<p>{escape(sentence)}</p>" for sentence in sentences]
 
 
 def _inline(drawing: Drawing) -> str:
@@ -111,13 +125,13 @@ def _svg(shape: Shape, colour: str) -> str:
             style = f'fill="none" stroke="{colour}" stroke-width="{shape.width:g}"{dots} stroke-linejoin="round"'
             return f'<polyline points="{_svg_points(shape.points)}" {style}/>'
         case Area():
-            said = f"<title>{escape(shape.said)}</title>" if shape.said else ""
+            title = f"<title>{escape(shape.tooltip)}</title>" if shape.tooltip else ""
             style = f'fill="{colour}" fill-opacity="{shape.opacity:g}"'
-            return f'<polygon points="{_svg_points(shape.points)}" {style}>{said}</polygon>'
+            return f'<polygon points="{_svg_points(shape.points)}" {style}>{title}</polygon>'
         case Dot():
             place = f'cx="{shape.x:.1f}" cy="{shape.y:.1f}"'
-            return f'<circle {place} r="3.5" fill="{colour}"><title>{escape(shape.said)}</title></circle>'
-        case Words():
+            return f'<circle {place} r="3.5" fill="{colour}"><title>{escape(shape.tooltip)}</title></circle>'
+        case PlacedText():
             turn = f' transform="rotate(-90 {shape.x:.1f} {shape.y:.1f})"' if shape.upright else ""
             weight = ' font-weight="600"' if shape.bold else ""
             place = f'x="{shape.x:.1f}" y="{shape.y:.1f}" text-anchor="{shape.anchor}" font-size="{shape.size}"'
@@ -154,7 +168,7 @@ def _matplotlib() -> Any:
     return Figure
 
 
-def _write_png(_: Sequence[Report], drawings: Sequence[Drawing], target: Path) -> None:
+def _write_png(drawings: Sequence[Drawing], target: Path) -> None:
     width, height = max(one.width for one in drawings), sum(one.height for one in drawings)
     figure = _matplotlib()(figsize=(width / 100, height / 100), facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
@@ -182,7 +196,7 @@ def _paint(axes: Any, shape: Shape, colour: str, top: float, layer: int) -> None
             axes.fill(xs, [top + y for y in ys], color=colour, alpha=shape.opacity, linewidth=0, zorder=layer)
         case Dot():
             axes.plot([shape.x], [top + shape.y], color=colour, marker="o", markersize=7 * point, zorder=layer)
-        case Words():
+        case PlacedText():
             side = {"start": "left", "middle": "center", "end": "right"}[shape.anchor]
             axes.text(
                 shape.x, top + shape.y, shape.text, color=colour, fontsize=shape.size * point, parse_math=False,
@@ -191,8 +205,5 @@ def _paint(axes: Any, shape: Shape, colour: str, top: float, layer: int) -> None
             )  # fmt: skip
 
 
-_WRITERS: dict[str, Callable[[Sequence[Report], Sequence[Drawing], Path], None]] = {
-    ".png": _write_png,
-    ".svg": _write_svg,
-    ".html": _write_html,
-}
+_WRITERS: dict[str, Callable[[Sequence[Drawing], Path], None]] = {".png": _write_png, ".svg": _write_svg}
+_KINDS = (*_WRITERS, ".html")

@@ -23,10 +23,11 @@ from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 if TYPE_CHECKING:
     from docker import APIClient
 
-__all__ = ["ContainerKind", "Engine", "State"]
+__all__ = ["LABEL", "ContainerKind", "Engine", "State", "connect_upgraded", "is_stray"]
 
 _T = TypeVar("_T")
-_LABEL = "reward-kit.sandbox"
+LABEL = "reward-kit.sandbox"
+"""Marks what is ours, with the process that made it."""
 _OWN_PROCESSES = 8
 _DRIVER_FILES = 300  # the driver keeps its descriptors out of the way, at 250 and above
 _MANY_PROCESSES = 4096
@@ -133,9 +134,9 @@ class Engine:
     async def sweep(self) -> int:
         """Remove what processes of this machine that are gone have left; how many there were."""
         client = await self._connected()
-        listing = partial(client.containers, all=True, filters={"label": _LABEL})
+        listing = partial(client.containers, all=True, filters={"label": LABEL})
         found: list[dict[str, Any]] = await self._call("list", listing)
-        strays = [str(one["Id"]) for one in found if _is_stray(one["Labels"][_LABEL])]
+        strays = [str(one["Id"]) for one in found if is_stray(one["Labels"][LABEL])]
         await asyncio.gather(*(self.remove(key) for key in strays))
         return len(strays)
 
@@ -272,13 +273,19 @@ def _create(client: APIClient, kind: ContainerKind, owner: str) -> dict[str, Any
         command=[],
         stdin_open=True,
         host_config=host,
-        labels={_LABEL: owner},
+        labels={LABEL: owner},
     )
     return made
 
 
 async def _attach(url: str, version: str, key: str) -> DriverStream:
     """The container's streams. Asked for by hand: the SDK's own way is neither asynchronous nor closes cleanly."""
+    query = "stream=1&stdin=1&stdout=1&stderr=1"
+    return DriverStream(*await connect_upgraded(url, f"/v{version}/containers/{key}/attach?{query}"))
+
+
+async def connect_upgraded(url: str, path: str, body: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Post to the engine, and have the connection itself once it agrees: it then carries a process's streams."""
     scheme, _, place = url.partition("://")
     if scheme not in ("unix", "tcp", "http"):
         raise SandboxError(
@@ -289,9 +296,9 @@ async def _attach(url: str, version: str, key: str) -> DriverStream:
     else:
         host, _, port = place.rstrip("/").rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-    query = "stream=1&stdin=1&stdout=1&stderr=1"
-    headers = "Host: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n"
-    writer.write(f"POST /v{version}/containers/{key}/attach?{query} HTTP/1.1\r\n{headers}\r\n".encode())
+    kind = "Content-Type: application/json\r\n" if body else ""
+    headers = f"Host: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n{kind}Content-Length: {len(body)}\r\n"
+    writer.write(f"POST {path} HTTP/1.1\r\n{headers}\r\n".encode() + body)
     try:
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split()[1] not in (b"101", b"200"):
@@ -299,7 +306,7 @@ async def _attach(url: str, version: str, key: str) -> DriverStream:
     except BaseException:
         writer.close()
         raise
-    return DriverStream(reader, writer)
+    return reader, writer
 
 
 def _remove(client: APIClient, key: str) -> None:
@@ -322,7 +329,10 @@ def _owner() -> str:
     return f"{_machine()}/{os.getpid()}/{_started(os.getpid())}"
 
 
-def _is_stray(owner: str) -> bool:
+def is_stray(owner: str) -> bool:
+    """Whether the process that made something, by the mark on it, was one of this machine and is gone."""
+    if owner.count("/") < 2:  # noqa: PLR2004 - not a mark of ours
+        return False
     machine, _, process = owner.rpartition("/")[0].rpartition("/")
     return machine == _machine() and _started(int(process)) != owner.rpartition("/")[2]
 

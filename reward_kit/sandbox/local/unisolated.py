@@ -68,6 +68,20 @@ class UnisolatedBackend:
         shell = shutil.which("bash")
         if shell is None:
             raise SandboxError("The program `bash` is not on the PATH. Install it.", retryable=False)
+        # In a task of its own, which is not cancelled with us: what it has begun to start would be lost.
+        starting = asyncio.ensure_future(self._start(spec, shell))
+        try:
+            await asyncio.wait([starting])
+            await starting.result().prepare(spec)
+        except BaseException:
+            await asyncio.wait([starting])
+            if not starting.exception():
+                await starting.result().close()
+            raise
+        return starting.result()
+
+    async def _start(self, spec: SandboxSpec, shell: str) -> LocalSandbox:
+        """A sandbox that has not been prepared."""
         home = await asyncio.to_thread(tempfile.mkdtemp, prefix="reward-kit-")
         ours, theirs = socket.socketpair()
         with theirs:
@@ -91,24 +105,15 @@ class UnisolatedBackend:
         def use(most: DiskUse) -> DiskUse:
             return held_use(place.processes()) + tree_use([home], most)
 
-        sandbox = LocalSandbox(
-            place, spec.workdir or home, _at_once(), end, disk=lambda most: asyncio.to_thread(use, most)
-        )
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        opened.set_result(None)
+        sandbox = LocalSandbox(place, spec.workdir or home, opened, end, disk=lambda most: asyncio.to_thread(use, most))
         self._open.add(sandbox)
-        try:
-            await sandbox.prepare(spec)
-        except BaseException:
-            await sandbox.close()
-            raise
         return sandbox
 
     async def close(self) -> None:
         """Close every sandbox that is still open."""
         await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)))
-
-
-async def _at_once() -> None:
-    """There is nothing to wait for."""
 
 
 def _environment(home: str) -> dict[str, str]:

@@ -148,6 +148,7 @@ class NamespacesBackend:
         self._disks: dict[int, str] = {}
         self._keys = itertools.count(1)
         self._lock = asyncio.Lock()
+        self._preparing: set[asyncio.Task[tuple[_Machine, SupervisorClient, Root]]] = set()
         self._open: dict[LocalSandbox, SandboxStatus] = {}
         self._snapshots = SnapshotStore(snapshots, self._open_fresh, self._keep, self._discard) if snapshots else None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -157,29 +158,41 @@ class NamespacesBackend:
     # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, SupervisorClient, Root]:
-        """This machine, the supervisor with the least to do, and the root; each made when it is first needed."""
+        """This machine, the supervisor with the least to do, and the root; each made when it is first needed.
+
+        Making them goes on where who asked for them is cancelled: the next one needs them, too, and `close` ends them.
+        """
         supervisor = min((one for one in self._supervisors if one.alive), key=_load, default=None)
         is_known = image in self._roots and disk_mb in self._disks
         if self._machine is None or supervisor is None or not is_known:
-            async with self._lock:
-                return await self._make_ready(image, disk_mb)
+            making = asyncio.ensure_future(self._make_ready(image, disk_mb))
+            self._preparing.add(making)
+            making.add_done_callback(self._prepared)
+            await asyncio.wait([making])
+            return making.result()
         if supervisor.load and len(self._supervisors) < self._most and not self._is_starting:
             self._start_in_background(self._machine)
         return self._machine, supervisor, self._roots[image]
 
     async def _make_ready(self, image: str | None, disk_mb: int) -> tuple[_Machine, SupervisorClient, Root]:
-        if self._machine is None:
-            self._machine = await asyncio.to_thread(_Machine.examine, self._state)
-        for dead in [one for one in self._supervisors if not one.alive]:
-            self._supervisors.remove(dead)
-            await dead.stop()  # there is a process to be buried
-        if not self._supervisors:
-            await self._start_supervisor(self._machine)
-        if image not in self._roots:
-            self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
-        if disk_mb not in self._disks:
-            self._disks[disk_mb] = await asyncio.to_thread(self._machine.make_disk, disk_mb)
-        return self._machine, min(self._supervisors, key=_load), self._roots[image]
+        async with self._lock:
+            if self._machine is None:
+                self._machine = await asyncio.to_thread(_Machine.examine, self._state)
+            for dead in [one for one in self._supervisors if not one.alive]:
+                self._supervisors.remove(dead)
+                await dead.stop()  # there is a process to be buried
+            if not self._supervisors:
+                await self._start_supervisor(self._machine)
+            if image not in self._roots:
+                self._roots[image] = await asyncio.to_thread(_make_root, image, self._machine.state)
+            if disk_mb not in self._disks:
+                self._disks[disk_mb] = await asyncio.to_thread(self._machine.make_disk, disk_mb)
+            return self._machine, min(self._supervisors, key=_load), self._roots[image]
+
+    def _prepared(self, making: asyncio.Task[tuple[_Machine, SupervisorClient, Root]]) -> None:
+        self._preparing.discard(making)
+        if not making.cancelled():
+            making.exception()  # whoever waits is told; nobody may be waiting
 
     async def _start_supervisor(self, machine: _Machine) -> None:
         supervisor = SupervisorClient(machine.settings())
@@ -315,6 +328,8 @@ class NamespacesBackend:
 
     async def close(self) -> None:
         """Close every sandbox, and leave nothing behind."""
+        while self._preparing:
+            await asyncio.wait(self._preparing)
         await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)))
         async with self._lock:  # a supervisor that is being started is stopped, too
             await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors))

@@ -11,14 +11,18 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.contract import Limits, SandboxSpec
+from reward_kit.sandbox.local.channel import start_program
+from reward_kit.sandbox.namespaces import supervisor_client
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.sandbox.every_backend import opened
 from tests.sandbox.leftovers import leftovers
@@ -213,12 +217,38 @@ async def test_what_a_killed_process_leaves_is_swept_by_the_next(tmp_path: Path)
     assert list(tmp_path.glob("reward-kit-*")) == []
 
 
-async def test_a_setup_that_is_given_up_leaves_nothing(backend: NamespacesBackend) -> None:
+@pytest.mark.parametrize("seconds", [0, 0.01, 0.05, 0.1, 0.3, 1])
+async def test_a_sandbox_that_is_given_up_leaves_nothing(backend: NamespacesBackend, seconds: float) -> None:
+    """Whether the machine is being looked at, a supervisor started, the sandbox opened or set up."""
     task = asyncio.create_task(backend.open(SandboxSpec(setup=("sleep 60",))))
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(seconds)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_supervisor_that_is_being_started_for_nobody_is_the_next_ones(
+    backend: NamespacesBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting, may_start = threading.Event(), threading.Event()
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*given: Any) -> subprocess.Popen[bytes]:
+        starting.set()
+        assert may_start.wait(60)
+        started.append(start_program(*given))
+        return started[-1]
+
+    monkeypatch.setattr(supervisor_client, "start_program", start)
+    task = asyncio.create_task(backend.open(SandboxSpec()))
+    assert await asyncio.to_thread(starting.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    may_start.set()
+    async with await backend.open(SandboxSpec()) as sandbox:
+        assert (await sandbox.run("echo open")).output == "open\n"
+    assert len(started) == 1
 
 
 # ── and nothing is left ──────────────────────────────────────────────────────────────────────────────────────────────
