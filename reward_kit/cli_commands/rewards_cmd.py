@@ -15,7 +15,7 @@ from reward_kit.cli_commands.output import echo, echo_json, prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.reward_trial import Trial
-    from reward_kit.rewards.catalogue import Entry
+    from reward_kit.rewards.catalogue import RewardEntry
 
 __all__ = ["rewards"]
 
@@ -71,7 +71,7 @@ def show(name: str, as_json: bool) -> None:
         echo("\n\n".join(part for part in _parts(entry) if part))
 
 
-def _described(name: str) -> Entry:
+def _described(name: str) -> RewardEntry:
     from reward_kit.errors import ConfigError
     from reward_kit.rewards.catalogue import describe
 
@@ -81,7 +81,7 @@ def _described(name: str) -> Entry:
         raise ConfigError(str(error)) from error
 
 
-def _parts(entry: Entry) -> list[str]:
+def _parts(entry: RewardEntry) -> list[str]:
     from reward_kit.rewards.catalogue import unmet_needs
 
     missing = unmet_needs(entry)

@@ -82,8 +82,8 @@ def _digest(row: Row) -> int:
 
 
 def _provenance(query: Query, export: Export) -> Row:
-    told: Row = {"query_id": query.id, "split": query.split}
-    return told | {"tools": query.tools} if export.with_tools else told
+    row: Row = {"query_id": query.id, "split": query.split}
+    return row | {"tools": query.tools} if export.with_tools else row
 
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -162,11 +162,11 @@ class SosBackend:
         """Open a sandbox there, run a command in it, close it."""
         try:
             async with await self.open(SandboxSpec()) as sandbox:
-                said = await sandbox.run("echo here")
+                answer = await sandbox.run("echo here")
         except RewardKitError as error:
             return Probe(False, str(error), "Start one with: reward-kit sandbox serve")
-        works = said.ok and said.output.strip() == "here"
-        return Probe(works, f"{self._connection.base_url} answers" if works else f"it answered {said.output!r}")
+        works = answer.ok and answer.output.strip() == "here"
+        return Probe(works, f"{self._connection.base_url} answers" if works else f"it answered {answer.output!r}")
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """A fresh sandbox there, with its setup done."""

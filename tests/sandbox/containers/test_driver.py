@@ -13,7 +13,7 @@ from importlib.resources import files
 import pytest
 
 from reward_kit.sandbox.containers.stream import DriverStream, Heard, Operation, StreamEnded
-from reward_kit.sandbox.output import Output
+from reward_kit.sandbox.output import CommandOutput
 
 DRIVER = files("reward_kit.sandbox.containers").joinpath("driver.sh").read_text()
 ALONE = ["unshare", "--map-root-user", "--fork", "--pid", "--mount-proc", "--kill-child"]
@@ -35,7 +35,7 @@ class Driver:
     async def ask(
         self, operation: Operation, command: str, timeout: float = 20, stdin: bytes = b""
     ) -> tuple[Heard, str, str]:
-        output = Output(1 << 20)
+        output = CommandOutput(1 << 20)
         heard = await self.stream.ask(operation, command, output, timeout=timeout, grace=10, stdin=stdin)
         captured = output.captured()
         return heard, captured.stdout, captured.stderr
