@@ -116,7 +116,7 @@ SETTINGS = {
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
-    help="&&: a setup command that fails ends the task. ;: the rest runs all the same.",
+    help="&&: a setup command that fails ends the task. ;: the others still run.",
 )  # fmt: skip
 @click.option(
     "--snapshots/--no-snapshots",
