@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reward_kit.evaluation import evaluate, evaluate_async
     from reward_kit.execution.pipeline import EvaluationPipeline
     from reward_kit.execution.result import RunResult
+    from reward_kit.generation.chat import chat, chat_async
     from reward_kit.integrations.braintrust import reward_fn_to_scorer, scorer_to_reward_fn
     from reward_kit.models import (
         Completion,
@@ -70,6 +71,8 @@ __all__ = [
     "StorageError",
     "__version__",
     "answers_match",
+    "chat",
+    "chat_async",
     "create_llm_resource",
     "evaluate",
     "evaluate_async",
@@ -103,6 +106,8 @@ _HOMES = {
     "StepOutput": "reward_kit.models",
     "StorageError": "reward_kit.errors",
     "answers_match": "reward_kit.rewards.math",
+    "chat": "reward_kit.generation.chat",
+    "chat_async": "reward_kit.generation.chat",
     "create_llm_resource": "reward_kit.resources",
     "evaluate": "reward_kit.evaluation",
     "evaluate_async": "reward_kit.evaluation",

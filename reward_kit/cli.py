@@ -46,6 +46,7 @@ COMMANDS: dict[str, _Entry] = {
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
     "mock": _Entry("mock_cmd", "mock", "Serve scripted answers and faults like a model's endpoint."),
     "doctor": _Entry("doctor_cmd", "doctor", "Say what works on this machine, and what to install."),
+    "completion": _Entry("completion_cmd", "completion", "Let the Tab key complete files, keys and rewards."),
     "cache": _Entry("cache_cmd", "cache", "Look at the response cache, or make it smaller."),
 }
 """Every command, in the order `--help` lists them."""
@@ -102,6 +103,10 @@ def main(arguments: list[str] | None = None) -> None:
     remember_arguments(arguments)
     if sys.platform == "win32":
         sys.exit("Error: reward-kit needs Linux or macOS. On Windows, run it inside WSL.")
+    if "_REWARD_KIT_COMPLETE" in os.environ:  # somebody pressed Tab
+        from reward_kit.cli_commands.completion import register_shells
+
+        register_shells()
     try:
         check_arguments(arguments)
         code = cli.main(args=arguments, prog_name="reward-kit", standalone_mode=False)

@@ -285,6 +285,11 @@ class Completion(_Value):
     tokens: Tokens | None = None
     """The answer's tokens, where they were asked for and the endpoint tells them."""
 
+    @property
+    def text(self) -> str:
+        """What the model said, as plain text."""
+        return self.message.text
+
 
 Ended = Literal[
     "done", "answered", "stopped", "max_turns", "max_tool_calls", "bad_calls", "max_tokens", "context", "timeout",

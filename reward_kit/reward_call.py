@@ -213,8 +213,8 @@ class RewardCall:
 
     def unfilled(self, columns: Collection[str]) -> list[str]:
         """The parameters that must be given, and that neither the rollout, the params nor these columns fill."""
-        said = {"responses"} if self.mode == "batch" else {"response"}
-        given = {*RESERVED, *said, *self.params, *self._facts, *columns}
+        answers = {"responses"} if self.mode == "batch" else {"response"}
+        given = {*RESERVED, *answers, *self.params, *self._facts, *columns}
         return [name for name in self._required if name not in given]
 
     # -- payloads

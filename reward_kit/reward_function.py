@@ -227,12 +227,12 @@ def _too_slow(url: str, timeout: float) -> str:
 
 
 def _refusal(url: str, status: int, detail: str) -> AuthError | RewardError:
-    said = f": {detail}" if detail else ""
+    why = f": {detail}" if detail else ""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        return AuthError(f"The reward at {url!r} refused the key ({status}){said}. Check FIREWORKS_API_KEY.")
+        return AuthError(f"The reward at {url!r} refused the key ({status}){why}. Check FIREWORKS_API_KEY.")
     passing = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     what_to_do = "Try again later." if passing else "Check the URL and what is sent."
-    return RewardError(f"The reward at {url!r} answered {status}{said}. {what_to_do}", retryable=passing)
+    return RewardError(f"The reward at {url!r} answered {status}{why}. {what_to_do}", retryable=passing)
 
 
 def _jsonable(value: object) -> Any:

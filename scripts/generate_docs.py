@@ -26,7 +26,7 @@ from pydantic_core import PydanticUndefined
 
 from reward_kit.cli import COMMANDS, cli
 from reward_kit.config_models import PipelineConfig
-from reward_kit.rewards.catalogue import Entry, library_entries
+from reward_kit.rewards.catalogue import RewardEntry, library_entries
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WIDTH = 100
@@ -226,7 +226,7 @@ def _purpose(heading: str, group: dict[str, tuple[str, str]]) -> str:
     return f"**{heading}**\n\n| for | use | columns it needs |\n|---|---|---|\n{rows}\n"
 
 
-def _reward(entry: Entry) -> str:
+def _reward(entry: RewardEntry) -> str:
     labelled = {
         "Metrics": entry.metrics,
         "Needs": "; ".join(entry.needs),

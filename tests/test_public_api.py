@@ -38,6 +38,8 @@ NAMES = {
     "StorageError",
     "__version__",
     "answers_match",
+    "chat",
+    "chat_async",
     "create_llm_resource",
     "evaluate",
     "evaluate_async",
@@ -49,6 +51,8 @@ NAMES = {
 
 SIGNATURES = {
     "RewardFunction": "func func_path mode endpoint name model_id *request_timeout **kwargs",
+    "chat": "prompt model *tools *draw **settings",
+    "chat_async": "prompt model *tools *draw **settings",
     "create_llm_resource": "llm_instance **generation",
     "evaluate": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
     "evaluate_async": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",

@@ -111,5 +111,5 @@ def models_of(experiment: JudgedAnswers) -> tuple[str, ...]:
         named = [value for value in pc.unique(experiment.figures["model"]).to_pylist() if value]
         if named:
             return tuple(map(str, named))
-    told = experiment.metadata.get("model") or experiment.metadata.get("model_name")
-    return (told,) if told else ()
+    model = experiment.metadata.get("model") or experiment.metadata.get("model_name")
+    return (model,) if model else ()

@@ -60,8 +60,8 @@ def query_lines(experiment: JudgedAnswers, queries: Integers) -> list[QueryLine]
     """These queries, each in one line."""
     if not len(queries):
         return []
-    asked = experiment.texts.take(["query"], experiment.source_rows[experiment.starts[queries]])
-    excerpts = asked.get("query", [""] * len(queries))
+    texts = experiment.texts.take(["query"], experiment.source_rows[experiment.starts[queries]])
+    excerpts = texts.get("query", [""] * len(queries))
     return [_line(experiment, query, text) for query, text in zip(queries.tolist(), excerpts, strict=True)]
 
 

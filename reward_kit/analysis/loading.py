@@ -141,12 +141,12 @@ def _as_table(source: Any) -> pa.Table:
 
 def _with_verdicts(figures: pa.Table, pass_threshold: float | None) -> pa.Table:
     """Verified is what the table says, or what reaches the threshold that was given; without either, a score of 1."""
-    told = "is_verified" in figures.column_names
-    if "score" not in figures.column_names or (told and pass_threshold is None):
+    has_verdicts = "is_verified" in figures.column_names
+    if "score" not in figures.column_names or (has_verdicts and pass_threshold is None):
         return figures
     limit: Any = pa.scalar(1.0 if pass_threshold is None else pass_threshold)
     verdicts: Any = pc.greater_equal(figures["score"].cast(pa.float64()), limit)
-    judged: Any = figures["is_verified"].is_valid() if told else None
+    judged: Any = figures["is_verified"].is_valid() if has_verdicts else None
     if _VALID in figures.column_names:
         judged = figures[_VALID]
     if judged is not None:
@@ -183,13 +183,13 @@ def _renamed(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
 def _arranged(
     figures: pa.Table, metadata: Mapping[bytes, bytes] | None, name: str, texts: Texts, pass_threshold: float | None
 ) -> JudgedAnswers:
-    told = {
+    described = {
         key.decode(errors="replace"): value.decode(errors="replace")
         for key, value in (metadata or {}).items()
         if key not in (b"pandas", b"ARROW:schema", b"huggingface")
     }
     thresholded = pass_threshold is not None or "is_verified" in figures.column_names
-    return _sorted(_with_verdicts(figures, pass_threshold), told, name, texts, thresholded=thresholded)
+    return _sorted(_with_verdicts(figures, pass_threshold), described, name, texts, thresholded=thresholded)
 
 
 def _sorted(
@@ -207,9 +207,9 @@ def _identified(figures: pa.Table, texts: Texts) -> pa.Table:
     if not ids.null_count:
         return figures
     missing = pc.indices_nonzero(ids.is_null()).to_numpy().astype("int64")
-    asked = texts.take(["query"], missing).get("query", [None] * len(missing))
+    queries = texts.take(["query"], missing).get("query", [None] * len(missing))
     whole = ids.cast(pa.string()).to_pylist()
-    for row, query in zip(missing, asked, strict=True):
+    for row, query in zip(missing, queries, strict=True):
         whole[row] = None if query is None else str(query)
     if any(value is None for value in whole):
         raise DatasetError(

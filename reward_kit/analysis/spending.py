@@ -44,9 +44,9 @@ def spending(source: Source) -> dict[str, Quantiles]:
     """The quantiles of each measure that the experiment noted."""
     experiment = load(source)
     found = {name: values for name in MEASURES if (values := experiment.numbers(name)) is not None}
-    asked, bill = found.get("prompt_tokens"), found.get("cost")
-    if asked is not None and bill is not None:
-        found["cost"] = np.where(np.isnan(asked) & (bill == 0), np.nan, bill)
+    prompt_tokens, bill = found.get("prompt_tokens"), found.get("cost")
+    if prompt_tokens is not None and bill is not None:
+        found["cost"] = np.where(np.isnan(prompt_tokens) & (bill == 0), np.nan, bill)
     return {name: quantiles(values) for name, values in found.items()}
 
 

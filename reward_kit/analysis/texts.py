@@ -227,7 +227,7 @@ def spoken(value: Any) -> str:
         except orjson.JSONDecodeError:
             return text
     if isinstance(value, list) and value and all(isinstance(turn, dict) for turn in value):
-        asked = [turn for turn in value if turn.get("role") == "user"] or value
-        content = asked[-1].get("content")
+        questions = [turn for turn in value if turn.get("role") == "user"] or value
+        content = questions[-1].get("content")
         return content if isinstance(content, str) else _as_json(content)
     return "" if value is None else str(value)

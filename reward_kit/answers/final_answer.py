@@ -399,42 +399,42 @@ def _stated_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: P
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
     if _RETRACTS.search(span) is not None:
         return None
-    said = _uncited(_ADVERB.sub("", _last_side(span).strip(" \t*_`")))
-    if said is None:
+    statement = _uncited(_ADVERB.sub("", _last_side(span).strip(" \t*_`")))
+    if statement is None:
         return None
-    return Answer(_pointed(said), "phrase", phrase.group() + span, phrase.start()) if said else None
+    return Answer(_pointed(statement), "phrase", phrase.group() + span, phrase.start()) if statement else None
 
 
-def _uncited(said: str) -> str | None:
+def _uncited(statement: str) -> str | None:
     """What is said without where it stands: "24 by Theorem 2", "7 [3]"; `None` where that is all there is."""
-    if said.isdecimal() or not any(map(str.isdigit, said)):
-        return said
-    masked = without_references(said)
-    if masked == said:
-        return said
+    if statement.isdecimal() or not any(map(str.isdigit, statement)):
+        return statement
+    masked = without_references(statement)
+    if masked == statement:
+        return statement
     if not any(map(str.isdigit, masked)):
         return None
     end = len(_EMPTY.sub(lambda brackets: " " * len(brackets[0]), masked).rstrip(" .,;"))
-    if end == len(said.rstrip(" .,;")):
-        return said
+    if end == len(statement.rstrip(" .,;")):
+        return statement
     cited = _CITES.search(masked, 0, end)
-    return said[: cited.start() if cited is not None else end].strip()
+    return statement[: cited.start() if cited is not None else end].strip()
 
 
-def _last_side(said: str) -> str:
+def _last_side(statement: str) -> str:
     """What a computation ends in: `20 - 8 = 12 dollars` says 12 dollars. An equation in variables is kept whole."""
-    before, equals, after = said.rpartition("=")
+    before, equals, after = statement.rpartition("=")
     if not equals or re.search(r"[<>\\]$", before.rstrip()) or not after.strip():
-        return said
-    return said if re.search(r"[A-Za-z]", before) else after
+        return statement
+    return statement if re.search(r"[A-Za-z]", before) else after
 
 
-def _pointed(said: str) -> str:
+def _pointed(statement: str) -> str:
     """What a remark begins with, where it goes on talking: "72 apples, since 48 + 24 is that" says 72 apples."""
-    if " or " in said or not re.search(r"[A-Za-z]{3}", said):
-        return said
-    head = _ASIDE.split(_REMARK.sub("", said), maxsplit=1)[0].strip()
-    return head if head and next(find_quantities(head), None) is not None else said
+    if " or " in statement or not re.search(r"[A-Za-z]{3}", statement):
+        return statement
+    head = _ASIDE.split(_REMARK.sub("", statement), maxsplit=1)[0].strip()
+    return head if head and next(find_quantities(head), None) is not None else statement
 
 
 def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer | None:
@@ -443,12 +443,12 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
     asides: list[tuple[int, str]] = []
     for line in reversed(text[begin:].splitlines(keepends=True)):
         end -= len(line)
-        said = _CONTINUES.sub("", line[-_LONGEST_LINE:].strip())
-        if not said.strip("`~|-*_ "):
+        statement = _CONTINUES.sub("", line[-_LONGEST_LINE:].strip())
+        if not statement.strip("`~|-*_ "):
             continue
-        if _REFUSES.search(said):
+        if _REFUSES.search(statement):
             return None
-        found = _in_line(said, alone=not text[:end].strip(), direct=direct, asides=asides, at=end)
+        found = _in_line(statement, alone=not text[:end].strip(), direct=direct, asides=asides, at=end)
         if found is not None:
             return Answer(found, "last line", line, end)
     if direct:
@@ -468,8 +468,8 @@ def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, st
         return _listed(_last_together(formulas, line), line)
     wordless = wordless and not _SHORT_WORD.search(line)
     if wordless or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):
-        said = _last_side(line).strip()
-        return said if not line.endswith("?") and any(map(str.isalnum, said)) else None
+        statement = _last_side(line).strip()
+        return statement if not line.endswith("?") and any(map(str.isalnum, statement)) else None
     for start, end in reversed(list(sentences(line))):
         sentence = line[start:end]
         if (chosen_letter := _CHOOSES.search(sentence)) is not None:

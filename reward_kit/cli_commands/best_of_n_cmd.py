@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, key_value_pairs
+from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, completed_by, key_value_pairs
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
@@ -79,7 +79,11 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 
 @click.command("best-of-n")
 @click.option("-c", "--config", type=NamedPath(path_type=Path), help="The experiment's YAML file.")
-@click.option("--dataset", help="A Hugging Face name, a file, a folder, or a path with {split} in it.")
+@click.option(
+    "--dataset",
+    shell_complete=completed_by("complete_paths"),
+    help="A Hugging Face name, a file, a folder, or a path with {split} in it.",
+)
 @click.option("--config-name", help="The configuration (subset) of a Hugging Face dataset.")
 @click.option("--splits", help="The splits, separated by commas.")
 @click.option("--streaming/--no-streaming", default=None, help="Stream a Hugging Face dataset, or download it first.")
@@ -122,14 +126,21 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     help="Seconds one request to the model may take.",
 )  # fmt: skip
 @click.option("--sandbox", type=click.Choice(backend_choices()), help="Where verifiers run code.")
-@click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option(
+    "--sandbox-image",
+    help="A container image, or the directory of a root filesystem (namespaces). Default: the backend's; for an SoS "
+    "server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
+)
 @click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
 @click.option("--judge-model", help="The model that a verifier asks for verdicts, where it asks one.")
 @click.option("--judge-base-url", "--judge-api-base", help="The endpoint of that model.")
 @click.option("--judge-api-key-env", help="The environment variable that holds the key of that endpoint.")
 @click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before more is spent.")
 @click.option(
-    "--prices", metavar="FILE", help="A YAML file: model, then the prices of a million tokens as input and output."
+    "--prices",
+    metavar="FILE",
+    shell_complete=completed_by("complete_paths"),
+    help="A YAML file: model, then the prices of a million tokens as input and output.",
 )
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")
 @click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")

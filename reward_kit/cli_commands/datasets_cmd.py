@@ -124,12 +124,12 @@ def _print(config: DatasetConfig, system_prompt: str | None, count: int, *, whol
 
 def _lines(sample: Sample, longest: int | None) -> list[str]:
     turns = [f"  {message.role}: {_short(message.text, longest)}" for message in sample.messages]
-    told = {
+    fields = {
         "ground truth": sample.ground_truth,
         "split": sample.split,
         "tools": [tool.get("function", tool).get("name") for tool in sample.tools or []] or None,
     }
-    facts = [f"  {name}: {_short(value, longest)}" for name, value in told.items() if value is not None]
+    facts = [f"  {name}: {_short(value, longest)}" for name, value in fields.items() if value is not None]
     columns = [f"  column {name}: {_short(value, longest)}" for name, value in sample.columns.items()]
     return [f"{sample.id}", *turns, *facts, *columns]
 

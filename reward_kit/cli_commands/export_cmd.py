@@ -112,8 +112,8 @@ def export(
         else:
             rows = _answer_rows(source, threshold, wanted, counts)
         write_training_file(rows, output)
-        if said := unfinished(source):
-            echo(said, err=True)
+        if warning := unfinished(source):
+            echo(warning, err=True)
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")

@@ -21,7 +21,7 @@ _MOST_DIGITS = 18
 Format = Literal["text", "json", "markdown", "csv"]
 
 
-class _Asked(TypedDict):
+class _Flags(TypedDict):
     """What the figures depend on beside the files."""
 
     value: float | None
@@ -32,7 +32,7 @@ class _Asked(TypedDict):
     verbose: bool
 
 
-class _Told(TypedDict):
+class _AnalysisOptions(TypedDict):
     value: float | None
     vote_limit: int | None
 
@@ -77,7 +77,7 @@ def inspect(
     picture: Path | None,
     threshold: float | None,
     no_color: bool,
-    **asked: Unpack[_Asked],
+    **flags: Unpack[_Flags],
 ) -> None:
     """Say what an experiment found, with intervals; compare several on their common queries.
 
@@ -97,41 +97,41 @@ def inspect(
     from reward_kit.analysis.present.pictures import check_picture, draw
     from reward_kit.storage.run_directory import unfinished
 
-    told: _Told = {"value": asked["value"], "vote_limit": _votes(asked["votes"])}
+    options: _AnalysisOptions = {"value": flags["value"], "vote_limit": _votes(flags["votes"])}
     if picture is not None:
         check_picture(picture)
     with reading_own_files(*experiments):
         paths = [found for path in experiments for found in _runs_in(path)]
         names = _names(paths)
         loaded = [
-            load(path, name=name, pass_threshold=threshold, by=asked["by"])
+            load(path, name=name, pass_threshold=threshold, by=flags["by"])
             for path, name in zip(paths, names, strict=True)
         ]
-        for said in filter(None, map(unfinished, paths)):
-            echo(said, err=True)
+        for warning in filter(None, map(unfinished, paths)):
+            echo(warning, err=True)
         if query_id is not None:
             _show_query(loaded, query_id, color=not no_color)
             return
         found: Report | RunComparison
         if len(loaded) == 1:
-            found = analyse(loaded[0], **told, examples=asked["examples"])
+            found = analyse(loaded[0], **options, examples=flags["examples"])
         else:
-            found = compare(*loaded, examples=asked["examples"])
-        _show(found, form, full=asked["full"], color=not no_color)
+            found = compare(*loaded, examples=flags["examples"])
+        _show(found, form, full=flags["full"], color=not no_color)
         if picture is not None:
             if isinstance(found, Report):
                 draw([found], picture)
             else:
-                draw([analyse(one, **told, examples=0) for one in loaded], picture, comparison_conclusion(found))
+                draw([analyse(one, **options, examples=0) for one in loaded], picture, comparison_conclusion(found))
             echo(f"Drawn: {picture}", err=True)
 
 
-def _votes(told: str) -> int | None:
-    if told == "all":
+def _votes(value: str) -> int | None:
+    if value == "all":
         return None
-    if not (told.isascii() and told.isdecimal()) or len(told) > _MOST_DIGITS:
-        raise click.BadParameter(f"{told!r} is neither a number nor 'all'.", param_hint="--votes")
-    return int(told)
+    if not (value.isascii() and value.isdecimal()) or len(value) > _MOST_DIGITS:
+        raise click.BadParameter(f"{value!r} is neither a number nor 'all'.", param_hint="--votes")
+    return int(value)
 
 
 def _runs_in(path: Path) -> list[Path]:

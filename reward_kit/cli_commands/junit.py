@@ -50,17 +50,17 @@ class Suite:
         case = self._case(f"{row['id']}[{row['response_index']}]")
         if row["status"] != "ok":
             failure = row.get("failure") or {}
-            told = SubElement(case, "error", type=_text(failure.get("type", "")), message=_text(row.get("error")))
-            told.text = _text(row.get("error"))
+            element = SubElement(case, "error", type=_text(failure.get("type", "")), message=_text(row.get("error")))
+            element.text = _text(row.get("error"))
             return case
         score, least = row[RUN.score], self._reward.for_split(row.get("split")).pass_threshold
         if score < least:
             message = (
                 f"score {score:.4g} is below {least:g}: {row.get(RUN.verification_reason) or 'no reason was given'}"
             )
-            told = SubElement(case, "failure", type="score", message=_text(message))
+            element = SubElement(case, "failure", type="score", message=_text(message))
             shown = {"question": RUN.query, "expected": RUN.ground_truth, "answer": RUN.response}
-            told.text = _text("\n".join(f"{label}: {row.get(column)}" for label, column in shown.items()))
+            element.text = _text("\n".join(f"{label}: {row.get(column)}" for label, column in shown.items()))
         return case
 
     def _floor(self, floor: Floor) -> Element:

@@ -39,8 +39,8 @@ def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool
     from reward_kit.storage.run_directory import unfinished
 
     with reading_own_files(*runs):
-        for said in filter(None, map(unfinished, runs)):
-            echo(said, err=True)
+        for warning in filter(None, map(unfinished, runs)):
+            echo(warning, err=True)
         summary = merge_runs([run.parent if run.is_file() else run for run in runs], output_dir)
     if as_json:
         print_json(summary)

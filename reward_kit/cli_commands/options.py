@@ -4,14 +4,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["MOST", "PORT", "FiniteRange", "NamedPath", "check_arguments", "key_value_pairs", "reading_own_files"]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = [
+    "MOST",
+    "PORT",
+    "FiniteRange",
+    "NamedPath",
+    "check_arguments",
+    "completed_by",
+    "given_arguments",
+    "key_value_pairs",
+    "reading_own_files",
+]
 
 MOST = 2**31 - 1
 """The largest count that an option takes."""
@@ -43,10 +56,34 @@ class NamedPath(click.Path):
 
 
 def check_arguments(arguments: list[str]) -> None:
-    """Refuse what no file name, model or text can hold."""
+    """Refuse what no file name, model or text can hold, and remember the rest: see `given_arguments`."""
     for argument in arguments:
         if "\0" in argument:
             raise click.UsageError(f"{argument[:60]!r} holds a NUL character. Take it out.")
+    _given[:] = arguments
+
+
+_given: list[str] = []
+
+
+def given_arguments() -> list[str]:
+    """What the command line was called with. A script that calls `main` may have put the command before its own."""
+    return list(_given)
+
+
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem[str]]"]
+
+
+def completed_by(name: str) -> Completer:
+    """A function of `completion` by its name, which is imported when somebody presses Tab."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        from reward_kit.cli_commands import completion
+
+        found: Completer = vars(completion)[name]
+        return found(ctx, param, incomplete)
+
+    return complete
 
 
 @contextmanager

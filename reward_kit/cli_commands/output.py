@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from reward_kit.cli_commands.options import given_arguments
 from reward_kit.errors import with_settings_named
 from reward_kit.redaction import blot, mask, mask_words
 
@@ -123,9 +124,9 @@ def echo_lines(lines: Sequence[Line], *, indent: int = 0, err: bool = False) -> 
     cleaned = [Line(*(shown(blot(part)) for part in line)) for line in lines]
     width = max((len(line.label) for line in cleaned), default=0) if len(cleaned) > 1 else 0
     for line in cleaned:
-        told = f"{click.style(line.label.ljust(width), bold=True)}{'  ' if width else ' '}{line.value}"
+        shown_line = f"{click.style(line.label.ljust(width), bold=True)}{'  ' if width else ' '}{line.value}"
         note = f"  {click.style(line.note, dim=True)}" if line.note else ""
-        click.echo(f"{' ' * indent}{told}{note}".rstrip(), err=err, color=color)
+        click.echo(f"{' ' * indent}{shown_line}{note}".rstrip(), err=err, color=color)
 
 
 def make_console(**options: Any) -> Console:
@@ -183,7 +184,8 @@ def show_logs(*, verbose: bool) -> None:
 
 def same_command(*more: str) -> str:
     """What was typed, without a key that may have been among it, and with `more` where that was not."""
-    typed = [*sys.argv[1:], *(flag for flag in more if flag not in sys.argv)]
+    given = given_arguments()
+    typed = [*given, *(flag for flag in more if flag not in given)]
     return shlex.join(["reward-kit", *mask_words(typed)])
 
 
@@ -279,18 +281,19 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     """A sentence or two for each thing that the figures alone do not tell."""
     beyond: int = summary.get("not_asked_for") or 0
     invalid: int = (summary.get("this_entry") or {}).get("invalid") or 0
-    said = [_not_asked_for(beyond)] if beyond else []
+    remarks = [_not_asked_for(beyond)] if beyond else []
     if not invalid:
-        return said
+        return remarks
     from reward_kit.execution.summary import about_invalid
 
-    return [*said, in_own_words(about_invalid(invalid))]
+    return [*remarks, in_own_words(about_invalid(invalid))]
 
 
 def _not_asked_for(answers: int) -> str:
-    told = "1 answer is" if answers == 1 else f"{answers:,} answers are"
+    subject = "1 answer is" if answers == 1 else f"{answers:,} answers are"
     return (
-        f"{told} in these figures that the dataset, its limit or n no longer call for: they were paid for and are kept."
+        f"{subject} in these figures that the dataset, its limit or n no longer call for: "
+        "they were paid for and are kept."
         " For figures without them, choose another output directory; what is cached costs nothing."
     )
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.options import NamedPath, completed_by
 from reward_kit.cli_commands.output import echo, echo_json, prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.reward_trial import Trial
-    from reward_kit.rewards.catalogue import Entry
+    from reward_kit.rewards.catalogue import RewardEntry
 
 __all__ = ["rewards"]
 
@@ -57,7 +57,7 @@ def _shortened(text: str) -> str:
 
 
 @rewards.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completed_by("complete_rewards"))
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def show(name: str, as_json: bool) -> None:
     """Show what a reward says of itself: parameters, metrics, cost, what it does not detect, an example.
@@ -71,7 +71,7 @@ def show(name: str, as_json: bool) -> None:
         echo("\n\n".join(part for part in _parts(entry) if part))
 
 
-def _described(name: str) -> Entry:
+def _described(name: str) -> RewardEntry:
     from reward_kit.errors import ConfigError
     from reward_kit.rewards.catalogue import describe
 
@@ -81,7 +81,7 @@ def _described(name: str) -> Entry:
         raise ConfigError(str(error)) from error
 
 
-def _parts(entry: Entry) -> list[str]:
+def _parts(entry: RewardEntry) -> list[str]:
     from reward_kit.rewards.catalogue import unmet_needs
 
     missing = unmet_needs(entry)
@@ -103,7 +103,7 @@ def _parts(entry: Entry) -> list[str]:
 
 
 @rewards.command(name="try")
-@click.argument("name")
+@click.argument("name", shell_complete=completed_by("complete_rewards"))
 @click.option(
     "--answer", "answers", multiple=True, help="The answer to judge; - reads it from standard input. Repeatable."
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import click
 
 from reward_kit.cli_commands.floors import FLOOR, Floor, check_floors, read_floor
-from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.options import NamedPath, completed_by
 from reward_kit.cli_commands.output import (
     BELOW_FLOOR,
     NOTHING_JUDGED,
@@ -65,7 +65,7 @@ _OWN_NAMES = {
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
-@click.argument("overrides", nargs=-1)
+@click.argument("overrides", nargs=-1, shell_complete=completed_by("complete_overrides"))
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
     dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, floors: tuple[Floor, ...],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath
+from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath, completed_by
 from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, name_settings, show_logs
 from reward_kit.sandbox_backends import AUTO, backend_choices
 
@@ -61,7 +61,11 @@ SETTINGS = {
 
 @click.command()
 @click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
-@click.option("--dataset", help="The tasks: a file (JSONL, CSV, Parquet) or the name of a Hugging Face dataset.")
+@click.option(
+    "--dataset",
+    shell_complete=completed_by("complete_paths"),
+    help="The tasks: a file (JSONL, CSV, Parquet) or the name of a Hugging Face dataset.",
+)
 @click.option("--config-name", help="The configuration (subset) of a Hugging Face dataset.")
 @click.option("--split", default="test", show_default=True, help="The split of a Hugging Face dataset.")
 @click.option(
@@ -99,7 +103,11 @@ SETTINGS = {
     "--sandbox", "backend", default=AUTO, show_default=True, type=click.Choice(backend_choices()),
     help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
 )  # fmt: skip
-@click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option(
+    "--sandbox-image",
+    help="A container image, or the directory of a root filesystem (namespaces). Default: the backend's; for an SoS "
+    "server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
+)
 @click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
 @click.option(
     "--sos-port", type=PORT, default=3000, show_default=True, help="The same, for an SoS server on this machine."
@@ -108,7 +116,7 @@ SETTINGS = {
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
-    help="&&: a setup command that fails ends the task. ;: the rest runs all the same.",
+    help="&&: a setup command that fails ends the task. ;: the others still run.",
 )  # fmt: skip
 @click.option(
     "--snapshots/--no-snapshots",
@@ -135,7 +143,12 @@ SETTINGS = {
     type=FiniteRange(min=0, min_open=True),
     help="Stop asking the model before this directory's run has cost more than this in all.",
 )
-@click.option("--prices", metavar="FILE", help="A YAML file: model, then input and output, money per million tokens.")
+@click.option(
+    "--prices",
+    metavar="FILE",
+    shell_complete=completed_by("complete_paths"),
+    help="A YAML file: model, then input and output, money per million tokens.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")

@@ -168,9 +168,9 @@ def _split_calls(turns: Turns) -> tuple[Turns, dict[str, Any] | None]:
 
 
 def _refuse_placeholder(prompt: Turns, metadata: Mapping[str, Any]) -> None:
-    asked = [turn.get("content") for turn in prompt if turn.get("role") == "user"]
-    if not asked or all(content in _EMPTY or str(content).strip() in _EMPTY for content in asked):
-        shown = asked[-1] if asked else None
+    questions = [turn.get("content") for turn in prompt if turn.get("role") == "user"]
+    if not questions or all(content in _EMPTY or str(content).strip() in _EMPTY for content in questions):
+        shown = questions[-1] if questions else None
         source = {name: value for name, value in metadata.items() if isinstance(value, str | int)}
         hint = f"; its metadata says {source!r}" if source else ""
         raise BadRow(

@@ -55,8 +55,8 @@ class HuggingFaceSource:
     def fingerprint(self) -> str:
         """What was asked for; the Hub keeps its content under that name."""
         config = self._config
-        asked = [self._name, config.config_name, config.split, config.data_files]
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+        parts = [self._name, config.config_name, config.split, config.data_files]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def _load(self) -> Any:
         try:

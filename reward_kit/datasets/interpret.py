@@ -32,7 +32,7 @@ from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.models import Message, Sample
 from reward_kit.utils.trusted import text_message, trusted
 
-__all__ = ["ROLES", "Answered", "Asked", "Interpreter"]
+__all__ = ["ROLES", "Answered", "Interpreter", "Question"]
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation. Another word is a mistake that no endpoint would understand."""
@@ -43,7 +43,7 @@ _OTHER_IDS = ("uuid", "query_id")
 """Columns that name a row where there is no `id`."""
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """What a row asks; a sample but for its place."""
 
     name: str
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
 class Answered(NamedTuple):
     """A sample with the answers that its row holds."""
 
-    asked: Asked
+    question: Question
     answers: list[list[Message]]
     """The turns of each answer."""
     response_index: int | None
@@ -80,7 +80,7 @@ class Answered(NamedTuple):
 
     def named(self, name: str) -> Answered:
         """The same under another name."""
-        return self._replace(asked=self.asked._replace(name=name))
+        return self._replace(question=self.question._replace(name=name))
 
 
 class Interpreter:
@@ -106,7 +106,7 @@ class Interpreter:
         """The shapes of rows that were recognised so far, and what each means."""
         return self._shapes.met
 
-    def asked(self, columns: Columns) -> Asked:
+    def question(self, columns: Columns) -> Question:
         """What the row asks, for a model to answer."""
         name, content = self._identity(columns)
         columns = self._shapes.read(columns)
@@ -117,7 +117,7 @@ class Interpreter:
                 "the conversation ends with an assistant turn, so the model would be shown the answer; "
                 "remove that turn, or score it with `generation.enabled=false`"
             )
-        return self._asked(name, content, messages, columns)
+        return self._question(name, content, messages, columns)
 
     def answered(self, columns: Columns) -> Answered:
         """What the row asks, and the answers it already holds."""
@@ -125,7 +125,7 @@ class Interpreter:
         named = self._take_id(columns)
         known: str | None = columns.pop(CONTENT, None)
         user_turn = columns.pop(USER_TURN, None)
-        asked = {name: value for name, value in columns.items() if name != self._response_column}
+        prompt_columns = {name: value for name, value in columns.items() if name != self._response_column}
         rest = self._shapes.read_answered(columns, self._response_column)
         name = named or self._take_id(rest)
         there = self._response_column in rest
@@ -133,11 +133,11 @@ class Interpreter:
         if self._response_column != _ANSWER and given is not None:
             rest[self._response_column] = given
         messages, turns = _split_off_answer(_conversation(rest, user_turn))
-        content = (known or content_id(_without_answer(asked, len(turns)))) if name is None else ""
+        content = (known or content_id(_without_answer(prompt_columns, len(turns)))) if name is None else ""
         answers = _answers(given, turns, self._response_column, there=there)
         if index is not None and len(answers) > 1:
             raise BadRow(f"'response_index' numbers one answer, but {self._response_column!r} holds {len(answers)}")
-        return Answered(self._asked(name, content, messages, rest), answers, index)
+        return Answered(self._question(name, content, messages, rest), answers, index)
 
     def _identity(self, columns: Columns) -> tuple[str | None, str]:
         """The row's own id, and the hash of what it holds where it has none."""
@@ -159,14 +159,14 @@ class Interpreter:
             value = next((columns[name] for name in _OTHER_IDS if columns.get(name)), None)
         return _id(value, self._id_column)
 
-    def _asked(self, name: str | None, content: str, messages: list[Message], rest: Columns) -> Asked:
+    def _question(self, name: str | None, content: str, messages: list[Message], rest: Columns) -> Question:
         """`rest` is the row without its id and conversation."""
         system_prompt = _text_or_none(rest, "system_prompt")
         if system_prompt is None:
             system_prompt = self._system_prompt
         if system_prompt and messages[0].role not in _SYSTEM_ROLES:
             messages = [text_message("system", system_prompt), *messages]
-        return Asked(
+        return Question(
             name=content if name is None else name,
             named=name is not None,
             messages=messages,

@@ -128,12 +128,12 @@ class SampleStream(_Stream[Sample]):
                 return
 
     def _sample(self, row: Row, places: Places, position: int) -> Sample:
-        asked = self._interpreter.asked(row.columns)
-        if not asked.named:
-            return asked.sample(self._name(asked.name, row, places), position)
-        if first := places.claim(asked.name, row):
-            raise BadRow(f"id {asked.name!r} is already taken by {first}; ids must differ")
-        return asked.sample(asked.name, position)
+        question = self._interpreter.question(row.columns)
+        if not question.named:
+            return question.sample(self._name(question.name, row, places), position)
+        if first := places.claim(question.name, row):
+            raise BadRow(f"id {question.name!r} is already taken by {first}; ids must differ")
+        return question.sample(question.name, position)
 
     def _name(self, content: str, row: Row, places: Places) -> str:
         """What a row without an id is called, after its content."""
@@ -166,9 +166,9 @@ class AnswersRead:
         for row in rows:
             try:
                 answered = self._interpreter.answered(row.columns)
-                if not answered.asked.named and answered.response_index is None:
-                    answered = answered.named(self._places.claim_content(answered.asked.name, row))
-                if len(self._variants) == most and not self._variants.knows(answered.asked.name):
+                if not answered.question.named and answered.response_index is None:
+                    answered = answered.named(self._places.claim_content(answered.question.name, row))
+                if len(self._variants) == most and not self._variants.knows(answered.question.name):
                     return
                 rollouts = self._placed(answered, row)
             except BadRow as problem:
@@ -177,10 +177,10 @@ class AnswersRead:
             yield from rollouts
 
     def _placed(self, answered: Answered, row: Row) -> list[Rollout]:
-        asked, answers = answered.asked, answered.answers
-        question = prompt_digest(asked.messages, asked.ground_truth)
-        place = self._variants.place(asked.name, question, answered.response_index, len(answers), row)
-        sample = asked.sample(asked.name, place.position)
+        question, answers = answered.question, answered.answers
+        digest = prompt_digest(question.messages, question.ground_truth)
+        place = self._variants.place(question.name, digest, answered.response_index, len(answers), row)
+        sample = question.sample(question.name, place.position)
         return [
             Rollout(sample=sample, response_index=index, turns=turns)
             for index, turns in enumerate(answers, start=place.response_index)

@@ -185,17 +185,17 @@ def _humaneval(columns: Columns) -> Columns:
 
 
 def _mbpp(columns: Columns) -> Columns:
-    asked = columns.get("text") or columns.get("prompt") or ""
+    query = columns.get("text") or columns.get("prompt") or ""
     tests = "\n".join(map(str, columns["test_list"]))
     setup = columns.get("test_setup_code") or "\n".join(columns.get("test_imports") or [])
     truth = {"test_list": columns["test_list"], **({"test_setup_code": setup} if setup else {})}
-    shown = f"{asked}\n\nThe code must pass these tests:\n\n{tests}"
+    shown = f"{query}\n\nThe code must pass these tests:\n\n{tests}"
     return {"user_query": shown, "ground_truth": truth, **_named(columns, "task_id")}
 
 
 def _apps(columns: Columns) -> Columns:
-    asked = _with_starter(columns["question"], columns)
-    return {"user_query": asked, "ground_truth": columns["input_output"], **_named(columns, "problem_id")}
+    query = _with_starter(columns["question"], columns)
+    return {"user_query": query, "ground_truth": columns["input_output"], **_named(columns, "problem_id")}
 
 
 def _livecodebench(columns: Columns) -> Columns:
@@ -239,8 +239,8 @@ def _prompt_completion(columns: Columns) -> Columns:
 
 def _instruction_output(columns: Columns) -> Columns:
     given = columns.get("input")
-    asked = f"{columns['instruction']}\n\n{given}" if given else columns["instruction"]
-    return {"user_query": asked, "ground_truth": columns["output"]}
+    query = f"{columns['instruction']}\n\n{given}" if given else columns["instruction"]
+    return {"user_query": query, "ground_truth": columns["output"]}
 
 
 def _standard(_: Columns) -> Columns:
@@ -324,9 +324,9 @@ def _named(columns: Columns, column: str) -> Columns:
     return {"id": value} if value not in (None, "") and columns.get("id") in (None, "") else {}
 
 
-def _with_starter(asked: Any, columns: Columns) -> str:
+def _with_starter(query: Any, columns: Columns) -> str:
     starter = columns.get("starter_code")
-    return f"{asked}\n\nBegin with this code:\n\n```python\n{starter}\n```" if starter else str(asked)
+    return f"{query}\n\nBegin with this code:\n\n```python\n{starter}\n```" if starter else str(query)
 
 
 def _text_of(value: Any) -> Any:

@@ -136,8 +136,8 @@ class _SplitSource:
 
     def fingerprint(self) -> str:
         """Changes with the files, and with how much of them is asked for."""
-        asked = [f"{part.split.name}\0{part.split.kind}\0{part.source.fingerprint()}" for part in self.parts]
-        return hashlib.sha256("\n".join([*asked, str(self._each)]).encode()).hexdigest()[:16]
+        parts = [f"{part.split.name}\0{part.split.kind}\0{part.source.fingerprint()}" for part in self.parts]
+        return hashlib.sha256("\n".join([*parts, str(self._each)]).encode()).hexdigest()[:16]
 
 
 class _SplitRows:
@@ -247,9 +247,9 @@ def _files_named_after(split: str, path: str) -> list[Path]:
 
 def _split_of(columns: Columns, names: set[str]) -> str | None:
     """The split a row says it belongs to; where only one is asked for, a row that says nothing belongs to it."""
-    said = columns.get("split")
-    if said is not None:
-        return str(said)
+    named = columns.get("split")
+    if named is not None:
+        return str(named)
     if columns.get("category") in names:
         return str(columns["category"])
     if len(names) == 1:

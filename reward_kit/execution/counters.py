@@ -43,7 +43,7 @@ class RunCounters:
     judge: JudgeUse | None = None
     """What the reward asks of a judge, where it has one."""
     skipped_rows: int = 0
-    asked: int | None = None
+    called_for: int | None = None
     """Answers that the dataset and n call for, once all of it was gone through."""
     sandbox: str | None = None
     """The backend that the reward's sandboxes are made with, where it has any."""

@@ -41,7 +41,7 @@ def finish(
         rows = map(orjson.loads, results.in_order())
         figures = vocabulary.figures(rows, config.reward)
         _write_copies(config, results)
-    figures |= _beyond_what_was_asked(figures, counters.asked)
+    figures |= _beyond_what_was_asked(figures, counters.called_for)
     summary = vocabulary.summary(figures | interim_summary(config, counters), directory)
     directory.write_summary(summary)
     return summary
@@ -83,10 +83,10 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
     }
 
 
-def _beyond_what_was_asked(figures: Mapping[str, Any], asked: int | None) -> dict[str, int]:
+def _beyond_what_was_asked(figures: Mapping[str, Any], wanted: int | None) -> dict[str, int]:
     """How many of the answers in the figures are there from earlier entries, and no longer called for."""
     held: int = figures["records"] if "records" in figures else figures["rollouts"]
-    return {"not_asked_for": held - asked} if asked is not None and held > asked else {}
+    return {"not_asked_for": held - wanted} if wanted is not None and held > wanted else {}
 
 
 def rollout_figures(journal: Journal) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is already on disk, and what is still owed: worked out before a stage runs, one sample at a time.
+"""What is already on disk, and what is missing: worked out before a stage runs, one sample at a time.
 
     Workload    where work comes from: samples, answers that came with the data, rollouts on disk or in hand
     Ledger      what the two journals hold
@@ -72,7 +72,7 @@ class Ledger:
     """Owe failures that are not expected to mend, too; a run that is entered notes that in its journals instead."""
     scoring: bool = True
     """False when only rollouts are wanted."""
-    asked: int | None = None
+    called_for: int | None = None
     """Answers that the samples or rows gone through so far call for; None where there are none but the rollouts."""
     _positions: DigestMap = field(default_factory=DigestMap)
 
@@ -171,9 +171,9 @@ class SamplesToAnswer(Workload):
 
     def works(self, ledger: Ledger) -> Iterator[Work]:
         """What is owed, sample by sample."""
-        n, ledger.asked = self._n, 0
+        n, ledger.called_for = self._n, 0
         for sample in self._samples:
-            ledger.asked += n
+            ledger.called_for += n
             content = content_digest(sample)
             ledger.refuse_changed(sample, content)
             ledger.note_position(sample)
@@ -213,9 +213,9 @@ class AnswersInTheData(Workload):
 
     def works(self, ledger: Ledger) -> Iterator[Work]:
         """What is owed, sample by sample."""
-        ledger.asked = 0
+        ledger.called_for = 0
         for rollouts in _by_sample(self._answers):
-            ledger.asked += len(rollouts)
+            ledger.called_for += len(rollouts)
             sample = rollouts[0].sample
             content = content_digest(sample)
             ledger.refuse_changed(sample, content)
@@ -319,17 +319,20 @@ def _stream(
     """What is to be answered; or, with generation disabled, the answers that are there."""
     if isinstance(samples, SampleStream | RolloutStream):
         return samples
-    enabled, told = config.generation.enabled, _Told(system_prompt=config.system_prompt, limit=config.sample_limit)
+    enabled, options = (
+        config.generation.enabled,
+        _LoadOptions(system_prompt=config.system_prompt, limit=config.sample_limit),
+    )
     if samples is not None:
         read = samples_from_rows if enabled else rollouts_from_rows
-        return read(samples, **told) if config.dataset is None else read(samples, **told, settings=config.dataset)
+        return read(samples, **options) if config.dataset is None else read(samples, **options, settings=config.dataset)
     if config.dataset is None:
         raise ConfigError("No dataset is configured. Set `dataset.path_or_name` to a file or a Hugging Face name.")
     load = load_samples if enabled else load_rollouts
-    return load(config.dataset, **told)
+    return load(config.dataset, **options)
 
 
-class _Told(TypedDict):
+class _LoadOptions(TypedDict):
     """What a run tells whoever reads its rows."""
 
     system_prompt: str | None

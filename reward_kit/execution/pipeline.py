@@ -66,7 +66,7 @@ class _Claim(NamedTuple):
 
 
 class EvaluationPipeline:
-    """One run. Enter it as often as you like: it only ever does what is still owed.
+    """One run. Run it as often as you like: it only does what is missing.
 
     result = EvaluationPipeline(config).run()
     """
@@ -199,7 +199,7 @@ class EvaluationPipeline:
                 judging.keep()
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
-            counters.asked = ledger.asked if end.status == "finished" else None
+            counters.called_for = ledger.called_for if end.status == "finished" else None
             self._note_what_was_met(directory, workload, models, budget)
             if end.status == "interrupted":
                 known = cast(RunSummary, interim_summary(self.config, counters))

@@ -61,10 +61,10 @@ class _Judged:
 
 def about_invalid(results: int) -> str:
     """What there is to know where so many results said `is_score_valid=False`, and named no error."""
-    said = "1 result says" if results == 1 else f"{results:,} results say"
+    subject = "1 result says" if results == 1 else f"{results:,} results say"
     return (
-        f"{said} is_score_valid=False: they count as no verdict, not by their score. If the reward marks wrong answers "
-        "so, set `reward.invalid=score`."
+        f"{subject} is_score_valid=False: they count as no verdict, not by their score. If the reward marks wrong "
+        "answers so, set `reward.invalid=score`."
     )
 
 

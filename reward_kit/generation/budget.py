@@ -118,9 +118,9 @@ class BudgetedClient:
     ) -> list[Completion | Failure]:
         """Reserve the largest likely cost, ask, then account for the real one."""
         await self._take_turn()
-        asked = _Asked(most_tokens(messages, tools), sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS, len(draws))
+        request = _RequestSize(most_tokens(messages, tools), sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS, len(draws))
         try:
-            allowance = cost_of(self._learned.largest_likely(asked), self._price)
+            allowance = cost_of(self._learned.largest_likely(request), self._price)
             await self._budget.reserve(allowance)
             try:
                 outcomes = await self._inner.generate(
@@ -128,7 +128,7 @@ class BudgetedClient:
                 )
             finally:
                 self._budget.release(allowance)
-            self._settle(outcomes, asked)
+            self._settle(outcomes, request)
         finally:
             self._on_their_way -= 1
             self._changed.set()
@@ -149,13 +149,13 @@ class BudgetedClient:
     def _costs(self) -> bool:
         return self._price.input > 0 or self._price.output > 0
 
-    def _settle(self, outcomes: Sequence[Completion | Failure], asked: _Asked) -> None:
+    def _settle(self, outcomes: Sequence[Completion | Failure], request: _RequestSize) -> None:
         paid = [o.usage for o in outcomes if isinstance(o, Completion) and o.usage is not None]
         self._budget.spend(sum(cost_of(usage, self._price) for usage in paid))
-        self._learned.note(paid, asked)
+        self._learned.note(paid, request)
 
 
-class _Asked(NamedTuple):
+class _RequestSize(NamedTuple):
     """The largest size of a request."""
 
     prompt_tokens: int
@@ -175,21 +175,21 @@ class _Learned:
         """Whether any answer has said what it used."""
         return self._prompt_share > 0
 
-    def largest_likely(self, asked: _Asked) -> Usage:
+    def largest_likely(self, request: _RequestSize) -> Usage:
         """What a request may use. Every draw is taken to pay for the prompt, as where an endpoint does not take `n`."""
         share = self._prompt_share * _MARGIN if self.anything else 1.0
         return Usage(
-            prompt_tokens=math.ceil(asked.prompt_tokens * share) * asked.draws,
-            completion_tokens=math.ceil(asked.answer_tokens * self._answer_share) * asked.draws,
+            prompt_tokens=math.ceil(request.prompt_tokens * share) * request.draws,
+            completion_tokens=math.ceil(request.answer_tokens * self._answer_share) * request.draws,
         )
 
-    def note(self, paid: Sequence[Usage], asked: _Asked) -> None:
+    def note(self, paid: Sequence[Usage], request: _RequestSize) -> None:
         """Learn from what a request really used."""
         for usage in paid:
             # The prompt of several answers is told once, on the first of them.
-            self._prompt_share = max(self._prompt_share, usage.prompt_tokens / asked.prompt_tokens)
+            self._prompt_share = max(self._prompt_share, usage.prompt_tokens / request.prompt_tokens)
         used = sum(usage.completion_tokens for usage in paid)
-        self._answer_share = max(self._answer_share, used / (asked.answer_tokens * asked.draws))
+        self._answer_share = max(self._answer_share, used / (request.answer_tokens * request.draws))
 
 
 def within(budget: Budget | None, client: ModelClient, price: Price | None, section: str) -> ModelClient:

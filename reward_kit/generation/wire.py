@@ -145,11 +145,11 @@ def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:
 
     What is not as expected is left out: an answer is worth keeping without them.
     """
-    told = choice.get("logprobs")
+    reported = choice.get("logprobs")
     ids, prompt_ids = choice.get("token_ids"), choice.get("prompt_token_ids", reply.get("prompt_token_ids"))
-    if told is None and ids is None:
+    if reported is None and ids is None:
         return None
-    content = told.get("content") if isinstance(told, dict) else None
+    content = reported.get("content") if isinstance(reported, dict) else None
     try:
         logprobs = None if not content else [entry["logprob"] for entry in content]
         return Tokens(prompt_ids=prompt_ids, ids=ids, logprobs=logprobs)
@@ -245,8 +245,8 @@ def _say_once(text: str) -> None:
 
 
 def _remark_on_usage(raw: dict[str, Any]) -> None:
-    told = {name: raw.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    _log.debug("No token counts: %r", told)
+    counts = {name: raw.get(name) for name in ("prompt_tokens", "completion_tokens")}
+    _log.debug("No token counts: %r", counts)
     _say_once("The endpoint tells token counts that cannot be. Its tokens and cost count as unknown where it does.")
 
 

@@ -46,11 +46,11 @@ def _slime(judge: TrainerReward, request: Mapping[str, Any]) -> float:
 
 def _nemo_gym(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
     _needs(request, "response")
-    asked = (request.get("responses_create_params") or {}).get("input", [])
+    prompt = (request.get("responses_create_params") or {}).get("input", [])
     answer = {"role": "assistant", "content": _output_text(request["response"])}
     columns = {name: value for name, value in request.items() if name not in {"responses_create_params", "response"}}
     truth = columns.pop("ground_truth", None)
-    messages = [*(_spoken(turn) for turn in prompt_turns(asked)), answer]
+    messages = [*(_spoken(turn) for turn in prompt_turns(prompt)), answer]
     (earned,) = judge.judge([judge.payload(messages, truth, columns)])
     return {**request, "reward": earned.score, "reward_components": dict(earned.metrics)}
 

@@ -228,8 +228,8 @@ class LocalJob:
 
 
 def _describe(directory: Path, request: JobRequest, command: Sequence[str]) -> None:
-    told = {"command": list(command), "reward": request.reward, "model": request.model, "method": request.method}
-    (directory / "job.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    description = {"command": list(command), "reward": request.reward, "model": request.model, "method": request.method}
+    (directory / "job.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
 def _launch(directory: Path, command: Sequence[str]) -> None:
@@ -249,8 +249,8 @@ def _launch(directory: Path, command: Sequence[str]) -> None:
         )
     threading.Thread(target=process.wait, name="reward-kit job", daemon=True).start()  # so that no zombie is left
     file = directory / "job.json"
-    told = {**json.loads(file.read_text(encoding="utf-8")), "process_group": process.pid}
-    file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    description = {**json.loads(file.read_text(encoding="utf-8")), "process_group": process.pid}
+    file.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
 def _data(request: JobRequest, directory: Path) -> str:

@@ -114,9 +114,11 @@ class _Adapter:
         return [unjudged if isinstance(verdict, Failure) else verdict.score for verdict in verdicts]
 
     def _note(self, failed: Sequence[Failure], size: int) -> None:
-        told, trace = failed[0].message.rstrip("."), traceback_lines(failed[0])
+        message, trace = failed[0].message.rstrip("."), traceback_lines(failed[0])
         if self.on_error == "raise":
-            error = RewardError(f"{told}. (on_error='raise': {len(failed)} of {size} completions could not be judged.)")
+            error = RewardError(
+                f"{message}. (on_error='raise': {len(failed)} of {size} completions could not be judged.)"
+            )
             if trace:
                 error.add_note(trace.lstrip())
             raise error
@@ -127,13 +129,13 @@ class _Adapter:
         if first:
             _logger.warning(
                 "%s. The trainer is given %s for it; further failures are only counted.%s%s",
-                told,
+                message,
                 given,
                 hint_of(failed[0]),
                 trace,
             )
         if len(failed) == size and size > 1:
-            _logger.warning("%r judged none of %d completions: %s", self.__name__, size, told)
+            _logger.warning("%r judged none of %d completions: %s", self.__name__, size, message)
 
     def _log(self, verdicts: Sequence[Verdict], failed: int, trainer: Mapping[str, Any]) -> None:
         """Reasons to the trainer's table of completions, the metrics' means and the share of failures to its curves."""

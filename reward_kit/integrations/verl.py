@@ -50,7 +50,7 @@ def compute_score_for(
         info = {**(extra_info or {}), **given, "data_source": data_source}
         columns = {name: value for name, value in info.items() if name not in _NOT_COLUMNS}
         answer = {"role": "assistant", "content": solution_str}
-        payload = judge.payload([*_asked(info), answer], ground_truth, columns)
+        payload = judge.payload([*_prompt_of(info), answer], ground_truth, columns)
         (earned,) = await judge.judge_async([payload])
         logged = {name: earned.metrics.get(name, float("nan")) for name in metrics}
         return {**logged, "score": earned.score, "judged": float(earned.error is None)}
@@ -72,7 +72,7 @@ def write_compute_score(
     )
 
 
-def _asked(info: Mapping[str, Any]) -> list[Any]:
+def _prompt_of(info: Mapping[str, Any]) -> list[Any]:
     prompt = info.get("prompt")
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]

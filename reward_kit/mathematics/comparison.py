@@ -22,7 +22,7 @@ from fractions import Fraction
 from itertools import permutations, product
 from typing import Any, Final, NamedTuple
 
-from reward_kit.mathematics.evaluate import Budget
+from reward_kit.mathematics.evaluate import StepBudget
 from reward_kit.mathematics.families import Family, other_kinds, same_family, same_parameters, same_union, unconditional
 from reward_kit.mathematics.labels import label_of, renamed, renaming, stated_value, unlabelled
 from reward_kit.mathematics.matrices import has_matrix, rows_of
@@ -71,7 +71,7 @@ _MAX_UNORDERED: Final = 60
 class Comparer:
     """Compares two answers under one tolerance, at the cost of one budget."""
 
-    def __init__(self, tolerance: Tolerance, integers: frozenset[str], budget: Budget) -> None:
+    def __init__(self, tolerance: Tolerance, integers: frozenset[str], budget: StepBudget) -> None:
         self._tolerance = tolerance
         self._integers = integers
         """Variables that an answer declares to be any whole number."""

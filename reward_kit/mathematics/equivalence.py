@@ -15,7 +15,7 @@ from typing import Final
 
 from reward_kit.answers.final_answer import unboxed
 from reward_kit.mathematics.comparison import Comparer
-from reward_kit.mathematics.evaluate import Budget, Exhausted
+from reward_kit.mathematics.evaluate import Exhausted, StepBudget
 from reward_kit.mathematics.families import integers_in, same_residue
 from reward_kit.mathematics.labels import stated_value
 from reward_kit.mathematics.math_verify import ask, worth_asking
@@ -77,7 +77,7 @@ def value_of(text: str) -> float | None:
     if isinstance(node, Relation):
         node = stated_value(node)
     try:
-        value = constant(node, Budget()) if node is not None else None
+        value = constant(node, StepBudget()) if node is not None else None
     except Exhausted:
         return None
     if value is None or not is_real(value):
@@ -177,7 +177,7 @@ def _from_words(right: ParsedAnswer, answer: str, tolerance: Tolerance) -> bool 
 def _compared(right: ParsedAnswer, given: ParsedAnswer, tolerance: Tolerance) -> bool | None:
     integers = integers_in(right.condition) | integers_in(given.condition)
     try:
-        verdict = Comparer(tolerance, integers, Budget()).same(right.node, given.node)
+        verdict = Comparer(tolerance, integers, StepBudget()).same(right.node, given.node)
     except (Undecided, Exhausted, RecursionError):
         return None
     if verdict and right.condition and given.condition and right.condition != given.condition and not integers:

@@ -47,9 +47,9 @@ __all__ = [
     "MAX_STEPS",
     "POINTS",
     "WHOLE_POINTS",
-    "Budget",
     "Exhausted",
     "Point",
+    "StepBudget",
     "evaluate",
 ]
 
@@ -74,7 +74,7 @@ class Exhausted(Exception):
     """A budget is used up."""
 
 
-class Budget:
+class StepBudget:
     """What one comparison may cost, in steps of some microseconds: the same on every machine, busy or not."""
 
     __slots__ = ("_left",)
@@ -98,7 +98,7 @@ class Point:
     __slots__ = ("budget", "common_log", "index", "values")
 
     def __init__(
-        self, budget: Budget, index: int = 0, *, common_log: bool = False, values: dict[str, Value] | None = None
+        self, budget: StepBudget, index: int = 0, *, common_log: bool = False, values: dict[str, Value] | None = None
     ) -> None:
         self.budget = budget
         self.index = index

@@ -8,7 +8,7 @@ import re
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from reward_kit.mathematics.evaluate import Budget, Point, evaluate
+from reward_kit.mathematics.evaluate import Point, StepBudget, evaluate
 from reward_kit.mathematics.labels import renamed
 from reward_kit.mathematics.nodes import Node, Relation, Sequence, Symbol, symbols
 from reward_kit.mathematics.polynomials import degree
@@ -68,7 +68,7 @@ def integers_in(condition: str) -> frozenset[str]:
     return frozenset({match["name"]}) if match else frozenset()
 
 
-def same_family(gold: Node, answer: Node, integers: frozenset[str], others: frozenset[str], budget: Budget) -> bool:
+def same_family(gold: Node, answer: Node, integers: frozenset[str], others: frozenset[str], budget: StepBudget) -> bool:
     """Whether `a k + b` and `c n + d` run through the same numbers: see `same_union`."""
     return same_union((gold,), (answer,), integers, others, budget)
 
@@ -78,7 +78,7 @@ def same_union(
     answer: tuple[Node, ...],
     integers: frozenset[str],
     others: frozenset[str],
-    budget: Budget,
+    budget: StepBudget,
 ) -> bool:
     """Whether two lists of families run through the same numbers; `others` are declared to be no whole numbers.
 
@@ -104,7 +104,7 @@ def same_union(
         return False
 
 
-def _progressions(nodes: tuple[Node, ...], budget: Budget) -> list[tuple[Value, Value]] | None:
+def _progressions(nodes: tuple[Node, ...], budget: StepBudget) -> list[tuple[Value, Value]] | None:
     """The first number and the step of each family; `None` where one is no progression."""
     found: list[tuple[Value, Value]] = []
     for node in nodes:
@@ -150,7 +150,7 @@ def _same_starts(ours: list[Value], theirs: list[Value], period: Value) -> bool:
     )
 
 
-def _progression(node: Node, name: str, budget: Budget) -> tuple[Value, Value]:
+def _progression(node: Node, name: str, budget: StepBudget) -> tuple[Value, Value]:
     start, following = (evaluate(node, Point(budget, values={name: Fraction(at)})) for at in (0, 1))
     return start, following - start
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from reward_kit.answers.final_answer import unboxed
-from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, Budget, Exhausted
+from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, Exhausted, StepBudget
 from reward_kit.mathematics.labels import label_of
 from reward_kit.mathematics.nodes import (
     Call,
@@ -190,7 +190,7 @@ def _simple(node: Node) -> bool:
 def _rational(node: Node) -> bool:
     """Whether a value is rational."""
     try:
-        return isinstance(constant(node, Budget()), Fraction)
+        return isinstance(constant(node, StepBudget()), Fraction)
     except (Undecided, Exhausted, RecursionError):
         return False
 

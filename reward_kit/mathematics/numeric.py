@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reward_kit.mathematics.evaluate import LARGE_WHOLE_POINTS, POINTS, WHOLE_POINTS, Budget, Point, evaluate
+from reward_kit.mathematics.evaluate import LARGE_WHOLE_POINTS, POINTS, WHOLE_POINTS, Point, StepBudget, evaluate
 from reward_kit.mathematics.nodes import (
     Call,
     Constant,
@@ -67,7 +67,7 @@ class Tolerance(NamedTuple):
 EXACT: Final = Tolerance()
 
 
-def constant(node: Node, budget: Budget) -> Value | None:
+def constant(node: Node, budget: StepBudget) -> Value | None:
     """The value of an expression without variables; `None` if it has some, or no value."""
     if symbols(node):
         return None
@@ -77,7 +77,7 @@ def constant(node: Node, budget: Budget) -> Value | None:
         return None
 
 
-def same_expression(gold: Node, answer: Node, tolerance: Tolerance, budget: Budget) -> bool | None:
+def same_expression(gold: Node, answer: Node, tolerance: Tolerance, budget: StepBudget) -> bool | None:
     """Whether two expressions are equal for all values of their variables; `None` where it cannot be told."""
     verdict = _same(gold, answer, tolerance, budget, common_log=False)
     if verdict is not True and _mentions_log(gold) != _mentions_log(answer):
@@ -89,7 +89,7 @@ def _mentions_log(node: Node) -> bool:
     return any(isinstance(part, Call) and part.name == "log" for part in parts(node))
 
 
-def _same(gold: Node, answer: Node, tolerance: Tolerance, budget: Budget, *, common_log: bool) -> bool | None:
+def _same(gold: Node, answer: Node, tolerance: Tolerance, budget: StepBudget, *, common_log: bool) -> bool | None:
     names = symbols(gold) | symbols(answer)
     if not names:
         try:
@@ -106,7 +106,7 @@ def _same(gold: Node, answer: Node, tolerance: Tolerance, budget: Budget, *, com
     return _same_at_points(gold, answer, budget, imaginary=imaginary, common_log=common_log)
 
 
-def _same_at_points(gold: Node, answer: Node, budget: Budget, *, imaginary: bool, common_log: bool) -> bool | None:
+def _same_at_points(gold: Node, answer: Node, budget: StepBudget, *, imaginary: bool, common_log: bool) -> bool | None:
     agreed = complex_agreed = complex_differed = 0
     for index in (*range(POINTS), *WHOLE_POINTS):
         if index == POINTS and agreed + complex_agreed + complex_differed:
@@ -145,7 +145,7 @@ def _is_square(node: Node) -> bool:
     return isinstance(node, Power) and bool(symbols(node.base))
 
 
-def _points(budget: Budget, *nodes: Node, common_log: bool = False) -> list[Point]:
+def _points(budget: StepBudget, *nodes: Node, common_log: bool = False) -> list[Point]:
     """Points of both signs; for formulas with kinks also beyond all numbers in them, on either side."""
     found = [Point(budget, index, common_log=common_log) for index in range(POINTS)]
     if any(_kinked(node) for node in nodes):
@@ -158,7 +158,7 @@ def _points(budget: Budget, *nodes: Node, common_log: bool = False) -> list[Poin
     return found
 
 
-def _same_everywhere(gold: Node, answer: Node, budget: Budget, *, common_log: bool) -> bool | None:
+def _same_everywhere(gold: Node, answer: Node, budget: StepBudget, *, common_log: bool) -> bool | None:
     """Whether two formulas with kinks agree at every point where both are real."""
     agreed = 0
     for point in _points(budget, gold, answer, common_log=common_log):
@@ -171,7 +171,7 @@ def _same_everywhere(gold: Node, answer: Node, budget: Budget, *, common_log: bo
     return True if agreed >= _ENOUGH else None
 
 
-def _same_steps(gold: Node, answer: Node, names: frozenset[str], budget: Budget) -> bool | None:
+def _same_steps(gold: Node, answer: Node, names: frozenset[str], budget: StepBudget) -> bool | None:
     """Whether two formulas with steps agree at many points: whole numbers, and others unless all variables count."""
     counting = all(name[0] in _COUNTING for name in names)
     agreed = 0
@@ -266,7 +266,7 @@ def _whole(value: Value) -> bool:
 # ── equations ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def same_solutions(gold: Node, answer: Node, budget: Budget) -> bool | None:
+def same_solutions(gold: Node, answer: Node, budget: StepBudget) -> bool | None:
     """Whether `gold = 0` and `answer = 0` say the same: one is a multiple of the other, or gives its solutions."""
     if symbols(gold) != symbols(answer):
         return False
@@ -277,7 +277,7 @@ def same_solutions(gold: Node, answer: Node, budget: Budget) -> bool | None:
     return solved if solved is not None else (None if ratio is None else False)
 
 
-def same_direction(gold: Node, answer: Node, budget: Budget) -> bool | None:
+def same_direction(gold: Node, answer: Node, budget: StepBudget) -> bool | None:
     """Whether `gold > 0` and `answer > 0` say the same: one is a positive multiple of the other."""
     ratio = _constant_ratio(gold, answer, budget)
     if ratio is None or ratio is False:
@@ -285,7 +285,7 @@ def same_direction(gold: Node, answer: Node, budget: Budget) -> bool | None:
     return ratio is not True and is_real(ratio) and as_big(ratio).re > 0
 
 
-def _constant_ratio(gold: Node, answer: Node, budget: Budget) -> Value | bool | None:
+def _constant_ratio(gold: Node, answer: Node, budget: StepBudget) -> Value | bool | None:
     """What `gold` is a multiple of `answer` by; `False` if by nothing constant, `None` if unknown."""
     found: Value | None = None
     agreed = 0
@@ -309,7 +309,7 @@ def _constant_ratio(gold: Node, answer: Node, budget: Budget) -> Value | bool | 
     return found if agreed >= _ENOUGH else None
 
 
-def _solves_each_other(gold: Node, answer: Node, budget: Budget) -> bool | None:
+def _solves_each_other(gold: Node, answer: Node, budget: StepBudget) -> bool | None:
     """Whether each side's solution for a variable that it is linear in solves the other one."""
     kinked = _kinked(gold) or _kinked(answer)
     for name in sorted(symbols(gold)):

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import gcd, isqrt
 from typing import Final
 
-from reward_kit.mathematics.evaluate import Budget, Point, evaluate
+from reward_kit.mathematics.evaluate import Point, StepBudget, evaluate
 from reward_kit.mathematics.nodes import (
     Call,
     Measure,
@@ -62,7 +62,7 @@ def _largest(found: list[int | None]) -> int | None:
     return None if None in found else max(part or 0 for part in found)
 
 
-def coefficients(node: Node, name: str, budget: Budget) -> list[Fraction] | None:
+def coefficients(node: Node, name: str, budget: StepBudget) -> list[Fraction] | None:
     """The coefficients of a polynomial with fractions in it, the constant first; `None` where it is none."""
     bound = degree(node, name)
     if bound is None or symbols(node) - {name}:

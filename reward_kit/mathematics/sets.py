@@ -13,7 +13,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Final
 
-from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, Budget
+from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, StepBudget
 from reward_kit.mathematics.nodes import (
     Builder,
     Call,
@@ -79,7 +79,7 @@ def unknown_calls(node: Node) -> frozenset[Node]:
 class RealSets:
     """Reads and compares sets; what their ends are worth is worked out at the cost of one budget."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: StepBudget) -> None:
         self._budget = budget
 
     def pieces(self, node: Node) -> list[Piece]:

@@ -88,9 +88,9 @@ def read_time(text: str) -> Time | None:
     match = _TIME.fullmatch(re.sub(r"\s+", " ", bare))
     if match is None or not (match["minute"] or match["half"] or match["part"]) or int(match["hour"]) > 24:
         return None
-    said = (match["half"] or "").lower()
+    marker = (match["half"] or "").lower()
     part = {"morning": "a", "midnight": "a", "noon": "p", "afternoon": "p", "evening": "p"}
-    half = part.get((match["part"] or said).lower(), said[:1] if said[:1] in ("a", "p") else "")
+    half = part.get((match["part"] or marker).lower(), marker[:1] if marker[:1] in ("a", "p") else "")
     return Time(int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0), half)
 
 

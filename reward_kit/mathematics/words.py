@@ -191,5 +191,5 @@ def conclusion(text: str) -> str | None:
     if len(text) > _LONGEST_REMARK or _DOUBT.search(text):
         return None
     last = last_match(_SAYS, text)
-    said = text[last.end() :].strip().rstrip(".").strip() if last is not None else ""
-    return said if said and len(said.split()) <= _LONGEST_CONCLUSION else None
+    conclusion = text[last.end() :].strip().rstrip(".").strip() if last is not None else ""
+    return conclusion if conclusion and len(conclusion.split()) <= _LONGEST_CONCLUSION else None

@@ -20,7 +20,7 @@ from reward_kit.reward_names import library_rewards, plugin_rewards, reward_path
 from reward_kit.typed_interface import Mode, is_async, name_of, signature_of
 from reward_kit.utils.module_loader import load_function
 
-__all__ = ["Entry", "describe", "entries", "library_entries", "unmet_needs"]
+__all__ = ["RewardEntry", "describe", "entries", "library_entries", "unmet_needs"]
 
 _LABEL = re.compile(r"^(Metrics|Needs|Cost|Does not detect): ")
 _NEED = re.compile(r"(?P<kind>extra|program) `(?P<name>[^`]+)`|(?P<sandbox>sandbox)")
@@ -28,7 +28,7 @@ _REQUIREMENT = re.compile(r"(?P<package>[\w.-]+)[^;]*;.*\bextra == ['\"](?P<extr
 _LONG_DEFAULT = 40
 
 
-class Entry(NamedTuple):
+class RewardEntry(NamedTuple):
     """A reward, as it describes itself."""
 
     name: str
@@ -53,12 +53,12 @@ class Entry(NamedTuple):
     """A doctest."""
 
 
-def library_entries() -> list[Entry]:
+def library_entries() -> list[RewardEntry]:
     """Every reward of the library, by module."""
     return [_entry(name, path, load_function(path)) for name, path in library_rewards().items()]
 
 
-def entries() -> list[Entry]:
+def entries() -> list[RewardEntry]:
     """Every reward of the library, and then those that installed packages name."""
     library = library_entries()
     taken = {entry.name for entry in library}
@@ -66,14 +66,14 @@ def entries() -> list[Entry]:
     return [*library, *(_entry(name, path, load_function(path)) for name, path in plugins.items())]
 
 
-def describe(name_or_path: str) -> Entry:
+def describe(name_or_path: str) -> RewardEntry:
     """The reward of that name, or at that import path. An ImportError says why there is none."""
     path = reward_path(name_or_path)
     func = load_function(path)
     return _entry(name_of(func), path, func)
 
 
-def unmet_needs(entry: Entry) -> list[str]:
+def unmet_needs(entry: RewardEntry) -> list[str]:
     """What the reward needs and this machine lacks. A sandbox is not tried: `reward-kit doctor` does that."""
     return [need for need in entry.needs if not _is_met(need)]
 
@@ -81,14 +81,14 @@ def unmet_needs(entry: Entry) -> list[str]:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _entry(name: str, path: str, func: Callable[..., Any]) -> Entry:
+def _entry(name: str, path: str, func: Callable[..., Any]) -> RewardEntry:
     text = inspect.getdoc(func) or ""
     prose, start, example = text.partition("\n>>> ")
     labels: dict[str, str] = {}
     paragraphs = [_without_labels(paragraph, labels) for paragraph in prose.strip().split("\n\n")]
     summary, *details = [paragraph for paragraph in paragraphs if paragraph] or [""]
     needs = labels.get("Needs", "").rstrip(".")
-    return Entry(
+    return RewardEntry(
         name=name,
         path=path,
         mode=mode_of(func),

@@ -83,8 +83,8 @@ def execute_javascript_code(code: str, timeout: float = 5) -> dict[str, Any]:
 def _executed(result: ExecResult) -> dict[str, Any]:
     if result.ok:
         return {"success": True, "output": result.stdout.strip(), "error": None}
-    said = of_run(result, False).detail
-    return {"success": False, "output": result.stdout.strip() or None, "error": result.stderr.strip() or said}
+    detail = of_run(result, False).detail
+    return {"success": False, "output": result.stdout.strip() or None, "error": result.stderr.strip() or detail}
 
 
 def string_similarity(one: str, other: str) -> float:

@@ -92,7 +92,7 @@ def _synchronous(parts: Sequence[Part], how: How) -> Any:
     def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         if last_reply(messages) is None:
             return no_reply()
-        outcomes: list[Outcome] = []
+        outcomes: list[PartOutcome] = []
         for part in _in_turn(parts):
             outcomes.append(part.run(messages, ground_truth, kwargs))
             if _is_over(outcomes[-1], how):
@@ -106,7 +106,7 @@ def _asynchronous(parts: Sequence[Part], how: How) -> Any:
     async def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         if last_reply(messages) is None:
             return no_reply()
-        outcomes: list[Outcome] = []
+        outcomes: list[PartOutcome] = []
         one_by_one = [part for part in _in_turn(parts) if part.gate or how == "first_decisive"]
         for part in one_by_one:
             outcomes.append(await part.run_async(messages, ground_truth, kwargs))
@@ -124,43 +124,43 @@ def _in_turn(parts: Sequence[Part]) -> list[Part]:
     return sorted(parts, key=lambda part: not part.gate)
 
 
-def _is_over(outcome: Outcome, how: How) -> bool:
+def _is_over(outcome: PartOutcome, how: How) -> bool:
     """Whether nothing that comes later can change the verdict."""
     if outcome.part.gate:
         return not outcome.passed
     return how == "first_decisive" and outcome.decisive
 
 
-def _combined(parts: Sequence[Part], told: Sequence[Outcome], how: How) -> EvaluateResult:
-    metrics = {name: metric for outcome in told for name, metric in outcome.metrics().items()}
-    heard = {outcome.part.name for outcome in told}
+def _combined(parts: Sequence[Part], outcomes: Sequence[PartOutcome], how: How) -> EvaluateResult:
+    metrics = {name: metric for outcome in outcomes for name, metric in outcome.metrics().items()}
+    heard = {outcome.part.name for outcome in outcomes}
     skipped = MetricResult(score=0.0, reason="not run", is_score_valid=False)
     metrics |= {part.name: skipped for part in parts if part.name not in heard}
-    gates = [outcome for outcome in told if outcome.part.gate]
+    gates = [outcome for outcome in outcomes if outcome.part.gate]
     for gate in gates:
         if gate.result is None:
             raise _without(gate)
         if not gate.passed:
             reason = f"The gate {gate.part.name!r} is not passed: {gate.result.reason or gate.result.score}"
             return EvaluateResult(score=0.0, reason=reason, metrics=metrics)
-    score, reason = _score([outcome for outcome in told if not outcome.part.gate], how)
+    score, reason = _score([outcome for outcome in outcomes if not outcome.part.gate], how)
     return EvaluateResult(score=score, reason=reason, metrics=metrics)
 
 
-def _score(told: Sequence[Outcome], how: How) -> tuple[float, str]:
+def _score(outcomes: Sequence[PartOutcome], how: How) -> tuple[float, str]:
     if how == "first_decisive":
-        decided = next((outcome for outcome in told if outcome.decisive), None)
+        decided = next((outcome for outcome in outcomes if outcome.decisive), None)
         if decided is None or decided.result is None:
-            raise _without(*told)
+            raise _without(*outcomes)
         return decided.result.score, f"{decided.part.name!r} decides: {decided.result.reason or decided.result.score}"
-    missing = [outcome for outcome in told if outcome.result is None]
+    missing = [outcome for outcome in outcomes if outcome.result is None]
     if missing:
         raise _without(*missing)
-    scores = {outcome.part.name: outcome.result.score for outcome in told if outcome.result is not None}
+    scores = {outcome.part.name: outcome.result.score for outcome in outcomes if outcome.result is not None}
     shown = ", ".join(f"{name} {score:g}" for name, score in scores.items())
     if how == "min":
         return min(scores.values(), default=1.0), f"the least of {shown or 'no part beside the gates'}"
-    weights = {outcome.part.name: _weight(outcome.part) for outcome in told}
+    weights = {outcome.part.name: _weight(outcome.part) for outcome in outcomes}
     total = sum(weight for weight in weights.values() if weight > 0)
     return sum(weights[name] * score for name, score in scores.items()) / total, f"weighted sum of {shown}"
 
@@ -169,20 +169,20 @@ def _weight(part: Part) -> float:
     return 0.0 if part.gate else part.weight
 
 
-def _without(*outcomes: Outcome) -> RewardError:
+def _without(*outcomes: PartOutcome) -> RewardError:
     reasons = "; ".join(f"{outcome.part.name!r}: {outcome.error or 'undecided'}" for outcome in outcomes)
     again = any(outcome.error is not None and outcome.error.retryable for outcome in outcomes)
     error = RewardError(f"A part of the composite reward gave no verdict: {reasons}", retryable=again)
-    for told in (outcome.error for outcome in outcomes if outcome.error is not None):
-        error.raised = error.raised or told.raised
-        error.unread_replies += told.unread_replies if isinstance(told, RewardError) else ()
+    for failed in (outcome.error for outcome in outcomes if outcome.error is not None):
+        error.raised = error.raised or failed.raised
+        error.unread_replies += failed.unread_replies if isinstance(failed, RewardError) else ()
     return error
 
 
 def _signature(parts: Iterable[Part]) -> inspect.Signature:
     """What the parts ask for by name, so that whoever calls the whole knows what to hand over."""
-    asked = dict.fromkeys(name for part in parts for name in signature_of(part.call.func).parameters)
-    wanted = [name for name in asked if name not in RESERVED and any(part.call.wants(name) for part in parts)]
+    parameters = dict.fromkeys(name for part in parts for name in signature_of(part.call.func).parameters)
+    wanted = [name for name in parameters if name not in RESERVED and any(part.call.wants(name) for part in parts)]
     kind = inspect.Parameter
     return inspect.Signature(
         [
@@ -244,22 +244,22 @@ class Part(NamedTuple):
     threshold: float
     decides: str
 
-    def run(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> Outcome:
+    def run(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> PartOutcome:
         """What the part says; of an asynchronous part, once it has come to its end."""
         try:
-            return Outcome(self, self.call.judge(self._payload(messages, ground_truth, given), _resources(given)))
+            return PartOutcome(self, self.call.judge(self._payload(messages, ground_truth, given), _resources(given)))
         except ItemError as error:
-            return Outcome(self, None, error)
+            return PartOutcome(self, None, error)
 
-    async def run_async(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> Outcome:
+    async def run_async(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> PartOutcome:
         """The same, for the event loop; a synchronous part runs in a thread."""
         if not self.call.is_async:
             return await asyncio.to_thread(self.run, messages, ground_truth, given)
         try:
             payload = self._payload(messages, ground_truth, given)
-            return Outcome(self, await self.call.judge_async(payload, _resources(given)))
+            return PartOutcome(self, await self.call.judge_async(payload, _resources(given)))
         except ItemError as error:
-            return Outcome(self, None, error)
+            return PartOutcome(self, None, error)
 
     def _payload(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> Payload:
         columns = {name: value for name, value in given.items() if name not in RESOURCES}
@@ -272,7 +272,7 @@ def _resources(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in RESOURCES and value is not None}
 
 
-class Outcome(NamedTuple):
+class PartOutcome(NamedTuple):
     """What one part of a composite reward came to: its result, or the error in its place."""
 
     part: Part

@@ -122,15 +122,15 @@ async def tournament_reward(
     question = question_of(rollouts_messages[0]) if rollouts_messages else ""
     pairs = pairings(len(answers), games)
     async with as_asker(judge) as asker:
-        told = await together(
+        played = await together(
             _game(asker, question, answers[one], answers[other], rubric, votes) for one, other in pairs
         )
     points: list[list[float]] = [[] for _ in answers]
-    for (one, other), outcome in zip(pairs, told, strict=True):
+    for (one, other), outcome in zip(pairs, played, strict=True):
         if isinstance(outcome, float):
             points[one].append(outcome)
             points[other].append(1.0 - outcome)
-    problem = next((outcome for outcome in told if isinstance(outcome, str)), "there is nobody to play against")
+    problem = next((outcome for outcome in played if isinstance(outcome, str)), "there is nobody to play against")
     return [_placed(scores, problem) for scores in points]
 
 

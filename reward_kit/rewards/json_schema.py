@@ -122,7 +122,7 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
         judge = {"model_name": model, "temperature": temperature, "api_key": openai_api_key}
     rubric = f"Does the JSON do what is expected?\n{expected_behavior}"
     try:
-        given = run_blocking(grade(judge, _asked(messages), document, rubric=rubric))
+        given = run_blocking(grade(judge, _question(messages), document, rubric=rubric))
     except ItemError as error:
         return no_verdict(str(error), by_schema.metrics)
     return _weighted(by_schema, given.score, given.reply, weights or _WEIGHTS)
@@ -144,16 +144,16 @@ def _document(messages: list[Message], json_content: Any) -> Any:
     return read_json(json_content) if isinstance(json_content, str) else json_content
 
 
-def _asked(messages: list[Message]) -> str:
+def _question(messages: list[Message]) -> str:
     return "\n\n".join(f"[{turn.role}]\n{turn.text}" for turn in messages[:-1])
 
 
 def _verdict(outline: Outline, broken: list[Violation], *, all_or_nothing: bool) -> EvaluateResult:
     similarity = outline.similarity
     parts = {"missing or of another type": outline.missing - outline.extra, "not expected": outline.extra}
-    told = [f"{what}: {', '.join(sorted(names)[:_SHOWN])}" for what, names in parts.items() if names]
-    told += [f"{path or 'the whole'}: {message}" for path, message in broken[:_SHOWN]]
-    reason = "; ".join(told)[:_LONGEST_REASON] or "every property is there, and valid"
+    problems = [f"{what}: {', '.join(sorted(names)[:_SHOWN])}" for what, names in parts.items() if names]
+    problems += [f"{path or 'the whole'}: {message}" for path, message in broken[:_SHOWN]]
+    reason = "; ".join(problems)[:_LONGEST_REASON] or "every property is there, and valid"
     metrics = {
         "schema_similarity": MetricResult(score=similarity, reason=reason, is_score_valid=similarity == 1.0),
         "schema_valid": check(not broken, reason if broken else "no rule of the schema is broken"),
@@ -168,14 +168,14 @@ def _weighted(by_schema: EvaluateResult, llm: float, reply: str, weights: Mappin
         return no_verdict(f"The weights {dict(weights)!r} add up to nothing. Give `schema` and `llm` some.")
     share = {name: weights.get(name, 0.0) / total for name in ("schema", "llm")}
     score = share["schema"] * by_schema.score + share["llm"] * llm
-    told = f"schema {share['schema']:.2f}, llm {share['llm']:.2f}"
+    weights_used = f"schema {share['schema']:.2f}, llm {share['llm']:.2f}"
     metrics = {
         **by_schema.metrics,
         "llm_judge": MetricResult(score=llm, reason=reply.strip()[:500], is_score_valid=llm == 1.0),
         "schema_score": MetricResult(score=by_schema.score, reason="the schema's", is_score_valid=by_schema.score == 1),
         "llm_score": MetricResult(score=llm, reason="the judge's", is_score_valid=llm == 1.0),
-        "weights": MetricResult(score=1.0, reason=told),
+        "weights": MetricResult(score=1.0, reason=weights_used),
     }
     return EvaluateResult(
-        score=score, reason=f"schema {by_schema.score:.2f}, judge {llm:.2f} ({told})", metrics=metrics
+        score=score, reason=f"schema {by_schema.score:.2f}, judge {llm:.2f} ({weights_used})", metrics=metrics
     )

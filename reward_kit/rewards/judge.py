@@ -115,10 +115,10 @@ async def pairwise_judge_reward(
     answer = answer_of(reply)
     if max(len(answer), len(reference)) > _LONGEST_ANSWER:
         return no_verdict(f"The answers have {len(answer)} and {len(reference)} characters, too many for a judge.")
-    told = await compare(judge, question_of(messages), answer, reference, rubric=rubric, votes=votes)
-    reason = f"votes {list(told.votes)} (1: better than the reference, 0: worse)"
-    metrics = {"judge": MetricResult(score=told.score, reason=reason, is_score_valid=told.score == 1.0)}
-    return EvaluateResult(score=told.score, reason=reason, metrics=metrics)
+    comparison = await compare(judge, question_of(messages), answer, reference, rubric=rubric, votes=votes)
+    reason = f"votes {list(comparison.votes)} (1: better than the reference, 0: worse)"
+    metrics = {"judge": MetricResult(score=comparison.score, reason=reason, is_score_valid=comparison.score == 1.0)}
+    return EvaluateResult(score=comparison.score, reason=reason, metrics=metrics)
 
 
 async def grade(

@@ -105,8 +105,8 @@ def _target(messages: Sequence[Message], named: str | None, auto_detect: bool) -
         wanted = requested_language(message.text) if message.role in ("system", "developer", "user") else None
         if wanted is not None:
             return language_code(wanted)
-    asked = "\n".join(message.text for message in messages[:-1] if message.role == "user")
-    language, _ = detect_dominant_language(asked)
+    questions = "\n".join(message.text for message in messages[:-1] if message.role == "user")
+    language, _ = detect_dominant_language(questions)
     return None if language == UNDETERMINED else language
 
 

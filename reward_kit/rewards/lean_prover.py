@@ -118,9 +118,9 @@ def _checked(done: ExecResult, mark: str, allowed: frozenset[str], attempt: _Att
     if done.exit_code == _NOT_FOUND:
         command = shlex.split(lean)[:1]
         return no_verdict(f"The sandbox has no {command}. Use an image with Lean, or set `lean`.", attempt.metrics)
-    said = re.search(rf"'{mark}' (?:does not depend on any axioms|depends on axioms: \[([^\]]*)\])", done.output)
-    used = {name.strip() for name in (said[1] or "").split(",") if name.strip()} if said else set()
-    accepted = said is not None and done.exit_code == 0 and used <= allowed
+    axioms = re.search(rf"'{mark}' (?:does not depend on any axioms|depends on axioms: \[([^\]]*)\])", done.output)
+    used = {name.strip() for name in (axioms[1] or "").split(",") if name.strip()} if axioms else set()
+    accepted = axioms is not None and done.exit_code == 0 and used <= allowed
     reason = "Lean accepts the proof" if accepted else _refusal(done, used - allowed)
     metrics = {**attempt.metrics, "lean_check": check(accepted, reason)}
     return EvaluateResult(score=float(accepted), reason=reason, metrics=metrics)
@@ -178,10 +178,10 @@ def deepseek_prover_v2_reward(
     if reply is None:
         return result
     count = sum(1 for _ in _SUBGOAL.finditer(plain(lean_code(without_reasoning(reply.text)))))
-    told = MetricResult(
+    metric = MetricResult(
         score=min(1.0, count / _ENOUGH_SUBGOALS), reason=f"{count} subgoals", is_score_valid=count >= _ENOUGH_SUBGOALS
     )
-    return result.model_copy(update={"metrics": {**result.metrics, "subgoal_decomposition": told}})
+    return result.model_copy(update={"metrics": {**result.metrics, "subgoal_decomposition": metric}})
 
 
 @reward_function

@@ -139,16 +139,16 @@ def _next(label: str) -> str:
 def _right(ground_truth: Any, options: Sequence[_Option], *, indexed: bool) -> str:
     if isinstance(ground_truth, list | tuple) and len(ground_truth) == 1:
         ground_truth = ground_truth[0]
-    told = as_text(ground_truth)
-    if told is not None:
-        if indexed and re.fullmatch(r"\d+", told) and int(told) < len(options) and not _by_text(told, options):
-            return options[int(told)].label
-        bare = told.strip("()[]{}.: \t")
+    truth = as_text(ground_truth)
+    if truth is not None:
+        if indexed and re.fullmatch(r"\d+", truth) and int(truth) < len(options) and not _by_text(truth, options):
+            return options[int(truth)].label
+        bare = truth.strip("()[]{}.: \t")
         if found := next((option.label for option in options if option.label.casefold() == bare.casefold()), None):
             return found
-        if found := _by_text(told, options):
+        if found := _by_text(truth, options):
             return found
-        if len(chosen := _chosen(told, options)) == 1:  # "The answer is (B).", "B. Paris"
+        if len(chosen := _chosen(truth, options)) == 1:  # "The answer is (B).", "B. Paris"
             return chosen[0]
     raise ValueError(
         f"The ground truth {quoted(ground_truth)} is none of the options "

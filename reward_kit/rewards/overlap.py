@@ -105,12 +105,12 @@ def _stemmer() -> Any:
 
 def _rouge(given: Sequence[str], right: Sequence[str], variant: str) -> _Rouge:
     if variant == "rougeL":
-        shared, said, wanted = _longest_common_subsequence(given, right), len(given), len(right)
+        shared, given_size, right_size = _longest_common_subsequence(given, right), len(given), len(right)
     else:
         size = int(variant[-1])
         ours, theirs = _sequences(given, size), _sequences(right, size)
-        shared, said, wanted = (ours & theirs).total(), ours.total(), theirs.total()
-    precision, recall = shared / max(said, 1), shared / max(wanted, 1)
+        shared, given_size, right_size = (ours & theirs).total(), ours.total(), theirs.total()
+    precision, recall = shared / max(given_size, 1), shared / max(right_size, 1)
     return _Rouge(precision, recall, 2 * precision * recall / (precision + recall) if shared else 0.0)
 
 

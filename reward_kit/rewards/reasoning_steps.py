@@ -135,12 +135,12 @@ def _steps(text: str) -> Iterator[str]:
     """The kind of each step's mark. A step says something, and something that no step before it said."""
     text = text.lower()
     marks = sorted([*_listed(text), *_phrased(text)])
-    said = set()
+    counted = set()
     for mark, following in itertools.zip_longest(marks, marks[1:]):
         end = min(following.start if following else len(text), mark.end + _LOOKED_AT)
         words = tuple(plain_words(text[mark.end : end]))
-        if len(words) >= _LEAST_WORDS and words not in said:
-            said.add(words)
+        if len(words) >= _LEAST_WORDS and words not in counted:
+            counted.add(words)
             yield mark.kind
 
 

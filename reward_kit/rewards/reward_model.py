@@ -55,28 +55,28 @@ async def reward_model_reward(
     if sum(len(message.text) for message in conversation) > _LONGEST:
         return no_verdict(f"The conversation has more than {_LONGEST} characters, too many to send to a model.")
     async with as_asker(judge) as asker:
-        (told,) = await asker.ask(conversation)
-    if isinstance(told, Failure):
-        raise RewardError(f"The reward model could not be asked: {told.message}", retryable=told.retryable)
-    number = _number(told)
+        (response,) = await asker.ask(conversation)
+    if isinstance(response, Failure):
+        raise RewardError(f"The reward model could not be asked: {response.message}", retryable=response.retryable)
+    number = _number(response)
     squashed = 0.5 * (1.0 + math.tanh(number / 2))
     reason = f"the reward model says {number:g}"
     metrics = {"reward_model": MetricResult(score=squashed, reason=reason)}
     return EvaluateResult(score=squashed if transform == "sigmoid" else number, reason=reason, metrics=metrics)
 
 
-def _number(told: str) -> float:
+def _number(reply: str) -> float:
     """The number in a reply, which must be nothing else."""
     number: Any = None
     try:
-        read = json.loads(told)
+        read = json.loads(reply)
         (number,) = read if isinstance(read, list) else [read]
     except ValueError:  # no JSON, or not one entry
-        if written := _NUMBER.fullmatch(told):
+        if written := _NUMBER.fullmatch(reply):
             number = float(written[1])
     if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
         return float(number)
     raise RewardError(
-        f"The reward model's reply {told[:80]!r} is not one number. Check `judge.model_name` and `judge.api`: "
+        f"The reward model's reply {reply[:80]!r} is not one number. Check `judge.model_name` and `judge.api`: "
         "the model must have a single output."
     )

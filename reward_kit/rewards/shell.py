@@ -88,11 +88,11 @@ async def _judged(box: Sandbox, command: str, condition: str) -> EvaluateResult:
 async def _made_ready(box: Sandbox) -> str:
     """Where the setup left the shell, which from now on also fails where a part of a pipeline does."""
     mark = secrets.token_hex(8)  # what a job of the setup prints meanwhile is not the answer
-    said = await box.run(f"set -o pipefail; builtin printf '\\n%s' {mark}; builtin pwd -P")
-    found = re.search(rf"{mark}(/.*)", said.stdout)
+    shown = await box.run(f"set -o pipefail; builtin printf '\\n%s' {mark}; builtin pwd -P")
+    found = re.search(rf"{mark}(/.*)", shown.stdout)
     if found is None:
         raise SandboxError(
-            f"The sandbox cannot tell its directory: {said.output.strip()!r}. Run it again.", retryable=True
+            f"The sandbox cannot tell its directory: {shown.output.strip()!r}. Run it again.", retryable=True
         )
     return found[1]
 

@@ -121,8 +121,8 @@ async def sql_reward(
         run = functools.partial(_run, box, engine, seconds=seconds)
         right = await run(right_query, most=_MOST_ROWS)
         if isinstance(right, _Refused) or len(right.rows) > _MOST_ROWS:
-            told = right.reason if isinstance(right, _Refused) else f"it gives more than {_MOST_ROWS} rows"
-            return no_verdict(f"The right query {quoted(right_query)} cannot be used: {told}. Correct the sample.")
+            why = right.reason if isinstance(right, _Refused) else f"it gives more than {_MOST_ROWS} rows"
+            return no_verdict(f"The right query {quoted(right_query)} cannot be used: {why}. Correct the sample.")
         given = await run(query, most=len(right.rows))
     if isinstance(given, _Refused):
         reason = f"The query gives no rows: {given.reason}."
@@ -220,15 +220,17 @@ async def _run(box: Sandbox, engine: str, query: str, *, most: int, seconds: flo
         return _Refused(f"it takes more than {seconds:g} s")
     if done.oom_killed:
         return _Refused("it takes more memory than the sandbox has")
-    told = done.stderr.strip()[:500]
+    error_output = done.stderr.strip()[:500]
     if done.exit_code == _NO_DATABASE:
-        raise SandboxError(f"The database cannot be opened: {told}. Check the file.")
+        raise SandboxError(f"The database cannot be opened: {error_output}. Check the file.")
     if done.exit_code == _FAILED or done.signal is not None:
-        return _Refused(told or "the engine was killed")
+        return _Refused(error_output or "the engine was killed")
     try:
         read = json.loads(await box.read("result.json"))
     except (OSError, ValueError) as error:
-        raise SandboxError(f"The sandbox gave no result: {told or error}. It needs python3 with sqlite3.") from error
+        raise SandboxError(
+            f"The sandbox gave no result: {error_output or error}. It needs python3 with sqlite3."
+        ) from error
     return _Rows(read["width"], [[_cell(cell) for cell in row] for row in read["rows"]])
 
 

@@ -232,9 +232,9 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        told = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        problem = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
         raise ValueError(
-            f"it is no pattern that RE2 can read ({told}). Look-arounds and back-references are not supported; "
+            f"it is no pattern that RE2 can read ({problem}). Look-arounds and back-references are not supported; "
             "correct the pattern."
         ) from error
 

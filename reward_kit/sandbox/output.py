@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Captured", "Output"]
+__all__ = ["Captured", "CommandOutput"]
 
 
 class _Kept:
@@ -62,7 +62,7 @@ class Captured(NamedTuple):
 _NOTHING = Captured("", "", "", False)
 
 
-class Output:
+class CommandOutput:
     """Standard output and standard error, each for itself and both as they came."""
 
     def __init__(self, most: int) -> None:

@@ -27,5 +27,5 @@ def setup_failed(command: str, done: ExecResult) -> SandboxError:
         how = f"took more than its time ({done.wall_seconds:.1f} s)"
     elif done.exited:
         how = "ended the sandbox's shell"
-    said = done.output[-_SHOWN:].strip() or "it printed nothing"
-    return SandboxError(f"The setup command {command!r} {how}: {said}. Correct it.", retryable=False)
+    printed = done.output[-_SHOWN:].strip() or "it printed nothing"
+    return SandboxError(f"The setup command {command!r} {how}: {printed}. Correct it.", retryable=False)

@@ -59,13 +59,13 @@ class LoopWatch:
         self._timer = self._loop.call_later(self._interval, self._turn)
 
     def _watch(self) -> None:
-        told = 0.0
+        reported = 0.0
         while not self._left.wait(self._interval):
             turned = self._turned
             seconds = time.monotonic() - turned
             frame = sys._current_frames().get(self._loop_thread)
-            if seconds > self._patience and told != turned and frame is not None:
-                told = turned
+            if seconds > self._patience and reported != turned and frame is not None:
+                reported = turned
                 self._tell(Blockage(asyncio.current_task(self._loop), seconds, _place(frame)))
 
 

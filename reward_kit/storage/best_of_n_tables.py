@@ -288,16 +288,16 @@ def _schema(metadata: Mapping[str, str]) -> pa.Schema:
         "string": pa.string(), "int32": pa.int32(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()
     }  # fmt: skip
     fields = [pa.field(column.name, types[column.type]) for column in COLUMNS]
-    told: dict[bytes | str, bytes | str] = {name.encode(): value.encode() for name, value in metadata.items()}
-    return pa.schema(fields, metadata=told | {b"pandas": _for_pandas()})
+    entries: dict[bytes | str, bytes | str] = {name.encode(): value.encode() for name, value in metadata.items()}
+    return pa.schema(fields, metadata=entries | {b"pandas": _for_pandas()})
 
 
 def _for_pandas() -> bytes:
-    told = [
+    described = [
         {"name": name, "field_name": name, "pandas_type": kind.lower(), "numpy_type": kind, "metadata": None}
         for name, kind in _FOR_PANDAS.items()
     ]
-    return orjson.dumps({"index_columns": [], "column_indexes": [], "columns": told, "pandas_version": "2.0.0"})
+    return orjson.dumps({"index_columns": [], "column_indexes": [], "columns": described, "pandas_version": "2.0.0"})
 
 
 def _put_on_disk(path: Path) -> None:

@@ -179,12 +179,12 @@ def _from_experiment(line: dict[str, Any], thresholds: Thresholds) -> _Row:
 def _from_shell(line: dict[str, Any], thresholds: Thresholds, rollouts: _Rollouts) -> _Row:
     """With the prompt and the answer as they were; where only the commands are known, the task and its command."""
     index, command = line["response_index"], line[SHELL.response]
-    said = rollouts.conversation(line["id"], index)
-    if said is None or not _holds(said[1], command):
+    conversation = rollouts.conversation(line["id"], index)
+    if conversation is None or not _holds(conversation[1], command):
         turns = [] if command is None else [{"role": "assistant", "content": command}]
-        said = [{"role": "user", "content": line[SHELL.query]}], turns
-    query = Query(line["id"], None, said[0], None, line[SHELL.ground_truth], [])
-    return _Row(query, _candidate(index, said[1], verdict_of(line, thresholds)))
+        conversation = [{"role": "user", "content": line[SHELL.query]}], turns
+    query = Query(line["id"], None, conversation[0], None, line[SHELL.ground_truth], [])
+    return _Row(query, _candidate(index, conversation[1], verdict_of(line, thresholds)))
 
 
 def _holds(answer: Turns, command: str | None) -> bool:
@@ -200,8 +200,8 @@ _READERS: dict[str, Callable[[dict[str, Any], Thresholds], _Row]] = {
 
 def split_off_answer(messages: Turns) -> tuple[Turns, Turns]:
     """What was asked, up to the last user turn, and what was answered to it."""
-    asked = [place for place, turn in enumerate(messages) if turn["role"] in ("user", "system", "developer")]
-    end = asked[-1] + 1 if asked else 0
+    prompt_places = [place for place, turn in enumerate(messages) if turn["role"] in ("user", "system", "developer")]
+    end = prompt_places[-1] + 1 if prompt_places else 0
     return messages[:end], messages[end:]
 
 
@@ -261,8 +261,8 @@ def _columns_in(present: set[str], path: Path) -> dict[str, str]:
 
 
 def _from_columns(row: Mapping[str, Any], threshold: float | None) -> _Row:
-    asked = row.get("messages")
-    prompt: Turns = orjson.loads(asked) if asked else [{"role": "user", "content": row.get("query")}]
+    stored = row.get("messages")
+    prompt: Turns = orjson.loads(stored) if stored else [{"role": "user", "content": row.get("query")}]
     query = Query(str(row["query_id"]), row.get("split"), prompt, row.get("tools"), row.get("ground_truth"), [])
     score, verified = row.get("score"), row["is_verified"]
     if threshold is not None and score is not None:

@@ -19,30 +19,30 @@ class GitRevision:
         # the user's next commit is refused. (`git describe --dirty` takes it all the same.)
         command = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
         try:
-            self._asked: subprocess.Popen[str] | None = subprocess.Popen(
+            self._process: subprocess.Popen[str] | None = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
         except OSError:
-            self._asked = None
+            self._process = None
         self._answer: str | None = None
 
     def answer(self, *, patience: float = 0.0) -> str | None:
         """The revision, marked when there were uncommitted changes; None where there is none, or not within seconds."""
-        if self._asked is not None:
+        if self._process is not None:
             try:
-                told, _ = self._asked.communicate(timeout=patience)
+                status, _ = self._process.communicate(timeout=patience)
             except subprocess.TimeoutExpired:
                 return None
-            self._asked = None
-            self._answer = _revision(told)
+            self._process = None
+            self._answer = _revision(status)
         return self._answer
 
     def close(self) -> None:
         """End the process that asks git, if it is still running. What it has answered stays known."""
-        if self._asked is not None:
-            self._asked.kill()
-            self._asked.communicate()
-            self._asked = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
 
 
 def _revision(status: str) -> str | None:

@@ -166,14 +166,14 @@ def _lines_of(path: Path) -> _Lines:
 
 
 def _detail(found: _Lines, missing: int, held: int) -> str:
-    told = [f"{found.whole} whole lines"]
+    findings = [f"{found.whole} whole lines"]
     if found.damaged:
-        told.append(f"{line_numbers(found.damaged)} damaged")
+        findings.append(f"{line_numbers(found.damaged)} damaged")
     if missing:
-        told.append(f"{missing} of the {held} entries it had are missing")
+        findings.append(f"{missing} of the {held} entries it had are missing")
     if found.unchecked:
-        told.append(f"{found.unchecked} lines are of a time before checksums, and could not be checked")
-    return "; ".join(told)
+        findings.append(f"{found.unchecked} lines are of a time before checksums, and could not be checked")
+    return "; ".join(findings)
 
 
 # ── setting aside ────────────────────────────────────────────────────────────────────────────────────────────────────

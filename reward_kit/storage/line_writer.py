@@ -43,7 +43,7 @@ _JUDGED = (
     f'"{RUN.response}":%b,"{RUN.ground_truth}":%b,"{RUN.score}":%b,"{RUN.verification_reason}":%b,"{RUN.metrics}":%b,'
     f'"{RUN.score_is_valid}":true,"error":null,"model":%b,"usage":%b,"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
 ).encode()
-_ASKED = f'"{RUN.query}":%b,"system_prompt":%b,"messages":%b'.encode()
+_PROMPT = f'"{RUN.query}":%b,"system_prompt":%b,"messages":%b'.encode()
 
 
 class LineWriter:
@@ -83,7 +83,7 @@ class LineWriter:
 class _SampleText:
     """A sample as its lines tell it: pieces of JSON, for whoever puts a line together."""
 
-    __slots__ = ("asked", "between", "index_from", "index_to", "last", "position", "sample", "truth", "whole")
+    __slots__ = ("between", "index_from", "index_to", "last", "position", "prompt", "sample", "truth", "whole")
 
     def __init__(self, sample: Sample, content: str) -> None:
         """Of this sample, whose content has this digest.
@@ -91,55 +91,55 @@ class _SampleText:
         Where a piece cannot be written (integers beyond 64 bits, text that is not valid Unicode), a `TypeError`.
         """
         self.sample = sample
-        told = sample.__dict__  # read in half the time of the model's attributes
-        self.position = told["position"]
-        name, messages = dumps(told["id"]), dumps([set_fields(message) for message in told["messages"]], as_plain)
-        truth, columns = dumps(told["ground_truth"], as_plain), dumps(told["columns"], as_plain)
-        split, tools = told["split"], told["tools"]
+        fields = sample.__dict__  # read in half the time of the model's attributes
+        self.position = fields["position"]
+        name, messages = dumps(fields["id"]), dumps([set_fields(message) for message in fields["messages"]], as_plain)
+        truth, columns = dumps(fields["ground_truth"], as_plain), dumps(fields["columns"], as_plain)
+        split, tools = fields["split"], fields["tools"]
         self.index_from = b'{"schema":%d,"id":%b,"response_index":' % (SCHEMA_VERSION, name)
         """The head up to the response index."""
         self.index_to = b',"position":%d,"content":"%b","status":"' % (self.position, content.encode())
         """The head from there to the status."""
-        some = b"" if told["ground_truth"] is None else b',"ground_truth":%b' % truth
+        some = b"" if fields["ground_truth"] is None else b',"ground_truth":%b' % truth
         if split is not None:
             some += b',"split":%b' % dumps(split)
         offered = b"" if tools is None else b',"tools":%b' % dumps(tools, as_plain)
         pieces = (name, messages, some, columns, offered, self.position)
         self.whole = b'{"id":%b,"messages":%b%b,"columns":%b%b,"position":%d}' % pieces
         """All of the sample."""
-        said = dumps(last_text(sample, "user")), dumps(last_text(sample, "system"))
-        self.asked = _ASKED % (*said, messages[:-1])
+        last_texts = dumps(last_text(sample, "user")), dumps(last_text(sample, "system"))
+        self.prompt = _PROMPT % (*last_texts, messages[:-1])
         """A result's first columns. The list of messages is left open."""
-        self.between = b"," if told["messages"] else b""
+        self.between = b"," if fields["messages"] else b""
         """What stands between the turns of the sample and those of an answer."""
         self.truth = truth
         """The ground truth."""
-        more = b',"columns":%b' % columns if told["columns"] else b""
+        more = b',"columns":%b' % columns if fields["columns"] else b""
         self.last = b'"split":%b%b}\n' % (dumps(split), more)
         """A result's last columns, and the end of its line."""
 
 
 def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
-    told = rollout.__dict__  # read in half the time of the model's attributes
-    usage, failure, index = told["usage"], told["failure"], told["response_index"]
+    values = rollout.__dict__  # read in half the time of the model's attributes
+    usage, failure, index = values["usage"], values["failure"], values["response_index"]
     fields: dict[str, Any] = {
-        "turns": [set_fields(turn) for turn in told["turns"]],
-        "model": told["model"],
-        "sampling": told["sampling"],
-        "finish_reason": told["finish_reason"],
+        "turns": [set_fields(turn) for turn in values["turns"]],
+        "model": values["model"],
+        "sampling": values["sampling"],
+        "finish_reason": values["finish_reason"],
         "usage": None if usage is None else set_fields(usage),
-        "latency_ms": told["latency_ms"],
-        "cached": told["cached"],
-        "generated_at": told["generated_at"],
+        "latency_ms": values["latency_ms"],
+        "cached": values["cached"],
+        "generated_at": values["generated_at"],
     }
     if failure is not None:
         fields["failure"] = failure
-    if told["steps"] is not None:
-        fields |= episode_columns(rollout) | {"facts": told["facts"], "branch": told["branch"]}
+    if values["steps"] is not None:
+        fields |= episode_columns(rollout) | {"facts": values["facts"], "branch": values["branch"]}
     if None in fields.values():
         fields = {name: held for name, held in fields.items() if held is not None}
     own, status = blot_bytes(dumps(fields, as_plain)[1:]), status_of(failure).encode()
-    pieces = (text.index_from, index, text.index_to, status, _number(told["cost"]), text.whole, own)
+    pieces = (text.index_from, index, text.index_to, status, _number(values["cost"]), text.whole, own)
     return text.position, index, _ROLLOUT % pieces
 
 
@@ -153,20 +153,20 @@ def _any_rollout(rollout: Rollout) -> bytes:
 
 def _judged_line(rollout: Rollout, text: _SampleText, verdict: EvaluateResult) -> Line:
     """The columns of `result_row`, put together from pieces."""
-    told, said = rollout.__dict__, verdict.__dict__
-    index, turns, usage = told["response_index"], told["turns"], told["usage"]
+    values, result = rollout.__dict__, verdict.__dict__
+    index, turns, usage = values["response_index"], values["turns"], values["usage"]
     own = [
         dumps([set_fields(turn) for turn in turns], as_plain)[1:-1], dumps(answer_of(turns)),
-        dumps(said["reason"]), dumps(metrics_of(verdict)) if said["metrics"] else b"{}",
+        dumps(result["reason"]), dumps(metrics_of(verdict)) if result["metrics"] else b"{}",
     ]  # fmt: skip
     if not is_clean(b"\n".join(own)):
         own = [blot_bytes(piece) for piece in own]
     answered, answer, reason, metrics = own
     line = _JUDGED % (
-        text.index_from, index, text.index_to, _number(told["cost"]), text.asked,
-        text.between if turns else b"", answered, answer, text.truth, dumps(said["score"]), reason, metrics,
-        dumps(told["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(told["finish_reason"]),
-        dumps(told["latency_ms"]), b"true" if told["cached"] else b"false", text.last,
+        text.index_from, index, text.index_to, _number(values["cost"]), text.prompt,
+        text.between if turns else b"", answered, answer, text.truth, dumps(result["score"]), reason, metrics,
+        dumps(values["model"]), b"null" if usage is None else dumps(set_fields(usage)), dumps(values["finish_reason"]),
+        dumps(values["latency_ms"]), b"true" if values["cached"] else b"false", text.last,
     )  # fmt: skip
     return text.position, index, line
 

@@ -23,15 +23,26 @@ from reward_kit.storage.thresholds import Thresholds
 from reward_kit.utils.checksums import CHECK
 
 __all__ = [
-    "BEST_OF_N", "FIGURES", "RUN", "SHELL", "TEXTS", "Field", "ReadVerdict", "Words", "find_columns", "plain_names",
-    "refuse_other_columns", "verdict_of", "vocabulary_of",
+    "BEST_OF_N",
+    "FIGURES",
+    "RUN",
+    "SHELL",
+    "TEXTS",
+    "ColumnNames",
+    "Field",
+    "ReadVerdict",
+    "find_columns",
+    "plain_names",
+    "refuse_other_columns",
+    "verdict_of",
+    "vocabulary_of",
 ]  # fmt: skip
 
 _NOT_SAID = ""
 """The name of what a vocabulary has no column for: no line has a column of this name."""
 
 
-class Words(NamedTuple):
+class ColumnNames(NamedTuple):
     """What the lines of one front door's `results.jsonl` call things."""
 
     name: Literal["run", "best-of-n", "shell"]
@@ -61,7 +72,7 @@ _IN_EVERY_LINE = (
     "columns",
 )  # fmt: skip
 
-RUN = Words(
+RUN = ColumnNames(
     name="run",
     query="user_query",
     ground_truth="ground_truth_for_eval",
@@ -80,7 +91,7 @@ BEST_OF_N = RUN._replace(
     generated_at="generated_at",
     own=("messages", "tools", "reasoning", "tool_calls", "split", "step_outputs"),
 )
-SHELL = Words(
+SHELL = ColumnNames(
     name="shell",
     query="task",
     ground_truth="success_condition",
@@ -96,7 +107,7 @@ SHELL = Words(
 _VOCABULARIES = (RUN, BEST_OF_N, SHELL)
 
 
-def vocabulary_of(line: Mapping[str, Any]) -> Words:
+def vocabulary_of(line: Mapping[str, Any]) -> ColumnNames:
     """The vocabulary of a line of results. Each has a column that no line of another one can have."""
     if SHELL.is_verified in line:
         return SHELL
@@ -140,10 +151,10 @@ def _is_truth(value: Any) -> bool:
     return value is None or type(value) is bool
 
 
-def _needed(words: Words) -> dict[str, Callable[[Any], bool]]:
+def _needed(words: ColumnNames) -> dict[str, Callable[[Any], bool]]:
     """The columns that figures are made of."""
-    said = {words.score: _is_score, words.score_is_valid: _is_truth, words.is_verified: _is_truth}
-    return {"response_index": _is_index, **{name: is_right for name, is_right in said.items() if name}}
+    checks = {words.score: _is_score, words.score_is_valid: _is_truth, words.is_verified: _is_truth}
+    return {"response_index": _is_index, **{name: is_right for name, is_right in checks.items() if name}}
 
 
 _NEEDED = {words.name: _needed(words) for words in _VOCABULARIES}

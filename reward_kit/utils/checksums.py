@@ -72,8 +72,8 @@ def sealed_document(fields: dict[str, Any]) -> bytes:
 def check_document(fields: dict[str, Any]) -> bool | None:
     """Whether a document is what was written. The checksum is taken out of `fields`."""
     if CHECK in fields:
-        told = fields.pop(CHECK)
-        return bool(told == _of(fields))
+        noted = fields.pop(CHECK)
+        return bool(noted == _of(fields))
     last = next(reversed(fields), "")
     return False if _NEARLY_A_FIELD.fullmatch(last) else None
 

@@ -116,8 +116,10 @@ def describe(error: BaseException) -> tuple[str, str, str]:
 
 def _unsendable(value: object, error: BaseException) -> bytes:
     kind, message, trace = describe(error)
-    told = f"its result, a {type(value).__name__!r}, cannot be pickled ({kind}: {message}); return plain data instead"
-    return pickle.dumps((False, ("PicklingError", told, trace)), 5)
+    problem = (
+        f"its result, a {type(value).__name__!r}, cannot be pickled ({kind}: {message}); return plain data instead"
+    )
+    return pickle.dumps((False, ("PicklingError", problem, trace)), 5)
 
 
 def _one_of_many(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bool, Any]:

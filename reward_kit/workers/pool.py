@@ -28,7 +28,7 @@ from typing import Any, Self
 from reward_kit.errors import ConfigError
 from reward_kit.workers.child import describe, encode
 from reward_kit.workers.outcomes import Died, Done, Outcome, Raised, TimedOut
-from reward_kit.workers.process import Call, Launch, OutputLog, WorkerProcess
+from reward_kit.workers.process import Launch, OutputLog, PendingCall, WorkerProcess
 
 __all__ = ["WorkerPool"]
 
@@ -100,7 +100,7 @@ class WorkerPool:
         self._startup = _STARTUP_SECONDS if startup is None else startup
         self._workers: list[WorkerProcess] = []
         self._funerals: set[asyncio.Task[None]] = set()
-        self._pending: deque[Call] = deque()
+        self._pending: deque[PendingCall] = deque()
         self._seconds_a_call = _FIRST_GUESS
         self._failed_starts = 0
         self._dispatch_soon: asyncio.Handle | None = None
@@ -187,7 +187,7 @@ class WorkerPool:
         except Exception as error:  # noqa: BLE001 - a named boundary: pickling runs the arguments' own code
             future.set_result(_unsendable(error))
             return future
-        self._pending.append(Call(payload, future, calls))
+        self._pending.append(PendingCall(payload, future, calls))
         if self._dispatch_soon is None:  # calls submitted in one breath are shared out together
             self._dispatch_soon = self._loop.call_soon(self._dispatch)
         return future
@@ -236,8 +236,8 @@ class WorkerPool:
         first = worker.sent[0]
         return (first is not None and first.alone) or (bool(self._pending) and self._pending[0].alone)
 
-    def _next_chunk(self, share: int) -> list[Call]:
-        chunk: list[Call] = []
+    def _next_chunk(self, share: int) -> list[PendingCall]:
+        chunk: list[PendingCall] = []
         room = _MAX_CHUNK_BYTES
         while self._pending and len(chunk) < share:
             call = self._pending[0]
@@ -251,7 +251,7 @@ class WorkerPool:
                     break
         return chunk
 
-    def _from_another(self) -> list[Call]:
+    def _from_another(self) -> list[PendingCall]:
         """Half of what the worker with the most calls has not begun, if that is worth a message."""
         longest = max(self._workers, key=_backlog)
         if _backlog(longest) * self._seconds_a_call < _STEAL_SECONDS:
@@ -271,7 +271,7 @@ class WorkerPool:
         answered = [(worker.answer_for(), blob) for blob in blobs]
         if run := sum(1 if call is None else call.calls for call, blob in answered if blob):
             self._seconds_a_call += _NEWS_WEIGHT * (worked_ns / 1e9 / run - self._seconds_a_call)
-        passed_over: list[Call] = []
+        passed_over: list[PendingCall] = []
         for call, blob in answered:
             if call is not None and blob:
                 call.settle(_outcome(blob))
@@ -280,7 +280,7 @@ class WorkerPool:
         self._put_back(passed_over)
         self._dispatch()
 
-    def _put_back(self, calls: Sequence[Call]) -> None:
+    def _put_back(self, calls: Sequence[PendingCall]) -> None:
         self._pending.extendleft(reversed(calls))
 
     # ── workers come ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -341,8 +341,8 @@ class WorkerPool:
         if complaint is None:
             error = ConfigError(f"The {self._name} worker {reason}, before it could run anything; see what it printed.")
         else:
-            told = f"{complaint.type}: {complaint.message}".rstrip(": ")
-            error = ConfigError(f"The {self._name} could not be loaded in a worker: {told}. Fix it and run again.")
+            why = f"{complaint.type}: {complaint.message}".rstrip(": ")
+            error = ConfigError(f"The {self._name} could not be loaded in a worker: {why}. Fix it and run again.")
             error.add_note(complaint.traceback)
         self._stop(error)
         self._refuse_unfinished(self._workers)
@@ -444,7 +444,7 @@ class WorkerPool:
         A process may end because of what an earlier call left in it, such as a thread or a timer. So a call that was
         not the first in it is tried once more.
         """
-        back: list[Call] = []
+        back: list[PendingCall] = []
         for serial, call in worker.unanswered():
             if serial == blamed and (call.losses or not serial or not isinstance(outcome, Died)):
                 call.settle(outcome)

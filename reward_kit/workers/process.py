@@ -24,7 +24,7 @@ from reward_kit.redaction import blot
 from reward_kit.workers import child
 from reward_kit.workers.outcomes import Outcome, Raised
 
-__all__ = ["Call", "Launch", "OutputLog", "Running", "WorkerProcess"]
+__all__ = ["Launch", "OutputLog", "PendingCall", "Running", "WorkerProcess", "standard_error"]
 
 _POLL_SECONDS = 0.002
 _KILL_SECONDS = 10.0
@@ -32,7 +32,7 @@ _DRAIN_SECONDS = 0.5
 _OUTPUT_BYTES = 1 << 16
 
 
-class Call:
+class PendingCall:
     """One call on its way, or a parcel of them: the arguments, pickled, and the future that gets the outcome."""
 
     __slots__ = ("alone", "calls", "future", "losses", "payload")
@@ -77,7 +77,7 @@ class Launch(NamedTuple):
     def spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
         """Start a process in a session of its own, which holds the two descriptors and this pool's output."""
         program = [sys.executable, "-u", "-P", child.__file__, self.name, str(os.getpid()), str(channel), str(page)]
-        output = _standard_error() if self.output is None else self.output
+        output = standard_error() if self.output is None else self.output
         return subprocess.Popen(
             program,
             stdin=subprocess.DEVNULL,
@@ -89,7 +89,8 @@ class Launch(NamedTuple):
         )
 
 
-def _standard_error() -> int:
+def standard_error() -> int:
+    """Where what other processes print may go: this process's standard error, where it has one."""
     try:
         os.fstat(2)
     except OSError:  # this process has none
@@ -160,7 +161,7 @@ class WorkerProcess(asyncio.Protocol):
     ) -> None:
         self._on_frame = on_frame
         self._on_lost = on_lost
-        self.sent: deque[Call | None] = deque()
+        self.sent: deque[PendingCall | None] = deque()
         """Calls it has not answered yet, in order; None stands for one that was taken back."""
         self.first = 0
         """The serial number of the first of them."""
@@ -245,13 +246,13 @@ class WorkerProcess(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(child.pack(blobs, serial))
 
-    def send(self, calls: Sequence[Call]) -> None:
+    def send(self, calls: Sequence[PendingCall]) -> None:
         """Queue `calls` behind those it has."""
         serial = self._end
         self.sent.extend(calls)
         self._write([call.payload for call in calls], serial)
 
-    def answer_for(self) -> Call | None:
+    def answer_for(self) -> PendingCall | None:
         """The call that the next answer belongs to; None where it was taken back."""
         self.first += 1
         return self.sent.popleft()
@@ -274,7 +275,7 @@ class WorkerProcess(asyncio.Protocol):
         self.quiet_since = self.quiet_since or time.monotonic()
         return time.monotonic() - self.quiet_since
 
-    def take_back(self, running: Running) -> list[Call]:
+    def take_back(self, running: Running) -> list[PendingCall]:
         """Take back the calls behind a long one. Asks first; what was not begun by the next time is returned.
 
         The worker announces a call before it looks whether that call was taken back, and here the order is the other
@@ -287,7 +288,7 @@ class WorkerProcess(asyncio.Protocol):
             return []
         return self._taken_back(running)
 
-    def give_up_half(self) -> list[Call]:
+    def give_up_half(self) -> list[PendingCall]:
         """The later half of the calls it has not begun, for a worker that has nothing to do.
 
         It is looked at once more after it was asked: what it has begun meanwhile stays with it, and where that cannot
@@ -315,14 +316,14 @@ class WorkerProcess(asyncio.Protocol):
         self._page[child.TAKEN_TO] = self._taken_to
         self._page[child.TAKEN_FROM] = start
 
-    def _taken_back(self, running: Running) -> list[Call]:
+    def _taken_back(self, running: Running) -> list[PendingCall]:
         begun = max(self._taken_from, running.serial + 1) - self.first
         behind = [self.sent[at] for at in range(begun, len(self.sent))]
         for at in range(begun, len(self.sent)):
             self.sent[at] = None
         return [call for call in behind if call is not None]
 
-    def unanswered(self) -> Iterator[tuple[int, Call]]:
+    def unanswered(self) -> Iterator[tuple[int, PendingCall]]:
         """The calls it still has, each with its serial number."""
         return ((serial, call) for serial, call in enumerate(self.sent, self.first) if call is not None)
 

@@ -70,7 +70,7 @@ def test_what_is_not_on_disk_is_owed_and_nothing_else(
     draws, unjudged = owed(works)
     assert draws == wanted - answered
     assert unjudged == (wanted & answered) - judged
-    assert known.asked == 3 * n
+    assert known.called_for == 3 * n
 
 
 @settings(max_examples=25, deadline=None)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.mathematics.comparison import Comparer
-from reward_kit.mathematics.evaluate import MAX_STEPS, Budget, Exhausted
+from reward_kit.mathematics.evaluate import MAX_STEPS, Exhausted, StepBudget
 from reward_kit.mathematics.nodes import Node
 from reward_kit.mathematics.numeric import EXACT, Tolerance
 from reward_kit.mathematics.parser import read_answer
@@ -52,7 +52,7 @@ ANSWERS = st.one_of(
 BROKEN = st.text(alphabet="x1(){}[]|\\+-*/^_=<,;:%!. ", max_size=30)
 
 
-class CountingBudget(Budget):
+class CountingBudget(StepBudget):
     """A budget that tells what was spent."""
 
     __slots__ = ("spent",)
@@ -73,12 +73,12 @@ def read(text: str) -> Node | None:
         return None
 
 
-def compared(gold: str, answer: str, tolerance: Tolerance = EXACT, budget: Budget | None = None) -> bool | None:
+def compared(gold: str, answer: str, tolerance: Tolerance = EXACT, budget: StepBudget | None = None) -> bool | None:
     """The verdict, as the cascade asks for it: what cannot be worked out is left open."""
     right, given = read(gold), read(answer)
     assert right is not None and given is not None
     try:
-        return Comparer(tolerance, frozenset(), budget or Budget()).same(right, given)
+        return Comparer(tolerance, frozenset(), budget or StepBudget()).same(right, given)
     except (Undecided, Exhausted):
         return None
 
@@ -86,7 +86,7 @@ def compared(gold: str, answer: str, tolerance: Tolerance = EXACT, budget: Budge
 @given(ANSWERS)
 def test_an_answer_is_itself(text: str) -> None:
     if (node := read(text)) is not None:
-        assert Comparer(EXACT, frozenset(), Budget()).same(node, node) is True
+        assert Comparer(EXACT, frozenset(), StepBudget()).same(node, node) is True
 
 
 @given(ANSWERS, ANSWERS)
@@ -134,7 +134,7 @@ def test_what_fits_the_budget_is_decided_and_what_does_not_is_left_open() -> Non
     terms = [rf"\sin(x + {index})" for index in range(30)]
     forth, back = "+".join(terms), "+".join(reversed(terms))
     assert compared(forth, back) is True
-    assert compared(forth, back, budget=Budget(500)) is None
+    assert compared(forth, back, budget=StepBudget(500)) is None
 
 
 def test_work_grows_with_the_length_of_the_answer_and_no_faster() -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.mathematics.evaluate import Budget
+from reward_kit.mathematics.evaluate import StepBudget
 from reward_kit.mathematics.nodes import Node
 from reward_kit.mathematics.numeric import EXACT, Tolerance, same_direction, same_expression, same_solutions
 from reward_kit.mathematics.parser import read_answer
@@ -21,7 +21,7 @@ def node(text: str) -> Node:
 
 
 def same(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | None:
-    return same_expression(node(gold), node(answer), tolerance, Budget())
+    return same_expression(node(gold), node(answer), tolerance, StepBudget())
 
 
 def written(value: Fraction) -> str:
@@ -60,7 +60,7 @@ def test_an_equation_is_any_multiple_of_itself_and_an_inequality_a_positive_one(
     once, more = node(f"x^2 + {a}x + {b}y"), node(f"{factor}(x^2 + {a}x + {b}y)")
     less, other = node(f"-{factor}(x^2 + {a}x + {b}y)"), node(f"x^2 + {a}x + {b}y + 1")
     if b:
-        assert same_solutions(once, more, Budget()) is same_solutions(once, less, Budget()) is True
-        assert same_solutions(once, other, Budget()) is False
-    assert same_direction(once, more, Budget()) is True
-    assert same_direction(once, less, Budget()) is False
+        assert same_solutions(once, more, StepBudget()) is same_solutions(once, less, StepBudget()) is True
+        assert same_solutions(once, other, StepBudget()) is False
+    assert same_direction(once, more, StepBudget()) is True
+    assert same_direction(once, less, StepBudget()) is False

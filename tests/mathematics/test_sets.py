@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.mathematics.equivalence import equivalent
-from reward_kit.mathematics.evaluate import Budget, Exhausted
+from reward_kit.mathematics.evaluate import Exhausted, StepBudget
 from reward_kit.mathematics.nodes import Interval, Negative, Node, Number, Sequence, SetOperation
 from reward_kit.mathematics.numeric import constant
 from reward_kit.mathematics.parser import read_answer
@@ -107,18 +107,18 @@ PROBES = [Fraction(n, 4) for n in range(-48, 49)]
 
 
 def _equal(one: Node, other: Node) -> bool | None:
-    return constant(one, Budget()) == constant(other, Budget())
+    return constant(one, StepBudget()) == constant(other, StepBudget())
 
 
 def _same(gold: Node, answer: Node) -> bool | None:
-    sets = RealSets(Budget())
+    sets = RealSets(StepBudget())
     return sets.same_pieces(sets.pieces(gold), sets.pieces(answer), _equal)
 
 
 @given(SETS)
 def test_the_pieces_of_a_set_hold_the_numbers_that_are_in_it(made: Set) -> None:
     node, is_in = made
-    pieces = RealSets(Budget()).pieces(node)
+    pieces = RealSets(StepBudget()).pieces(node)
     for x in PROBES:
         held = any(
             (piece.low.value < x or (piece.low.value == x and piece.opening == "["))
@@ -153,19 +153,19 @@ def test_pieces_that_touch_are_one_where_the_number_between_them_is_in_either(
 def test_joining_is_the_same_in_either_order_and_taking_all_leaves_nothing(one: Set, other: Set) -> None:
     for operator in "∪∩":
         assert _same(SetOperation(operator, (one[0], other[0])), SetOperation(operator, (other[0], one[0]))) is True
-    assert RealSets(Budget()).pieces(SetOperation("∖", (one[0], one[0]))) == []
+    assert RealSets(StepBudget()).pieces(SetOperation("∖", (one[0], one[0]))) == []
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.sampled_from(["<", r"\le", ">", r"\ge"]))
 def test_an_inequality_says_where_its_sides_are_ordered_so(slope: int, offset: int, sign: str) -> None:
     if not slope:
         return
-    pieces = RealSets(Budget()).pieces(read_answer(f"{slope}x + {offset} {sign} 0").node)
+    pieces = RealSets(StepBudget()).pieces(read_answer(f"{slope}x + {offset} {sign} 0").node)
     end = Fraction(-offset, slope)
     (piece,) = pieces
     upward = (sign in (">", r"\ge")) == (slope > 0)
     bound, mark = (piece.low, piece.opening) if upward else (piece.high, piece.closing)
-    assert constant(bound, Budget()) == end
+    assert constant(bound, StepBudget()) == end
     assert (mark in "[]") is (sign in (r"\le", r"\ge"))
 
 
@@ -177,12 +177,12 @@ def test_whatever_is_read_is_a_set_of_real_numbers_or_is_not(text: str) -> None:
         return
     is_set(node)
     with contextlib.suppress(NotReal, Undecided, Exhausted):
-        RealSets(Budget()).pieces(node)
+        RealSets(StepBudget()).pieces(node)
 
 
 def test_a_set_is_not_worked_out_beyond_its_budget() -> None:
     root = read_answer(r"\sqrt{2}").node
     many = SetOperation("∪", tuple(Interval(Negative(root), root, "(", ")") for _ in range(50)))
     with pytest.raises(Exhausted):
-        sets = RealSets(Budget(100))
+        sets = RealSets(StepBudget(100))
         sets.same_pieces(sets.pieces(many), sets.pieces(many), _equal)

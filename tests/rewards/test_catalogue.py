@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from reward_kit.models import EvaluateResult
-from reward_kit.rewards.catalogue import Entry, describe, entries, library_entries, unmet_needs
+from reward_kit.rewards.catalogue import RewardEntry, describe, entries, library_entries, unmet_needs
 from reward_kit.scoring.worker_call import WorkerCall
 from reward_kit.utils.module_loader import load_function
 from reward_kit.workers import Died, Outcome, TimedOut, WorkerPool
@@ -40,7 +40,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 each = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 
 
-def arguments_of(entry: Entry) -> dict[str, Any]:
+def arguments_of(entry: RewardEntry) -> dict[str, Any]:
     parameters = inspect.signature(load_function(entry.path)).parameters.values()
     reserved = {"messages", "rollouts_messages", "ground_truth"}
     required = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
@@ -51,7 +51,7 @@ def arguments_of(entry: Entry) -> dict[str, Any]:
 
 
 @each
-def test_it_says_what_the_score_means_what_it_costs_and_what_it_does_not_detect(entry: Entry) -> None:
+def test_it_says_what_the_score_means_what_it_costs_and_what_it_does_not_detect(entry: RewardEntry) -> None:
     assert entry.summary.endswith((".", "…"))
     assert entry.cost, "add a line `Cost: …`"
     assert entry.does_not_detect, "add a line `Does not detect: …`"
@@ -59,7 +59,7 @@ def test_it_says_what_the_score_means_what_it_costs_and_what_it_does_not_detect(
 
 
 @each
-def test_its_needs_can_be_checked(entry: Entry) -> None:
+def test_its_needs_can_be_checked(entry: RewardEntry) -> None:
     for need in entry.needs:
         kind, _, name = need.partition(" ")
         assert need == "sandbox" or (kind in {"extra", "program"} and name.strip("`") and name[0] == name[-1] == "`")
@@ -67,7 +67,7 @@ def test_its_needs_can_be_checked(entry: Entry) -> None:
 
 
 @each
-def test_its_example_runs(entry: Entry) -> None:
+def test_its_example_runs(entry: RewardEntry) -> None:
     if missing := unmet_needs(entry):
         pytest.skip(f"needs {missing[0]}")
     if "sandbox" in entry.needs:
@@ -124,7 +124,7 @@ def test_packages_may_name_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @each
-def test_where_there_is_no_answer_it_is_zero_with_an_error(entry: Entry) -> None:
+def test_where_there_is_no_answer_it_is_zero_with_an_error(entry: RewardEntry) -> None:
     for messages in ([{"role": "user", "content": "1"}], []):
         subject = {"rollouts_messages": [messages]} if entry.mode == "batch" else {"messages": messages}
         returned = load_function(entry.path)(**subject, ground_truth="1", unknown_column=3, **arguments_of(entry))

@@ -15,7 +15,7 @@ from reward_kit.storage.vocabularies import (
     RUN,
     SHELL,
     TEXTS,
-    Words,
+    ColumnNames,
     find_columns,
     plain_names,
     verdict_of,
@@ -27,7 +27,7 @@ DIRECTORIES = [("run", RUN), ("best_of_n/table.run", BEST_OF_N), ("shell", SHELL
 
 
 @pytest.mark.parametrize(("directory", "words"), DIRECTORIES)
-def test_every_line_fits_its_vocabulary(directory: str, words: Words) -> None:
+def test_every_line_fits_its_vocabulary(directory: str, words: ColumnNames) -> None:
     lines = [orjson.loads(line) for line in (GOLDEN / directory / "results.jsonl").read_bytes().splitlines()]
     assert lines
     for line in lines:

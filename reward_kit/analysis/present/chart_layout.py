@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from reward_kit.analysis.present.charts import Chart, Point, Series
+from reward_kit.analysis.present.charts import Chart, ChartPoint, Series
 
-__all__ = ["Area", "Dot", "Drawing", "Shape", "Stroke", "Words", "lay_out"]
+__all__ = ["Area", "Dot", "Drawing", "PlacedText", "Shape", "Stroke", "lay_out"]
 
 COLOURS = ("#2f6db5", "#c8622a", "#2f8a5b", "#8552a1", "#a9831f", "#58636f")
 """One colour per series, told apart also by people who see fewer of them."""
@@ -50,7 +50,7 @@ class Area:
     points: tuple[tuple[float, float], ...]
     colour: str
     opacity: float
-    said: str = ""
+    tooltip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class Dot:
     x: float
     y: float
     colour: str
-    said: str
+    tooltip: str
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PlacedText:
     """Text whose anchor lies at a place."""
 
     x: float
@@ -78,7 +78,7 @@ class Words:
     """Turned by a quarter, to be read from below."""
 
 
-Shape = Stroke | Area | Dot | Words
+Shape = Stroke | Area | Dot | PlacedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +150,21 @@ class _Sheet:
     def frame(self) -> Iterator[Shape]:
         chart, end = self.chart, self.top + _ROW * len(self.chart.y.ticks)
         bottom = end if chart.kind == "rows" else self.bottom
-        yield Words(16, 24, _shortened(chart.title, 70), size=_TITLE, bold=True)
+        yield PlacedText(16, 24, _shortened(chart.title, 70), size=_TITLE, bold=True)
         for tick, name in zip(chart.y.ticks, self.names, strict=True):
             if chart.kind != "rows":
                 yield Stroke(((self.left, self.y(tick)), (self.right, self.y(tick))), FAINT)
-            yield Words(self.left - _GAP, self.y(tick) + _SIZE / 3, name, "end")
+            yield PlacedText(self.left - _GAP, self.y(tick) + _SIZE / 3, name, "end")
         for tick, name in zip(chart.x.ticks, chart.x.names, strict=True):
             if chart.kind == "rows":
                 yield Stroke(((self.x(tick), self.top), (self.x(tick), bottom)), FAINT)
-            yield Words(self.x(tick), bottom + 18, name, "middle")
+            yield PlacedText(self.x(tick), bottom + 18, name, "middle")
         yield Stroke(((self.left, bottom), (self.right, bottom)), INK)
-        yield Words((self.left + self.right) / 2, bottom + 38, chart.x.title, "middle")
+        yield PlacedText((self.left + self.right) / 2, bottom + 38, chart.x.title, "middle")
         if chart.y.title:
-            yield Words(16, (self.top + self.bottom) / 2, chart.y.title, "middle", upright=True)
+            yield PlacedText(16, (self.top + self.bottom) / 2, chart.y.title, "middle", upright=True)
         if chart.note:
-            yield Words(WIDTH - 16, 24, chart.note, "end")
+            yield PlacedText(WIDTH - 16, 24, chart.note, "end")
 
     def marks(self) -> Iterator[Shape]:
         for mark in self.chart.marks:
@@ -173,17 +173,17 @@ class _Sheet:
                 yield Stroke(((at, self.top), (at, self.bottom)), INK, dotted=True)
                 # Beside the line where there is room, and above all curves: the top of the frame is kept free.
                 left = at + _wide(mark.label) > self.right
-                yield Words(at + (-6 if left else 6), self.top - 6, mark.label, "end" if left else "start")
+                yield PlacedText(at + (-6 if left else 6), self.top - 6, mark.label, "end" if left else "start")
             else:
                 at = self.y(mark.at)
                 yield Stroke(((self.left, at), (self.right, at)), INK, dotted=True)
                 yield self._beside(at, mark.label)
 
-    def _beside(self, at: float, label: str) -> Words:
+    def _beside(self, at: float, label: str) -> PlacedText:
         """The label of a level line: at one of its ends, above or below, where least of the curves lies on it."""
         wide, high = _wide(label), _SIZE + 2
         places = [
-            (Words(x, base, label, anchor), (left, base - high, left + wide, base + 3))
+            (PlacedText(x, base, label, anchor), (left, base - high, left + wide, base + 3))
             for base in (at - 6, at + high + 2)
             for x, anchor, left in _ends_of_line(self.left + 10, self.right, wide)
         ]
@@ -233,10 +233,10 @@ class _Sheet:
         for point in points:
             yield self._dot(point, self.x(point.x), self.y(point.value), colour)
 
-    def _dot(self, point: Point, x: float, y: float, colour: str) -> Dot:
-        return Dot(x, y, colour, point.said)
+    def _dot(self, point: ChartPoint, x: float, y: float, colour: str) -> Dot:
+        return Dot(x, y, colour, point.tooltip)
 
-    def _labels(self) -> Iterator[Words]:
+    def _labels(self) -> Iterator[PlacedText]:
         """The name of each line at its end, moved down where it would lie on another."""
         ends = [(series.points[-1], number, series.label) for number, series in enumerate(self.chart.series)]
         free_from: dict[float, float] = {}
@@ -246,14 +246,14 @@ class _Sheet:
             at = max(self.y(end.value), free_from.get(end.x, self.top))
             free_from[end.x] = at + _SIZE + 4
             colour = COLOURS[number % len(COLOURS)]
-            yield Words(self.x(end.x) + _GAP, at + _SIZE / 3, _shortened(label, longest), colour=colour)
+            yield PlacedText(self.x(end.x) + _GAP, at + _SIZE / 3, _shortened(label, longest), colour=colour)
 
     def _columns(self, series: Series) -> Iterator[Shape]:
         for point in series.points:
             left, right = self.x(point.x - 0.46), self.x(point.x + 0.46)
             top = self.y(point.value)
             corners = ((left, self.bottom), (left, top), (right, top), (right, self.bottom))
-            yield Area(corners, COLOURS[0], 0.75, point.said)
+            yield Area(corners, COLOURS[0], 0.75, point.tooltip)
 
     def _rows(self, series: Series) -> Iterator[Shape]:
         for point in series.points:

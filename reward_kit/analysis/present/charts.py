@@ -22,7 +22,7 @@ from reward_kit.analysis.report import Report
 from reward_kit.analysis.scores import ScoreSpread, round_steps
 from reward_kit.statistics import Estimate
 
-__all__ = ["Axis", "Chart", "Mark", "Point", "Series", "charts_of", "curve_chart"]
+__all__ = ["Axis", "Chart", "ChartPoint", "Mark", "Series", "charts_of", "curve_chart"]
 
 _MOST_SERIES = 6
 """More lines than these cannot be told apart: the first ones are drawn."""
@@ -34,14 +34,14 @@ _BAND = "shaded: 95 % interval"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ChartPoint:
     """A value at a place, with its interval."""
 
     x: float
     value: float
     low: float
     high: float
-    said: str = ""
+    tooltip: str = ""
     """What it says in words, for whoever points at it."""
 
 
@@ -50,7 +50,7 @@ class Series:
     """Points that are drawn together under one label: one curve, or one group of bars."""
 
     label: str
-    points: tuple[Point, ...]
+    points: tuple[ChartPoint, ...]
     interval: Literal["band", "bars", "none"] = "none"
     """How the intervals are drawn."""
     line: bool = True
@@ -157,11 +157,11 @@ def _gain_chart(curve: Sequence[CurvePoint], optimal: OptimalN | None) -> Chart 
     return Chart("What one more answer adds", x, y, (gains,), (bar, _optimum(optimal)), note="bars: 95 % intervals")
 
 
-def _gain(point: CurvePoint) -> Point:
+def _gain(point: CurvePoint) -> ChartPoint:
     """What each of the answers since the point before adds, in points."""
     each = 100 / (point.k - point.since)
     value, low, high = (each * end for end in (point.gain.value, point.gain.low, point.gain.high))
-    return Point(point.k, value, max(0.0, low), high, f"k = {point.k}: {amount(value)} points")
+    return ChartPoint(point.k, value, max(0.0, low), high, f"k = {point.k}: {amount(value)} points")
 
 
 def _spread_chart(spread: ScoreSpread) -> Chart | None:
@@ -170,7 +170,7 @@ def _spread_chart(spread: ScoreSpread) -> Chart | None:
         return None
     single = bins[0].low == bins[0].high
     points = tuple(
-        Point(place + 0.5, held.count, held.low, held.high, f"{held.count:,} answers")
+        ChartPoint(place + 0.5, held.count, held.low, held.high, f"{held.count:,} answers")
         for place, held in enumerate(bins)
     )
     if single:
@@ -194,9 +194,9 @@ def _rows_chart(title: str, parts: Sequence[RunFigures], names: Sequence[str]) -
         return None
     scale = 100 if shares else 1
     points = tuple(
-        Point(place, scale * one.value, scale * one.low, scale * one.high, _value_label(one, shares))
+        ChartPoint(place, scale * one.value, scale * one.low, scale * one.high, _value_label(one, shares))
         if isfinite(one.low)
-        else Point(place, one.value, one.value, one.value, _value_label(one, shares))
+        else ChartPoint(place, one.value, one.value, one.value, _value_label(one, shares))
         for place, (_, one) in enumerate(known)
     )
     ends = [end for point in points for end in (point.low, point.high)]
@@ -230,9 +230,9 @@ def _curves_chart(curves: Sequence[tuple[str, Sequence[CurvePoint]]]) -> Chart:
 # ── axes ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shares(points: Sequence[tuple[int, Estimate]], what: str) -> tuple[Point, ...]:
+def _shares(points: Sequence[tuple[int, Estimate]], what: str) -> tuple[ChartPoint, ...]:
     return tuple(
-        Point(k, 100 * one.value, 100 * one.low, 100 * one.high, f"{what}, k = {k}: {percent(one)} %")
+        ChartPoint(k, 100 * one.value, 100 * one.low, 100 * one.high, f"{what}, k = {k}: {percent(one)} %")
         for k, one in points
     )
 

@@ -109,8 +109,8 @@ def _many(comparison: RunComparison) -> str:
         better = f"{'better' if found.difference > 0 else 'worse'} than {baseline}"
         kind = better if found.p < _SURE else f"no clear difference from {baseline}"
         kinds.setdefault(kind, []).append((-found.difference, f"{pairing.other} ({_change(found)})"))
-    told = [f"{kind}: {', '.join(name for _, name in sorted(those))}" for kind, those in sorted(kinds.items())]
-    sentence = "; ".join(told)
+    phrases = [f"{kind}: {', '.join(name for _, name in sorted(those))}" for kind, those in sorted(kinds.items())]
+    sentence = "; ".join(phrases)
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from reward_kit.analysis.present.chart_layout import FAINT, INK, Area, Dot, Drawing, Shape, Stroke, Words, lay_out
+from reward_kit.analysis.present.chart_layout import FAINT, INK, Area, Dot, Drawing, PlacedText, Shape, Stroke, lay_out
 from reward_kit.analysis.present.charts import charts_of
 from reward_kit.analysis.present.conclusions import report_conclusion
 from reward_kit.analysis.present.report_tables import TextTable, report_tables
@@ -104,8 +104,8 @@ def _named(report: Report, one_of_several: bool) -> str:
     return f"{report.name}: {report_conclusion(report)[0]}" if one_of_several else report_conclusion(report)[0]
 
 
-def _sentences(said: Sequence[str]) -> list[str]:
-    return [f"<p>{escape(sentence)}</p>" for sentence in said]
+def _sentences(sentences: Sequence[str]) -> list[str]:
+    return [f"<p>{escape(sentence)}</p>" for sentence in sentences]
 
 
 def _inline(drawing: Drawing) -> str:
@@ -125,13 +125,13 @@ def _svg(shape: Shape, colour: str) -> str:
             style = f'fill="none" stroke="{colour}" stroke-width="{shape.width:g}"{dots} stroke-linejoin="round"'
             return f'<polyline points="{_svg_points(shape.points)}" {style}/>'
         case Area():
-            said = f"<title>{escape(shape.said)}</title>" if shape.said else ""
+            title = f"<title>{escape(shape.tooltip)}</title>" if shape.tooltip else ""
             style = f'fill="{colour}" fill-opacity="{shape.opacity:g}"'
-            return f'<polygon points="{_svg_points(shape.points)}" {style}>{said}</polygon>'
+            return f'<polygon points="{_svg_points(shape.points)}" {style}>{title}</polygon>'
         case Dot():
             place = f'cx="{shape.x:.1f}" cy="{shape.y:.1f}"'
-            return f'<circle {place} r="3.5" fill="{colour}"><title>{escape(shape.said)}</title></circle>'
-        case Words():
+            return f'<circle {place} r="3.5" fill="{colour}"><title>{escape(shape.tooltip)}</title></circle>'
+        case PlacedText():
             turn = f' transform="rotate(-90 {shape.x:.1f} {shape.y:.1f})"' if shape.upright else ""
             weight = ' font-weight="600"' if shape.bold else ""
             place = f'x="{shape.x:.1f}" y="{shape.y:.1f}" text-anchor="{shape.anchor}" font-size="{shape.size}"'
@@ -196,7 +196,7 @@ def _paint(axes: Any, shape: Shape, colour: str, top: float, layer: int) -> None
             axes.fill(xs, [top + y for y in ys], color=colour, alpha=shape.opacity, linewidth=0, zorder=layer)
         case Dot():
             axes.plot([shape.x], [top + shape.y], color=colour, marker="o", markersize=7 * point, zorder=layer)
-        case Words():
+        case PlacedText():
             side = {"start": "left", "middle": "center", "end": "right"}[shape.anchor]
             axes.text(
                 shape.x, top + shape.y, shape.text, color=colour, fontsize=shape.size * point, parse_math=False,

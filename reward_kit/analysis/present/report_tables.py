@@ -100,8 +100,8 @@ def report_tables(report: Report, *, full: bool = True) -> list[TextTable]:
 
 
 def _metadata(metadata: Mapping[str, str]) -> TextTable:
-    told = {key for key, value in metadata.items() if value}
-    keys = [key for key in _FIRST_KEYS if key in told] + sorted(told - {*_FIRST_KEYS})
+    given = {key for key, value in metadata.items() if value}
+    keys = [key for key in _FIRST_KEYS if key in given] + sorted(given - {*_FIRST_KEYS})
     plain = [key for key in keys if key in _FIRST_KEYS or _is_plain(metadata[key])]
     rows = [(key, one_line(metadata[key], _LONG)) for key in plain]
     if rest := [key for key in keys if key not in plain]:
@@ -373,8 +373,8 @@ def _each_against(comparison: RunComparison) -> TextTable:
 def _pairing(pairing: Pairing, *, several: bool) -> list[TextTable]:
     title = f"{pairing.other} against {pairing.baseline}"
     if not pairing.common:
-        told = "No overlap: they have no judged query in common (same split and id), so nothing can be compared."
-        return [TextTable(title, (), ((told,),), prose=(0,))]
+        sentence = "No overlap: they have no judged query in common (same split and id), so nothing can be compared."
+        return [TextTable(title, (), ((sentence,),), prose=(0,))]
     note = (
         f"{count(pairing.common)} common queries; {count(pairing.only_baseline)} only in the first, "
         f"{count(pairing.only_other)} only in the second. {_ONE_TEST}{_UNCORRECTED if several else '.'}"
@@ -386,12 +386,12 @@ def _pairing(pairing: Pairing, *, several: bool) -> list[TextTable]:
 def _difference_row(found: Difference) -> tuple[str, ...]:
     if is_share(found.figure):
         before, after = (f"{100 * value:.1f}" for value in (found.baseline, found.other))
-        told = difference(found.difference, found.low, found.high)
+        change = difference(found.difference, found.low, found.high)
     else:
         before, after = plain_score(found.baseline), plain_score(found.other)
-        told = score_difference(found.difference, found.low, found.high)
+        change = score_difference(found.difference, found.low, found.high)
     counts = (count(found.won), count(found.lost))
-    return (found.split, figure_name(found.figure), before, after, told, *counts, probability(found.p))
+    return (found.split, figure_name(found.figure), before, after, change, *counts, probability(found.p))
 
 
 def is_share(figure: str) -> bool:

@@ -55,11 +55,11 @@ def read_calls(message: Message, tools: Tools | None = None) -> FoundCalls:
 
 def calls_in_text(text: str, tools: Tools | None = None) -> tuple[ToolCall, ...]:
     """The calls in an answer's text; a `CallError` where it tries to make some and they cannot be read."""
-    said = _without_end(without_reasoning(text))
-    marks = {mark: at for mark in _MARKED if (at := said.find(mark)) >= 0}
+    answer = _without_end(without_reasoning(text))
+    marks = {mark: at for mark in _MARKED if (at := answer.find(mark)) >= 0}
     if not marks:
-        return tuple(_bare(said, tools or {}))
-    return tuple(_MARKED[min(marks, key=marks.__getitem__)](said, tools or {}))
+        return tuple(_bare(answer, tools or {}))
+    return tuple(_MARKED[min(marks, key=marks.__getitem__)](answer, tools or {}))
 
 
 def _from_message(message: Message, tools: Tools) -> Iterator[ToolCall]:
@@ -161,19 +161,19 @@ def _mistral(text: str, tools: Tools) -> Iterator[ToolCall]:
 
 
 def _llama(text: str, tools: Tools) -> Iterator[ToolCall]:
-    said = text.split(_LLAMA, 1)[1].strip()
-    if not said.startswith(("{", "[{")):
-        yield from read_python_calls(said)
+    calls = text.split(_LLAMA, 1)[1].strip()
+    if not calls.startswith(("{", "[{")):
+        yield from read_python_calls(calls)
         return
     position = 0
-    while position < len(said):
-        value, position = _json_at(said, position)
+    while position < len(calls):
+        value, position = _json_at(calls, position)
         yield from _calls_of(value)
-        position = _after_space(said, position)
-        if position < len(said):
-            if said[position] != ";":
-                raise CallError(f"calls are not parted by ';', near {said[position : position + 20]!r}")
-            position = _after_space(said, position + 1)
+        position = _after_space(calls, position)
+        if position < len(calls):
+            if calls[position] != ";":
+                raise CallError(f"calls are not parted by ';', near {calls[position : position + 20]!r}")
+            position = _after_space(calls, position + 1)
 
 
 _MARKED: Mapping[str, Callable[[str, Tools], Iterator[ToolCall]]] = {
@@ -189,17 +189,17 @@ _MARKED: Mapping[str, Callable[[str, Tools], Iterator[ToolCall]]] = {
 
 
 def _bare(text: str, tools: Tools) -> Iterator[ToolCall]:
-    said = text.strip()
-    fenced = _FENCED.match(said)
+    bare = text.strip()
+    fenced = _FENCED.match(bare)
     if fenced and "```" not in fenced["inside"]:
-        said = fenced["inside"].strip()
-    elif said.count("```") == 1:
-        said = _HALF_FENCE.sub("", said).strip()
-    if looks_like_calls(said):
-        yield from read_python_calls(said)
-    elif said.startswith(("{", "[")):
+        bare = fenced["inside"].strip()
+    elif bare.count("```") == 1:
+        bare = _HALF_FENCE.sub("", bare).strip()
+    if looks_like_calls(bare):
+        yield from read_python_calls(bare)
+    elif bare.startswith(("{", "[")):
         try:
-            value = read_json(said)
+            value = read_json(bare)
         except ValueError:
             return  # an answer that is no JSON calls nothing
         value = _with_names(value, {known for name in tools for known in (name, name.replace(".", "_"))})

@@ -107,8 +107,8 @@ def read_entry(line: bytes) -> dict[str, Any] | None:
 def _is_as_written(line: bytes) -> bool:
     start = line.find(_BEFORE_CHECK, _KEY.stop)
     end = start + len(_BEFORE_CHECK) + 8 + len(b'"')
-    told = b"%08x" % crc32(memoryview(line)[end:], crc32(memoryview(line)[:start]))
-    return start > 0 and line[start:end] == b'%b%b"' % (_BEFORE_CHECK, told)
+    expected = b"%08x" % crc32(memoryview(line)[end:], crc32(memoryview(line)[:start]))
+    return start > 0 and line[start:end] == b'%b%b"' % (_BEFORE_CHECK, expected)
 
 
 def entry_key(line: bytes) -> bytes | None:

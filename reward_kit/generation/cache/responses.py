@@ -75,10 +75,10 @@ class RequestKeys:
         A sample's id determines the answer only where there is a seed, because each sample's own is derived from both.
         Without one, the same prompt under another id is the same request.
         """
-        asked = _canonical([message.as_request() for message in messages])
+        prompt = _canonical([message.as_request() for message in messages])
         seeded = b"" if self.sampling.seed is None else b',"sample_id":%b' % _canonical(sample_id)
         offered = b"null" if tools is None else _canonical(tools)
-        return hashlib.sha256(b"%b%b%b%b%b}" % (self._before, asked, seeded, self._between, offered)).digest()
+        return hashlib.sha256(b"%b%b%b%b%b}" % (self._before, prompt, seeded, self._between, offered)).digest()
 
 
 def request_key(
@@ -251,18 +251,18 @@ class CachedClient:
         keys = {draw: draw_key(request, draw) for draw in draws}
         answers: dict[int, Completion | Failure] = {}
         while missing := self._look_up(keys, answers):
-            asked = {draw: self._awaited(key) for draw, key in missing.items() if key in self._in_flight}
-            mine = {draw: key for draw, key in missing.items() if draw not in asked} if asked else missing
+            awaited = {draw: self._awaited(key) for draw, key in missing.items() if key in self._in_flight}
+            mine = {draw: key for draw, key in missing.items() if draw not in awaited} if awaited else missing
             if mine:
                 await self._ask(
                     self.inner.generate(messages, draws=[*mine], sampling=sampling, tools=tools, sample_id=sample_id),
                     mine,
                     answers,
                 )
-            if not asked:
+            if not awaited:
                 break
-            await asyncio.wait(asked.values())  # leaves the futures alone when this task is cancelled
-            answers.update(_shared(asked))
+            await asyncio.wait(awaited.values())  # leaves the futures alone when this task is cancelled
+            answers.update(_shared(awaited))
         return [answers[draw] for draw in draws]
 
     def _keys_for(self, sampling: Sampling) -> RequestKeys:
@@ -294,9 +294,9 @@ class CachedClient:
         """Have the inner client answer while whoever wants the same draws waits, and store the completions."""
         self._in_flight.update(dict.fromkeys(keys.values()))
         try:
-            asked = await asking
+            outcomes = await asking
             model = self.model
-            for (draw, key), answer in zip(keys.items(), asked, strict=True):
+            for (draw, key), answer in zip(keys.items(), outcomes, strict=True):
                 answers[draw] = answer
                 if isinstance(answer, Completion):
                     self.cache.put(key, answer, model=model)
@@ -307,9 +307,9 @@ class CachedClient:
                     waiting.set_result(answers.get(draw))
 
 
-def _shared(asked: Mapping[int, _Awaited]) -> dict[int, Completion | Failure]:
+def _shared(awaited: Mapping[int, _Awaited]) -> dict[int, Completion | Failure]:
     """What others asked for and got. A completion is marked as cached: it was paid for once, by them."""
-    answers = {draw: answer for draw, future in asked.items() if (answer := future.result()) is not None}
+    answers = {draw: answer for draw, future in awaited.items() if (answer := future.result()) is not None}
     return {
         draw: answer.model_copy(update={"cached": True}) if isinstance(answer, Completion) else answer
         for draw, answer in answers.items()

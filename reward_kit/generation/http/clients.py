@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
-from reward_kit.generation.http.limits import Limits
+from reward_kit.generation.http.limits import RequestLimits
 from reward_kit.generation.http.refusals import (
-    Asked,
     ChoicesRefused,
     ParameterRefused,
+    SentRequest,
     error_in_answer,
     read_complaint,
     refusal,
@@ -79,7 +79,7 @@ class OpenAICompatibleClient:
             max_reply_mb=self._params.max_reply_mb,
             route=route,
         )
-        self._limits = Limits(self._params, self._timing)
+        self._limits = RequestLimits(self._params, self._timing)
         self._settings_for: Sampling | None = None
         self._settings: dict[str, Any] = {}
 
@@ -122,7 +122,7 @@ class OpenAICompatibleClient:
     async def close(self) -> None:
         """Close the connections; a later request opens new ones, in whatever loop it runs."""
         await self._transport.close()
-        self._limits = Limits(self._params, self._timing)
+        self._limits = RequestLimits(self._params, self._timing)
 
     # ── draws into requests ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +210,7 @@ class OpenAICompatibleClient:
                 return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms)
             status = hidden
         complaint = read_complaint(reply.data)
-        raise refusal(status, reply.headers, complaint, Asked(self._shown, self.model, body))
+        raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, body))
 
     # ── the body ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How hard an endpoint is pressed: requests in flight, requests per second, tokens per minute, and pauses it asked for.
+"""What limits the load on an endpoint: requests in flight, requests per second, tokens per minute, pauses it asked for.
 
     slot in flight (adaptive) → pause over? → requests per second → tokens per minute → send
 
@@ -16,7 +16,7 @@ from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
 from reward_kit.generation.http.retry import LONGEST_ASKED_WAIT, Timing
 
-__all__ = ["AdaptiveLimit", "Limits", "Pause", "Rate", "requests_per_second", "tokens_per_minute"]
+__all__ = ["AdaptiveLimit", "Pause", "Rate", "RequestLimits", "requests_per_second", "tokens_per_minute"]
 
 _log = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ def tokens_per_minute(rate: float, timing: Timing) -> Rate:
     return Rate(rate / 60.0, _TOKEN_BURST_SECONDS, timing)
 
 
-class Limits:
+class RequestLimits:
     """All limits of one client."""
 
     def __init__(self, params: ApiParamsConfig, timing: Timing) -> None:

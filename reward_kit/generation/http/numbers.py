@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.refusals import Asked, error_in_answer, read_complaint, refusal
+from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
 from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.wire import Prompt, read_completions, read_json
 from reward_kit.models import Completion
@@ -57,10 +57,10 @@ class NumbersClient(OpenAICompatibleClient):
         return {**super().identity, "api": self.api}
 
     def _body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
-        body = {"model": self.model, **self._asked(prompt.messages), **prompt.sampling.extra_body}
+        body = {"model": self.model, **self._prompt_fields(prompt.messages), **prompt.sampling.extra_body}
         return {name: value for name, value in body.items() if name not in self.dropped_parameters}
 
-    def _asked(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _prompt_fields(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if self.api == "embeddings":
             return {"input": messages[-1]["content"], "encoding_format": "float"}
         if self.api == "score":
@@ -78,7 +78,7 @@ class NumbersClient(OpenAICompatibleClient):
                 return read_completions(chat, asked_model=self.model, most=most, latency_ms=latency_ms)
             status = hidden
         complaint = read_complaint(reply.data)
-        raise refusal(status, reply.headers, complaint, Asked(self.api_base, self.model, body))
+        raise refusal(status, reply.headers, complaint, SentRequest(self.api_base, self.model, body))
 
     def _numbers(self, answer: Mapping[str, Any]) -> list[float]:
         field = {"embeddings": "embedding", "pooling": "data", "classify": "probs", "score": "score"}[self.api]

@@ -35,7 +35,15 @@ from reward_kit.generation.http.retry import retry_after
 from reward_kit.generation.wire import PROTECTED_FIELDS, readable
 from reward_kit.redaction import mask
 
-__all__ = ["Asked", "ChoicesRefused", "Complaint", "ParameterRefused", "error_in_answer", "read_complaint", "refusal"]
+__all__ = [
+    "ChoicesRefused",
+    "Complaint",
+    "ParameterRefused",
+    "SentRequest",
+    "error_in_answer",
+    "read_complaint",
+    "refusal",
+]
 
 _LONGEST_QUOTE = 300
 
@@ -95,13 +103,13 @@ def read_complaint(data: bytes) -> Complaint:
         body = None
     error = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(error, dict):
-        said = error if isinstance(error, str) else text
-        return Complaint(_shortened(said), said, "", None)
-    said = error.get("message") or error.get("detail") or error.get("error") or text
-    said = said if isinstance(said, str) else orjson.dumps(said).decode()
+        message = error if isinstance(error, str) else text
+        return Complaint(_shortened(message), message, "", None)
+    message = error.get("message") or error.get("detail") or error.get("error") or text
+    message = message if isinstance(message, str) else orjson.dumps(message).decode()
     code = error.get("code") or error.get("type") or ""
     param = error.get("param")
-    return Complaint(_shortened(said), f"{said} {code}", str(code), param if isinstance(param, str) else None)
+    return Complaint(_shortened(message), f"{message} {code}", str(code), param if isinstance(param, str) else None)
 
 
 def _shortened(words: str) -> str:
@@ -110,7 +118,7 @@ def _shortened(words: str) -> str:
     return shortened.rstrip(".") or "it says nothing"
 
 
-class Asked(NamedTuple):
+class SentRequest(NamedTuple):
     """The request that was refused, as far as it matters to the error."""
 
     endpoint: str
@@ -118,53 +126,53 @@ class Asked(NamedTuple):
     parameters: Collection[str]
 
 
-def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, asked: Asked) -> RewardKitError:
+def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, request: SentRequest) -> RewardKitError:
     """The error for a reply that is not an answer."""
-    said = f"{asked.endpoint} answered {status}: {complaint.words}"
-    stops = _stopping(status, headers, complaint, asked, said)
+    what = f"{request.endpoint} answered {status}: {complaint.words}"
+    stops = _stopping(status, headers, complaint, request, what)
     if stops is not None:
         return stops
     if status == 429:
-        return RateLimitError(f"{said}. Lower api_params.max_concurrent_requests.", retry_after=retry_after(headers))
+        return RateLimitError(f"{what}. Lower api_params.max_concurrent_requests.", retry_after=retry_after(headers))
     if status < 300:
-        return ProviderError(f"{said}. That is no whole answer: check `generation.api_base`, or try again later.")
+        return ProviderError(f"{what}. That is no whole answer: check `generation.api_base`, or try again later.")
     if status >= 500 or status in {408, 409, 425}:
         overloaded = status in {503, 529}
-        return ProviderError(f"{said}. Try again later.", retry_after=retry_after(headers), overloaded=overloaded)
-    return _of_this_request(status, complaint, asked, said)
+        return ProviderError(f"{what}. Try again later.", retry_after=retry_after(headers), overloaded=overloaded)
+    return _of_this_request(status, complaint, request, what)
 
 
 def _stopping(
-    status: int, headers: Mapping[str, str], complaint: Complaint, asked: Asked, said: str
+    status: int, headers: Mapping[str, str], complaint: Complaint, request: SentRequest, what: str
 ) -> RewardKitError | None:
     """The error that ends the run, where no request can succeed before a person mends something."""
     if status == 402 or (status in {400, 403, 429} and _NO_CREDIT.search(complaint.text)):
-        return EndpointError(f"{said}. The account is out of credit: top it up, then run again to go on.")
+        return EndpointError(f"{what}. The account is out of credit: top it up, then run again to go on.")
     if status == 401 or (status == 403 and not _FLAGGED.search(complaint.text)):
-        return AuthError(f"{said}. Check the key: `generation.api_key_env` names the variable that holds it.")
+        return AuthError(f"{what}. Check the key: `generation.api_key_env` names the variable that holds it.")
     if status == 407:
         return AuthError(
-            f"The proxy on the way to {said}. Give it a login: HTTPS_PROXY=http://user:password@host:port, or unset it."
+            f"The proxy on the way to {what}. Give it a login: HTTPS_PROXY=http://user:password@host:port, or unset it."
         )
     if 300 <= status < 400:
         where = headers.get("Location", "elsewhere")
         return EndpointError(
-            f"{asked.endpoint} redirects to {mask(where)!r}. Set `generation.api_base` to the address meant."
+            f"{request.endpoint} redirects to {mask(where)!r}. Set `generation.api_base` to the address meant."
         )
     if status in {404, 405, 410} or (status == 400 and _NO_SUCH_MODEL.search(complaint.text)):
-        return EndpointError(f"{said}. Check `generation.model_name` ({asked.model!r}) and `generation.api_base`.")
+        return EndpointError(f"{what}. Check `generation.model_name` ({request.model!r}) and `generation.api_base`.")
     return None
 
 
-def _of_this_request(status: int, complaint: Complaint, asked: Asked, said: str) -> RewardKitError:
+def _of_this_request(status: int, complaint: Complaint, request: SentRequest, what: str) -> RewardKitError:
     if status == 413 or _CONTEXT.search(complaint.text):
-        return ContextLengthError(f"{said}. Shorten the prompt or lower `generation.max_tokens`.")
-    if "n" in asked.parameters and (complaint.param == "n" or _ABOUT_CHOICES.search(complaint.text)):
-        return ChoicesRefused(f"{said}. Set `generation.n_mode=fanout`.")
-    name = _refused_parameter(complaint, asked.parameters)
+        return ContextLengthError(f"{what}. Shorten the prompt or lower `generation.max_tokens`.")
+    if "n" in request.parameters and (complaint.param == "n" or _ABOUT_CHOICES.search(complaint.text)):
+        return ChoicesRefused(f"{what}. Set `generation.n_mode=fanout`.")
+    name = _refused_parameter(complaint, request.parameters)
     if name is not None:
         return ParameterRefused(name, complaint.words)
-    return BadRequestError(f"{said}. Mend the prompt or the sampling parameters.")
+    return BadRequestError(f"{what}. Mend the prompt or the sampling parameters.")
 
 
 def _refused_parameter(complaint: Complaint, parameters: Collection[str]) -> str | None:

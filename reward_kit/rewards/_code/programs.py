@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.answers.code import parses
 
-__all__ = ["Check", "UndecidedError", "built_in_tested", "modules_in", "names_tested", "take_apart"]
+__all__ = ["AssertCheck", "UndecidedError", "built_in_tested", "modules_in", "names_tested", "take_apart"]
 
 _GIVEN = frozenset(dir(builtins)) | {"candidate", "check", "pytest", "unittest", "np", "pd", "self"}
 """What tests call that is not the code's."""
@@ -136,7 +136,7 @@ class UndecidedError(Exception):
     """This is not for here: the test must be run as a program."""
 
 
-class Check(NamedTuple):
+class AssertCheck(NamedTuple):
     """One assert: the calls it makes, in their order, and what must hold of their results."""
 
     name: str
@@ -154,7 +154,7 @@ class Check(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def take_apart(tests: tuple[str, ...], entry_point: str | None) -> tuple[str, list[Check]] | None:
+def take_apart(tests: tuple[str, ...], entry_point: str | None) -> tuple[str, list[AssertCheck]] | None:
     """The function that is tested and the checks, or None where there is more to a test than that.
 
     Remembered, because the same tests judge all answers to a prompt.
@@ -216,7 +216,7 @@ def _only_function(node: ast.Assert) -> str:
     return called.pop()
 
 
-def _check(name: str, node: ast.Assert, function: str) -> Check:
+def _check(name: str, node: ast.Assert, function: str) -> AssertCheck:
     calls: list[tuple[Any, ...]] = []
     for each in _in_order(node.test):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == function:
@@ -224,7 +224,7 @@ def _check(name: str, node: ast.Assert, function: str) -> Check:
                 raise UndecidedError
             calls.append(tuple(_Values(function, _no_call).of(argument) for argument in each.args))
     _Shape(function).check(node.test)
-    return Check(name, tuple(calls), node.test, function)
+    return AssertCheck(name, tuple(calls), node.test, function)
 
 
 def _no_call(node: ast.Call) -> Any:

@@ -17,7 +17,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._code.compare import DEFAULT, OutputComparison, same_output, same_value
-from reward_kit.rewards._code.programs import Check, UndecidedError, built_in_tested, modules_in, take_apart
+from reward_kit.rewards._code.programs import AssertCheck, UndecidedError, built_in_tested, modules_in, take_apart
 from reward_kit.rewards._code.results import CaseResult, of_call, of_run, shown
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.isolated_python import CallOutcome, IsolatedPython, JudgeOutcome
@@ -232,7 +232,7 @@ async def _programs(python: IsolatedPython, code: str, tests: ProgramTests, opti
 
 
 async def _checks(
-    python: IsolatedPython, code: str, function: str, checks: list[Check], options: Options
+    python: IsolatedPython, code: str, function: str, checks: list[AssertCheck], options: Options
 ) -> list[CaseResult] | None:
     """The asserts of test programs; None where what came back is not for here to decide."""
     arguments = [call for check in checks for call in check.calls]
@@ -261,7 +261,7 @@ async def _checks(
     return found
 
 
-def _checked(check: Check, outcomes: list[CallOutcome]) -> CaseResult:
+def _checked(check: AssertCheck, outcomes: list[CallOutcome]) -> CaseResult:
     broken = next((outcome for outcome in outcomes if not outcome.ok), None)
     if broken is not None:
         return NOT_RUN if broken.kind == "skipped" else of_call(broken, False)

@@ -139,10 +139,10 @@ async def _votes(judge: Asker, prompt: str, votes: int, read: Callable[[str], T 
     found: list[tuple[T, str]] = []
     unread: list[str] = []
     failures: list[Failure] = []
-    asked = 0
-    while asked < votes + _SECOND_TRIES and len(found) < votes:
-        draws = range(asked, max(votes, min(asked + votes - len(found), votes + _SECOND_TRIES)))
-        asked = draws.stop
+    drawn = 0
+    while drawn < votes + _SECOND_TRIES and len(found) < votes:
+        draws = range(drawn, max(votes, min(drawn + votes - len(found), votes + _SECOND_TRIES)))
+        drawn = draws.stop
         for reply in await judge.ask(prompt, draws):
             if isinstance(reply, Failure):
                 failures.append(reply)
@@ -153,17 +153,18 @@ async def _votes(judge: Asker, prompt: str, votes: int, read: Callable[[str], T 
         if failures:
             break  # the client has tried again already
     if 2 * len(found) <= votes:
-        error = _no_verdict(failures, asked)
+        error = _no_verdict(failures, drawn)
         error.unread_replies = tuple(map(_shortened, unread))
         raise error
     return found[:votes]
 
 
-def _no_verdict(failures: Sequence[Failure], asked: int) -> RewardError:
+def _no_verdict(failures: Sequence[Failure], replies: int) -> RewardError:
     if failures:
         return RewardError(f"The judge could not be asked: {failures[0].message}", retryable=failures[0].retryable)
     return RewardError(
-        f"The judge gave no readable verdict in {asked} replies; they are in the record, under failure.unread_replies. "
+        f"The judge gave no readable verdict in {replies} replies; "
+        "they are in the record, under failure.unread_replies. "
         "Use a model that follows the form it is asked for."
     )
 
@@ -214,8 +215,8 @@ def read_choice(reply: str) -> Choice | None:
 
 
 def _verdict(reply: str) -> str | None:
-    said = without_reasoning(reply[-_LONGEST:]).rstrip()
-    found = list(_VERDICT.finditer(said))
-    if len(found) != 1 or found[0].end() != len(said):
+    verdict_text = without_reasoning(reply[-_LONGEST:]).rstrip()
+    found = list(_VERDICT.finditer(verdict_text))
+    if len(found) != 1 or found[0].end() != len(verdict_text):
         return None
     return found[0]["verdict"].strip()

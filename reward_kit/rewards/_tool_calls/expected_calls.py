@@ -72,14 +72,14 @@ def read_expected(ground_truth: object, tools: Tools) -> list[ExpectedCall]:
 
 
 def _from_text(text: str) -> object:
-    said = text.strip()
-    if not said:
+    stripped = text.strip()
+    if not stripped:
         raise CallError("it is an empty text")
     try:
-        return read_json(said)
+        return read_json(stripped)
     except ValueError as error:
         problem = error
-    found = calls_in_text(said)
+    found = calls_in_text(stripped)
     if not found:
         raise CallError(f"it is a text that holds no call and is not JSON: {problem}")
     return found

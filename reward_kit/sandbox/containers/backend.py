@@ -78,13 +78,13 @@ class ContainerBackend:
         try:
             version = await self._engine.version()
             async with await self.open(SandboxSpec()) as sandbox:
-                said = await sandbox.run("echo here")
+                answer = await sandbox.run("echo here")
         except MissingExtraError as error:
             return Probe(False, str(error))
         except RewardKitError as error:
             return Probe(False, str(error), f"Start {self.name}, and see that {self._engine.url} can be reached.")
-        works = said.ok and said.stdout == "here\n"
-        return Probe(works, version if works else f"its shell answered {said.output!r}")
+        works = answer.ok and answer.stdout == "here\n"
+        return Probe(works, version if works else f"its shell answered {answer.output!r}")
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
         """A fresh container with its files written and its setup done."""

@@ -16,10 +16,10 @@ from typing import Self
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.containers.engine import Engine, State
-from reward_kit.sandbox.containers.stream import DriverStream, Ending, Heard, Operation, Sink, StreamEnded
+from reward_kit.sandbox.containers.stream import CommandEnd, DriverStream, Heard, Operation, Sink, StreamEnded
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
-from reward_kit.sandbox.output import Captured, Output
+from reward_kit.sandbox.output import Captured, CommandOutput
 from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["ContainerSandbox"]
@@ -54,7 +54,7 @@ class ContainerSandbox:
         self._exited = False
         self._closed = False
         self._broken: str | None = None
-        self._before = Ending(0, False, None, None, 0, "/")
+        self._before = CommandEnd(0, False, None, None, 0, "/")
         self._workdir = "/"
 
     async def begin(self) -> None:
@@ -134,7 +134,7 @@ class ContainerSandbox:
             text = "bash: the command holds a NUL byte, which no shell accepts\n"
             return ExecResult(exit_code=_NOT_EXECUTABLE, output=text, stderr=text)
         allowed = self._spec.limits.timeout if timeout is None else timeout
-        output, began, before = Output(self._spec.limits.output_bytes), time.monotonic(), self._before
+        output, began, before = CommandOutput(self._spec.limits.output_bytes), time.monotonic(), self._before
         try:
             heard = await self._stream_to(sink or output, operation, command, allowed, stdin or b"")
         except StreamEnded:
@@ -204,7 +204,7 @@ class _Content:
         return Captured(self._complaint, "", self._complaint, False)
 
 
-def _facts(heard: Heard, before: Ending) -> dict[str, object]:
+def _facts(heard: Heard, before: CommandEnd) -> dict[str, object]:
     """What the driver's counters say of a command: the difference to those before it."""
     ending = heard.ending
     known = ending.cpu_nanoseconds is not None and before.cpu_nanoseconds is not None

@@ -10,7 +10,7 @@ import secrets
 from contextlib import suppress
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["DriverStream", "Ending", "Heard", "Operation", "Sink", "StreamEnded"]
+__all__ = ["CommandEnd", "DriverStream", "Heard", "Operation", "Sink", "StreamEnded"]
 
 Operation = Literal["B", "R", "S"]
 """Begin, run in the session's shell, run as a process of its own."""
@@ -25,7 +25,7 @@ class StreamEnded(Exception):
     """The container's streams closed: it ended, or the engine did."""
 
 
-class Ending(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command ended, as the driver counts it."""
 
     status: int
@@ -51,7 +51,7 @@ class Sink(Protocol):
 class Heard(NamedTuple):
     """What came of a command."""
 
-    ending: Ending
+    ending: CommandEnd
     timed_out: bool
 
 
@@ -65,7 +65,7 @@ class _Listener:
         self._trailer: bytes | None = None
         self._stderr_ended = False
 
-    def hear(self, stream: int, data: bytes) -> Ending | None:
+    def hear(self, stream: int, data: bytes) -> CommandEnd | None:
         """Take a piece of a stream; how the command ended, once it has."""
         if stream == _STDERR:
             self._stderr_ended = self._stderr_ended or self._until_nonce(stream, data) is not None
@@ -86,9 +86,9 @@ class _Listener:
         return rest if found else None
 
 
-def _ending(trailer: bytes) -> Ending:
+def _ending(trailer: bytes) -> CommandEnd:
     status, exited, cpu, peak, oom, directory = trailer.decode("utf-8", "surrogateescape")[1:-1].split("|", 5)
-    return Ending(int(status), exited == "1", _number(cpu), _number(peak), _number(oom) or 0, directory)
+    return CommandEnd(int(status), exited == "1", _number(cpu), _number(peak), _number(oom) or 0, directory)
 
 
 def _begun(nonce: bytes, text: bytes) -> int:
@@ -107,7 +107,7 @@ class DriverStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._settling: asyncio.Task[Ending] | None = None
+        self._settling: asyncio.Task[CommandEnd] | None = None
 
     @property
     def ended(self) -> bool:
@@ -135,7 +135,7 @@ class DriverStream:
                 self._settling = asyncio.create_task(self._end(operation, listening))
                 raise
 
-    async def _end(self, operation: Operation, listening: asyncio.Task[Ending]) -> Ending:
+    async def _end(self, operation: Operation, listening: asyncio.Task[CommandEnd]) -> CommandEnd:
         """End a command that has not ended, and the shell with it where it does not give it up."""
         ending_it = not listening.done()
         for attempt in itertools.count():
@@ -169,7 +169,7 @@ class DriverStream:
             raise StreamEnded
         self._writer.write(data)
 
-    async def _listen(self, listener: _Listener) -> Ending:
+    async def _listen(self, listener: _Listener) -> CommandEnd:
         try:
             while True:
                 header = await self._reader.readexactly(_HEADER)

@@ -199,9 +199,9 @@ def living_in(proc: int) -> dict[int, tuple[int, list[bytes]]]:
             found[process] = process, fields
         elif not is_gone(fields):
             for thread in threads_in(proc, process):
-                told = _stat(proc, thread)
-                if told and told[0] not in b"ZX":
-                    found[process] = thread, told
+                status = _stat(proc, thread)
+                if status and status[0] not in b"ZX":
+                    found[process] = thread, status
                     break
     return found
 

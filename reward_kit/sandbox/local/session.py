@@ -22,15 +22,15 @@ from reward_kit.sandbox.linux.processes import boot_ticks
 from reward_kit.sandbox.local.meter import Meter
 from reward_kit.sandbox.local.pipes import Reader, write_all
 from reward_kit.sandbox.local.porter_client import Child, Ended, PorterClient
-from reward_kit.sandbox.output import Output
+from reward_kit.sandbox.output import CommandOutput
 
 __all__ = [
     "DRIVER",
     "NO_INPUT",
     "PLACES",
     "STDIN",
+    "CommandReport",
     "ProcessPlace",
-    "Report",
     "ShellSession",
     "message",
     "parse_reports",
@@ -73,7 +73,7 @@ class _Turn:
         self.timed_out = False
 
     def result(
-        self, output: Output, status: int | None, *, exited: bool = False, cpu: float | None = None
+        self, output: CommandOutput, status: int | None, *, exited: bool = False, cpu: float | None = None
     ) -> ExecResult:
         """`status` is an exit code or, below zero, a signal."""
         before, now = self._before, self._meter.read()
@@ -118,7 +118,7 @@ class ShellSession:
         """Start it in `directory`; the first command waits until it is there."""
         self._place = place
         self._lock = asyncio.Lock()
-        self._output = Output(place.limits.output_bytes)
+        self._output = CommandOutput(place.limits.output_bytes)
         self._reports = bytearray()
         self._awaited: dict[bytes, asyncio.Future[int]] = {}
         nonce, self.begun = self._await_report()
@@ -235,7 +235,7 @@ class ShellSession:
         self._take_output()
         output = self._output
         if not output.empty:
-            self._output = Output(self._place.limits.output_bytes)
+            self._output = CommandOutput(self._place.limits.output_bytes)
         return turn.result(output, status, exited=self.ended is not None)
 
     def _give(self, stdin: bytes | None) -> None:
@@ -294,7 +294,7 @@ async def run_beside(
     if data is None:
         return _not_a_command()
     await asyncio.wait([session.begun])  # before anything is opened that would stay open where this is cancelled
-    output = Output(place.limits.output_bytes)
+    output = CommandOutput(place.limits.output_bytes)
     stdout, write_stdout = os.pipe()
     stderr, write_stderr = os.pipe()
     readers = [Reader(stdout, output.from_stdout), Reader(stderr, output.from_stderr)]
@@ -389,7 +389,7 @@ done; } 249<&- 250<&- 251>&- 252<&- 253>&- 254>&-
 """What a session's bash runs. A command's `break` and `continue` end at the loop of one turn around it."""
 
 
-class Report(NamedTuple):
+class CommandReport(NamedTuple):
     """What the shell said after a command."""
 
     nonce: bytes
@@ -402,12 +402,12 @@ def message(command: bytes, place: int, nonce: bytes) -> bytes:
     return b"%d%b\0%b\0" % (place, command, nonce)
 
 
-def parse_reports(data: bytearray) -> list[Report]:
+def parse_reports(data: bytearray) -> list[CommandReport]:
     """Take the complete reports out of `data`. What is no report, because a command found the way, is passed over."""
     reports = []
     while (end := data.find(0)) >= 0:
         parts = bytes(data[:end]).split(b" ", 2)
         del data[: end + 1]
         if len(parts) == 3 and parts[1].isdigit():  # noqa: PLR2004
-            reports.append(Report(parts[0], int(parts[1]), parts[2].decode(errors="surrogateescape")))
+            reports.append(CommandReport(parts[0], int(parts[1]), parts[2].decode(errors="surrogateescape")))
     return reports

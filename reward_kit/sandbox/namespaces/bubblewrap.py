@@ -96,7 +96,7 @@ class Bubblewrap:
     def __init__(self, command: list[str], seccomp: int, first: int | None) -> None:
         """Start it. It reads the filter, and the program of the first process, from these descriptors."""
         life, self._lifeline = os.pipe2(os.O_CLOEXEC)
-        self.said, say = os.pipe2(os.O_CLOEXEC)
+        self.output_end, say = os.pipe2(os.O_CLOEXEC)
         """The first process says an empty line here when it runs. Anything else is bubblewrap complaining."""
         self._information, tell = os.pipe2(os.O_CLOEXEC)
         # Opened again: whoever reads a descriptor moves on in the file for all who share it.
@@ -111,7 +111,7 @@ class Bubblewrap:
             """By what it is known: it tells when it has ended. Below zero: it has."""
         except OSError:
             self.close()
-            os.close(self.said)
+            os.close(self.output_end)
             raise
         finally:
             for source in (life, say, tell, own_filter):

@@ -72,7 +72,7 @@ class Nursery:
         self._names = names
         self._seccomp = seccomp
         self._waiting: list[PorterAhead] = []
-        self._asked: list[PorterAhead] = []
+        self._requested: list[PorterAhead] = []
 
     def start(self) -> None:
         """Start the process that porters are forked from."""
@@ -105,7 +105,7 @@ class Nursery:
 
     def refill(self) -> None:
         """Ask for more where few are left. They come when they come."""
-        if self._asked or len(self._waiting) > _FEW:
+        if self._requested or len(self._waiting) > _FEW:
             return
         porters: list[PorterAhead] = []
         try:
@@ -118,15 +118,15 @@ class Nursery:
             for porter in porters:
                 porter.remove()
             raise
-        self._asked = porters
+        self._requested = porters
 
     def receive(self) -> None:
         """Take the porters that were asked for, as many as could be started."""
         if not self._inbox.receive():
             raise OSError("the process that starts porters has ended")
         for _, pidfds in self._inbox.messages():
-            asked, self._asked = self._asked, []
-            for number, porter in enumerate(asked):
+            expected, self._requested = self._requested, []
+            for number, porter in enumerate(expected):
                 porter.theirs.close()
                 if number < len(pidfds):
                     porter.pidfd = pidfds[number]
@@ -136,9 +136,9 @@ class Nursery:
 
     def close(self) -> None:
         """Let all of them end, and the process last. There is nothing left that it would have to end."""
-        for porter in (*self._waiting, *self._asked):
+        for porter in (*self._waiting, *self._requested):
             porter.hang_up()
-        for porter in (*self._waiting, *self._asked):
+        for porter in (*self._waiting, *self._requested):
             porter.remove()
         with suppress(OSError):  # it has been killed
             send(self._ours, {_ALL_DONE: True})
@@ -168,8 +168,8 @@ class PorterAhead:
 
     def enter(self, first: int, kind: dict[str, Any]) -> None:
         """Send it into the sandbox whose first process is `first`, and which is to be of this kind."""
-        told = ("rlimits", "own_users", "own_network", "memory_bytes")
-        send(self._ours, {"first": first, **{name: kind[name] for name in told}})
+        settings = ("rlimits", "own_users", "own_network", "memory_bytes")
+        send(self._ours, {"first": first, **{name: kind[name] for name in settings}})
 
     def serve(self, porters_end: int) -> None:
         """Say through which socket its backend talks to it. It needs no more than that."""

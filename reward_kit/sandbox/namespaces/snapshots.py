@@ -78,8 +78,8 @@ def snapshot_key(spec: SandboxSpec) -> str | None:
     if not spec.setup or any(_VOLATILE.search(command) for command in spec.setup):
         return None
     files = {path: hashlib.sha256(content).hexdigest() for path, content in spec.files.items()}
-    told = [spec.image, spec.setup, spec.setup_join, files, dict(spec.environment), spec.workdir, spec.network]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    parts = [spec.image, spec.setup, spec.setup_join, files, dict(spec.environment), spec.workdir, spec.network]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 class SnapshotStore:

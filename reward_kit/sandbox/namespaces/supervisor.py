@@ -310,7 +310,7 @@ class _Sandbox:
         self._porters_end = -1
         self._files: MountedFiles | None = None
         self._bwrap: Bubblewrap | None = None
-        self._said = b""
+        self._bwrap_output = b""
         self._first = 0  # by its number outside
         self._living: dict[str, int] = {}  # by their pidfds
         self._is_mounted = True
@@ -348,7 +348,7 @@ class _Sandbox:
             self._bwrap = self._supervisor.launcher.start(files.root.path, files.devices, self.kind["options"])
             if self._bwrap.pidfd >= 0:  # else it has ended, and has said why
                 self._watch("bwrap", self._bwrap.pidfd)
-            self._supervisor.watch(self._bwrap.said, self._hear)
+            self._supervisor.watch(self._bwrap.output_end, self._hear)
         except OSError as error:
             self._fail(str(error))
 
@@ -359,13 +359,13 @@ class _Sandbox:
     def _hear(self) -> None:
         """The first process says an empty line when it runs; anything else is bwrap complaining."""
         assert self._bwrap is not None
-        data = os.read(self._bwrap.said, 4096)
-        self._said += data
-        if data and self._said != _READY:
+        data = os.read(self._bwrap.output_end, 4096)
+        self._bwrap_output += data
+        if data and self._bwrap_output != _READY:
             return
         self._made = True
-        self._supervisor.forget(self._bwrap.said)
-        found = self._said == _READY and self._find_first(self._bwrap.first())
+        self._supervisor.forget(self._bwrap.output_end)
+        found = self._bwrap_output == _READY and self._find_first(self._bwrap.first())
         if self._closing:
             self._kill()
         elif found:
@@ -375,7 +375,7 @@ class _Sandbox:
 
     @property
     def _complaint(self) -> str:
-        return self._said.decode(errors="replace").strip() or "bwrap ended without a word"
+        return self._bwrap_output.decode(errors="replace").strip() or "bwrap ended without a word"
 
     def _find_first(self, first: int) -> bool:
         self._first = first
@@ -402,11 +402,11 @@ class _Sandbox:
         if self._open and self.key:
             group = self._porter.group.name if self._porter.group else ""
             is_bounded = self._files is not None and self._files.is_bounded
-            told = {"group": group, "home": self.home, "first": self._first, "bounded": is_bounded}
+            facts = {"group": group, "home": self.home, "first": self._first, "bounded": is_bounded}
             with suppress(BrokenPipeError):
                 self._porter.serve(self._porters_end)
             self._close_porters_end()
-            self._supervisor.say({"event": "opened", "sandbox": self.key, **told})
+            self._supervisor.say({"event": "opened", "sandbox": self.key, **facts})
 
     def _close_porters_end(self) -> None:
         if self._porters_end >= 0:
@@ -456,12 +456,12 @@ class _Sandbox:
     def _last_words(self) -> str:
         """What bwrap has said before it ended; that matters only to who waits for the sandbox to open."""
         if self._bwrap is not None and not self._made:
-            os.set_blocking(self._bwrap.said, False)
+            os.set_blocking(self._bwrap.output_end, False)
             with suppress(BlockingIOError):
-                while data := os.read(self._bwrap.said, 4096):
-                    self._said += data
+                while data := os.read(self._bwrap.output_end, 4096):
+                    self._bwrap_output += data
             self._made = True
-            self._supervisor.forget(self._bwrap.said)
+            self._supervisor.forget(self._bwrap.output_end)
         return self._complaint
 
     def _finish(self) -> None:

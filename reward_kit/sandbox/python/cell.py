@@ -26,7 +26,7 @@ from reward_kit.sandbox.linux.cgroups import MemoryMeter
 from reward_kit.sandbox.linux.memory import MemoryWatch
 from reward_kit.sandbox.python.messages import WORK, longest
 
-__all__ = ["Cell", "Ending", "Everyone", "Forker", "OwnerGoneError", "Part", "Patience", "Watch", "file_of"]
+__all__ = ["Cell", "CellProgram", "Everyone", "Forker", "OwnerGoneError", "Patience", "ProgramEnd", "Watch", "file_of"]
 
 _ENTERED = b"+"
 _REPLY_BYTES = 1 << 16
@@ -44,7 +44,7 @@ class OwnerGoneError(Exception):
     """reward-kit has closed its side: nobody waits for the result."""
 
 
-class Ending(NamedTuple):
+class ProgramEnd(NamedTuple):
     """How a cell's program ended."""
 
     exit_code: int | None
@@ -78,7 +78,7 @@ class Forker(NamedTuple):
     """To reward-kit."""
 
 
-class Part(NamedTuple):
+class CellProgram(NamedTuple):
     """One of a cell's programs."""
 
     streams: Sequence[int]
@@ -103,7 +103,7 @@ def file_of(content: bytes) -> int:
 class Cell:
     """A program in a process namespace of its own. `end` must be called."""
 
-    def __init__(self, forker: Forker, limits: Mapping[str, Any], *parts: Part) -> None:
+    def __init__(self, forker: Forker, limits: Mapping[str, Any], *parts: CellProgram) -> None:
         """Start a task, or two that share nothing but their end; `OSError` when one does not become its program.
 
         The first is the program whose end is the cell's.
@@ -127,10 +127,10 @@ class Cell:
         self._began = time.monotonic()
         if report != _ENTERED * len(parts):
             self._finish()
-            told = report.replace(_ENTERED, b"").decode(errors="replace")
-            raise OSError(f"the run could not begin: {told or 'it was killed'}")
+            problem = report.replace(_ENTERED, b"").decode(errors="replace")
+            raise OSError(f"the run could not begin: {problem or 'it was killed'}")
 
-    def _ask(self, limits: Mapping[str, Any], parts: Sequence[Part], entered: int) -> tuple[bytes, list[int]]:
+    def _ask(self, limits: Mapping[str, Any], parts: Sequence[CellProgram], entered: int) -> tuple[bytes, list[int]]:
         contents = [file_of(part.task) for part in parts]
         given = [[*part.streams, content, entered] for part, content in zip(parts, contents, strict=True)]
         request = {"limits": limits, "descriptors": [len(each) for each in given]}
@@ -202,7 +202,7 @@ class Cell:
         kills, self._kills = self._kills, 0
         return kills > 0
 
-    def end(self) -> Ending:
+    def end(self) -> ProgramEnd:
         """Kill all that is left, and say how its program ended."""
         wall = time.monotonic() - self._began
         answer = self._finish()
@@ -221,14 +221,14 @@ class Cell:
             os.close(self._proc)
         return answer
 
-    def _ending(self, facts: Mapping[str, Any], wall: float, killed: bool) -> Ending:
+    def _ending(self, facts: Mapping[str, Any], wall: float, killed: bool) -> ProgramEnd:
         code = os.waitstatus_to_exitcode(facts["status"])
         exit_code, ended_by = (None, -code) if code < 0 else (code, None)
         if ended_by == signal.SIGKILL and not killed and facts["cpu_seconds"] >= self._cpu_limit * _CPU_COUNTED:
             ended_by = int(signal.SIGXCPU)  # it had chosen to ignore that one
         peak = max(facts["largest"], self._forker.meter.peak() if self._forker.meter else 0)
         killed = killed and ended_by == signal.SIGKILL
-        return Ending(exit_code, ended_by, killed, wall, facts["cpu_seconds"], peak)
+        return ProgramEnd(exit_code, ended_by, killed, wall, facts["cpu_seconds"], peak)
 
 
 def _cpu_of(clock: int) -> float:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from reward_kit.sandbox.python.cell import Cell, Forker, OwnerGoneError, Patience, Watch
 from reward_kit.sandbox.python.messages import LENGTH, NONCE_BYTES
 
-__all__ = ["BrokenChannelError", "Channel", "Conversation", "Outcome"]
+__all__ = ["BrokenChannelError", "Conversation", "FrameChannel", "RequestOutcome"]
 
 _KINDS = {b"R": "returned", b"X": "raised", b"L": "loaded", b"U": "unjudgeable"}
 _BESIDE_A_VALUE = 8192
@@ -32,7 +32,7 @@ _CORES = os.cpu_count() or 1
 _SHORTEST_WAIT = 0.001
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """What became of one request."""
 
     kind: str
@@ -46,13 +46,13 @@ class Outcome(NamedTuple):
     """No earlier request was made of that process."""
 
 
-_TIMED_OUT = Outcome("timed_out", final=True)
+_TIMED_OUT = RequestOutcome("timed_out", final=True)
 
 
 class Conversation:
     """With a process that has its task. It answers until one of its answers is the last."""
 
-    def __init__(self, forker: Forker, cell: Cell, channel: Channel, allowed: tuple[float, float]) -> None:
+    def __init__(self, forker: Forker, cell: Cell, channel: FrameChannel, allowed: tuple[float, float]) -> None:
         """Over `channel`, each answer within `allowed` seconds and CPU seconds."""
         self._cell = cell
         self._timeout, self._cpu_limit = allowed
@@ -60,12 +60,12 @@ class Conversation:
         self._watch = Watch(forker, cell)
         self.alive = True
 
-    def begin(self) -> Outcome:
+    def begin(self) -> RequestOutcome:
         """Have it do what comes before any call."""
         nonce = os.urandom(NONCE_BYTES)
         return self._timed(nonce, nonce)
 
-    def call(self, arguments: bytes, *, isolated: bool) -> Outcome:
+    def call(self, arguments: bytes, *, isolated: bool) -> RequestOutcome:
         """Have it answer one call; `isolated`, in a copy of itself."""
         nonce = os.urandom(NONCE_BYTES)
         closing = os.urandom(NONCE_BYTES) if isolated else b""
@@ -79,12 +79,12 @@ class Conversation:
             self._channel.close()
             self._cell.end()
 
-    def _timed(self, nonce: bytes, request: bytes, closing: bytes = b"") -> Outcome:
+    def _timed(self, nonce: bytes, request: bytes, closing: bytes = b"") -> RequestOutcome:
         began = time.monotonic()
         try:
             outcome = self._exchange(nonce, request, closing)
         except BrokenChannelError as error:
-            outcome = Outcome("died", str(error).encode(), final=True)
+            outcome = RequestOutcome("died", str(error).encode(), final=True)
         except OwnerGoneError:
             self.end()
             raise
@@ -93,9 +93,9 @@ class Conversation:
             self.end()
         return outcome._replace(oom_killed=oom_killed, wall_seconds=time.monotonic() - began)
 
-    def _exchange(self, nonce: bytes, request: bytes, closing: bytes) -> Outcome:
+    def _exchange(self, nonce: bytes, request: bytes, closing: bytes) -> RequestOutcome:
         """Send a request and wait for its answer, and where there is a closing nonce, for the copy's end as well."""
-        answer: Outcome | None = None
+        answer: RequestOutcome | None = None
         self._channel.send(request)
         for frame in self._frames():
             if frame is None:
@@ -109,10 +109,10 @@ class Conversation:
                 return answer or _ended(content)
             if sender != nonce:
                 continue  # left over from an earlier call, or made up
-            answer = answer or Outcome(_KINDS.get(letter, "raised"), content)
+            answer = answer or RequestOutcome(_KINDS.get(letter, "raised"), content)
             if not closing:
                 return answer
-        return Outcome("died", b"the process ended before it answered", final=True)
+        return RequestOutcome("died", b"the process ended before it answered", final=True)
 
     def _frames(self) -> Iterator[bytes | None]:
         """What it writes, until it has ended; None when the time of this call is over."""
@@ -135,16 +135,16 @@ class Conversation:
                 return
 
 
-def _ended(status: bytes) -> Outcome:
+def _ended(status: bytes) -> RequestOutcome:
     """A copy of the process ended without an answer."""
     try:
         code = os.waitstatus_to_exitcode(int(status))
     except (ValueError, OverflowError):
         raise BrokenChannelError("the process wrote something else where its answers are read") from None
     if code == -signal.SIGXCPU:
-        return Outcome("timed_out")
+        return RequestOutcome("timed_out")
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    return Outcome("died", f"the process ended {how} before it answered".encode())
+    return RequestOutcome("died", f"the process ended {how} before it answered".encode())
 
 
 # ── frames from inside ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,7 +160,7 @@ class BrokenChannelError(Exception):
     """No answer can come any more; says why."""
 
 
-class Channel:
+class FrameChannel:
     """A connected socket for answers, in frames, and one for requests, which may be the same."""
 
     def __init__(self, answers: socket.socket, largest: int, requests: socket.socket | None = None) -> None:

@@ -19,9 +19,18 @@ from typing import Any
 
 from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.linux.cgroups import MemoryMeter, memory_group
-from reward_kit.sandbox.output import Captured, Output
-from reward_kit.sandbox.python.cell import Cell, Ending, Forker, OwnerGoneError, Part, Patience, Watch, file_of
-from reward_kit.sandbox.python.conversation import Channel, Conversation, Outcome
+from reward_kit.sandbox.output import Captured, CommandOutput
+from reward_kit.sandbox.python.cell import (
+    Cell,
+    CellProgram,
+    Forker,
+    OwnerGoneError,
+    Patience,
+    ProgramEnd,
+    Watch,
+    file_of,
+)
+from reward_kit.sandbox.python.conversation import Conversation, FrameChannel, RequestOutcome
 from reward_kit.sandbox.python.forker import fork_runs, settle
 from reward_kit.sandbox.python.messages import Frame, lost, pack, receive
 
@@ -132,7 +141,7 @@ class _Pipes:
     """The two output streams of a program."""
 
     def __init__(self, most: int) -> None:
-        self._output = Output(most)
+        self._output = CommandOutput(most)
         (out, out_writer), (err, err_writer) = os.pipe(), os.pipe()
         self.writers = [out_writer, err_writer]
         self._take = {out: self._output.from_stdout, err: self._output.from_stderr}
@@ -163,7 +172,7 @@ def _run(forker: Forker, request: Frame) -> bytes:
     pipes = _Pipes(header["limits"]["output_bytes"])
     source = file_of(stdin)
     try:
-        cell = Cell(forker, header["limits"], Part([source, *pipes.writers], pack(header, *task)))
+        cell = Cell(forker, header["limits"], CellProgram([source, *pipes.writers], pack(header, *task)))
     finally:
         for descriptor in (source, *pipes.writers):
             os.close(descriptor)
@@ -193,7 +202,7 @@ def _watch(cell: Cell, forker: Forker, pipes: _Pipes, patience: Patience) -> boo
     return False
 
 
-def _ending(ending: Ending, in_time: bool) -> dict[str, Any]:
+def _ending(ending: ProgramEnd, in_time: bool) -> dict[str, Any]:
     """An ending, as it is sent. What was ended for its time did not end by itself."""
     timed_out = not in_time or ending.signal == signal.SIGXCPU
     return {
@@ -223,8 +232,8 @@ def _loading(forker: Forker, request: Frame, calls: int) -> Conversation:
     (answers, answering), (requests, asked) = socket.socketpair(), socket.socketpair()
     with answering, asked, open("/dev/null", "r+b", buffering=0) as nowhere:
         streams = [*[nowhere.fileno()] * 3, answering.fileno(), asked.fileno()]
-        cell = Cell(forker, limits, Part(streams, pack(header, *request.blobs)))
-    channel = Channel(answers, header["answer_bytes"], requests)
+        cell = Cell(forker, limits, CellProgram(streams, pack(header, *request.blobs)))
+    channel = FrameChannel(answers, header["answer_bytes"], requests)
     return Conversation(forker, cell, channel, (header["timeout"], allowed))
 
 
@@ -237,7 +246,7 @@ def _call(forker: Forker, request: Frame) -> bytes:
     return pack({"outcomes": rows}, *[outcome.content for outcome in outcomes])
 
 
-def _outcomes(forker: Forker, task: Frame, calls: list[bytes]) -> Iterator[Outcome]:
+def _outcomes(forker: Forker, task: Frame, calls: list[bytes]) -> Iterator[RequestOutcome]:
     """One outcome a call; fewer when it was asked to stop at failures, or after some time."""
     solution: Conversation | None = None
     isolated: bool = task.header["isolated"]
@@ -264,7 +273,7 @@ def _outcomes(forker: Forker, task: Frame, calls: list[bytes]) -> Iterator[Outco
             solution.end()
 
 
-def _while_loading(outcome: Outcome) -> Outcome:
+def _while_loading(outcome: RequestOutcome) -> RequestOutcome:
     return outcome._replace(content=b"while the code was loaded: " + (outcome.content or b"its time was over"))
 
 
@@ -300,10 +309,10 @@ def _beginning(forker: Forker, request: Frame) -> Conversation:
         cell = Cell(
             forker,
             header["limits"],
-            Part([*nothing, theirs.fileno(), asking.fileno()], pack(to_judge, tests, setup)),
-            Part([*nothing, answering.fileno()], pack(to_code, *code)),
+            CellProgram([*nothing, theirs.fileno(), asking.fileno()], pack(to_judge, tests, setup)),
+            CellProgram([*nothing, answering.fileno()], pack(to_code, *code)),
         )
-    channel = Channel(ours, header["limits"]["output_bytes"])
+    channel = FrameChannel(ours, header["limits"]["output_bytes"])
     return Conversation(forker, cell, channel, (header["timeout"], header["limits"]["cpu_seconds"]))
 
 

@@ -20,7 +20,7 @@ from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, Sandbox
 from reward_kit.sandbox.sos.protocol import FAILED_TO_PULL, ContractTerms, CreateBody, ExecAnswer, ExecBody
 from reward_kit.sandbox_backends import row_of
 
-__all__ = ["HostOptions", "HostedSandbox", "Refusal", "SandboxHost", "Step"]
+__all__ = ["HostOptions", "HostedSandbox", "Refusal", "SandboxHost", "TrajectoryStep"]
 
 _log = logging.getLogger(__name__)
 _REAPER_SECONDS = 10.0
@@ -195,7 +195,7 @@ class SandboxHost:
         return min(body.timeout or default, self.options.limits.timeout)
 
     def _spec(self, body: CreateBody) -> SandboxSpec:
-        image = self._image(body.image)
+        image = self._image(body.named_image)
         if body.contract is None:
             return SandboxSpec(image=image)
         return body.contract.spec(image, _within(body.contract.limits, self.options.limits))
@@ -222,9 +222,9 @@ def _refused(error: SandboxError) -> Refusal:
     return Refusal(400, str(error))
 
 
-def _within(asked: Limits, most: Limits) -> Limits:
+def _within(wanted: Limits, most: Limits) -> Limits:
     names = [each.name for each in fields(Limits)]
-    return Limits(**{name: min(vars(asked)[name], vars(most)[name]) for name in names})
+    return Limits(**{name: min(vars(wanted)[name], vars(most)[name]) for name in names})
 
 
 # ── one sandbox of the server ─────────────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +251,7 @@ class Refusal(Exception):
 
 
 @dataclass
-class Step:
+class TrajectoryStep:
     """One command of the session, as the trajectory tells it."""
 
     command: str
@@ -279,7 +279,7 @@ class HostedSandbox:
     """Whether it counts among the sandboxes that may be open at a time."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when nothing of it is left."""
-    trajectory: list[Step] = field(default_factory=list)
+    trajectory: list[TrajectoryStep] = field(default_factory=list)
     last_standalone_exit_code: int | None = None
     _workdir: str = "/"
     _shell: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -298,7 +298,7 @@ class HostedSandbox:
         """Its line in the list of sandboxes."""
         return {
             "id": self.id,
-            "image": self.request.image,
+            "image": self.request.named_image,
             "setup_commands": self.request.joined_setup,
             "status": self.status,
             "session_command_count": len(self.trajectory),
@@ -341,7 +341,7 @@ class HostedSandbox:
             if self.status == "exited":
                 raise Refusal(400, "Sandbox session already exited")
             sandbox = self._open_sandbox()
-            step = Step(body.command, time.monotonic())
+            step = TrajectoryStep(body.command, time.monotonic())
             self.trajectory.append(step)
             result = await self._guarded(sandbox.run(body.command, timeout=timeout, stdin=body.stdin))
             if self.terms is None:

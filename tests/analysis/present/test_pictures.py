@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.analysis import Report, analyse, load, plot
-from reward_kit.analysis.present.chart_layout import Stroke, Words, lay_out
+from reward_kit.analysis.present.chart_layout import PlacedText, Stroke, lay_out
 from reward_kit.analysis.present.charts import Chart, charts_of, curve_chart
 from reward_kit.analysis.present.terminal_chart import draw_chart
 from reward_kit.errors import ConfigError
@@ -64,7 +64,7 @@ def test_no_label_is_cut_or_covered(reports: tuple[Report, ...]) -> None:
 
 def _assert_readable(chart: Chart) -> None:
     drawing = lay_out(chart)
-    boxes = [_box(words) for words in drawing.shapes if isinstance(words, Words)]
+    boxes = [_box(words) for words in drawing.shapes if isinstance(words, PlacedText)]
     for left, top, right, bottom in boxes:
         assert 0 <= left <= right <= drawing.width + 1
         assert 0 <= top <= bottom <= drawing.height
@@ -73,7 +73,7 @@ def _assert_readable(chart: Chart) -> None:
         assert apart, f"{one} lies on {other} in {chart.title!r}"
 
 
-def _box(words: Words) -> tuple[float, float, float, float]:
+def _box(words: PlacedText) -> tuple[float, float, float, float]:
     """Where words lie, in a font of usual width."""
     wide, high = 0.55 * words.size * len(words.text), 0.9 * words.size
     if words.upright:
@@ -87,7 +87,7 @@ def test_a_level_line_is_labelled_where_no_curve_runs() -> None:
         for chart in charts(report):
             labels = {mark.label for mark in chart.marks if not mark.upright}
             shapes = lay_out(chart).shapes
-            boxes = [_box(words) for words in shapes if isinstance(words, Words) and words.text in labels]
+            boxes = [_box(words) for words in shapes if isinstance(words, PlacedText) and words.text in labels]
             curves = [shape.points for shape in shapes if isinstance(shape, Stroke) and shape.colour.startswith("#")]
             for left, top, right, bottom in boxes:
                 inside = [(x, y) for x, y in _along(curves) if left <= x <= right and top <= y <= bottom]
@@ -106,7 +106,7 @@ def test_lines_that_end_together_are_named_in_the_order_in_which_they_came() -> 
         analyse(load(table({"a": marks, "b": "1111"}), name=name)) for name, marks in (("s", "0001"), ("f", "0111"))
     )
     (chart,) = [chart for chart in charts(slow, fast) if chart.title == "pass@k"]
-    named = [words for words in lay_out(chart).shapes if isinstance(words, Words) and words.text in ("s", "f")]
+    named = [words for words in lay_out(chart).shapes if isinstance(words, PlacedText) and words.text in ("s", "f")]
     assert [words.text for words in sorted(named, key=lambda words: words.y)] == ["f", "s"]
 
 
@@ -193,7 +193,7 @@ def test_an_svg_holds_every_word_and_every_point_of_its_charts(tmp_path: Path) -
     tree = ElementTree.parse(tmp_path / "curve.svg").getroot()
     texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     drawings = [lay_out(chart) for chart in charts(REPORT)]
-    assert texts == [shape.text for one in drawings for shape in one.shapes if isinstance(shape, Words)]
+    assert texts == [shape.text for one in drawings for shape in one.shapes if isinstance(shape, PlacedText)]
     points = sum(len(series.points) for chart in charts(REPORT) for series in chart.series)
     assert len([*tree.iter("{http://www.w3.org/2000/svg}circle")]) == points
 

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.generation.http.limits import AdaptiveLimit, Limits, Pause, requests_per_second, tokens_per_minute
+from reward_kit.generation.http.limits import (
+    AdaptiveLimit,
+    Pause,
+    RequestLimits,
+    requests_per_second,
+    tokens_per_minute,
+)
 from reward_kit.generation.http.retry import Timing
 from tests.generation.loopback import FakeTime
 
@@ -236,7 +242,7 @@ async def test_the_longer_pause_stands_and_none_is_longer_than_two_minutes() -> 
 
 async def test_only_complaints_of_load_slow_the_client_down() -> None:
     time = FakeTime()
-    limits = Limits(ApiParamsConfig(max_concurrent_requests=10), time.timing())
+    limits = RequestLimits(ApiParamsConfig(max_concurrent_requests=10), time.timing())
     mark = await limits.enter(0)
     limits.failed(ProviderError("broken", retry_after=50), mark, 0)
     assert limits.concurrency.limit == 10
@@ -252,7 +258,7 @@ async def test_only_complaints_of_load_slow_the_client_down() -> None:
 
 async def test_a_failed_request_is_not_charged_for_its_tokens() -> None:
     time = FakeTime()
-    limits = Limits(ApiParamsConfig(rate_limit_tpm=600), time.timing())
+    limits = RequestLimits(ApiParamsConfig(rate_limit_tpm=600), time.timing())
     for _ in range(20):
         mark = await limits.enter(1000)
         limits.failed(ProviderError("broken"), mark, 1000)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.errors import RewardKitError
-from reward_kit.generation.http.refusals import Asked, error_in_answer, read_complaint, refusal
+from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
 from reward_kit.redaction import remember
 
 BODY = ("model", "messages", "temperature", "max_tokens", "top_k", "seed", "tools", "n")
@@ -19,7 +19,7 @@ BODY = ("model", "messages", "temperature", "max_tokens", "top_k", "seed", "tool
 
 def error_for(status: int, body: Any) -> RewardKitError:
     data = body if isinstance(body, bytes) else orjson.dumps(body)
-    return refusal(status, {}, read_complaint(data), Asked("http://h/v1", "m", BODY))
+    return refusal(status, {}, read_complaint(data), SentRequest("http://h/v1", "m", BODY))
 
 
 @pytest.mark.parametrize(

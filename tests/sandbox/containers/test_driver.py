@@ -13,7 +13,7 @@ from importlib.resources import files
 import pytest
 
 from reward_kit.sandbox.containers.stream import DriverStream, Heard, Operation, StreamEnded
-from reward_kit.sandbox.output import Output
+from reward_kit.sandbox.output import CommandOutput
 
 DRIVER = files("reward_kit.sandbox.containers").joinpath("driver.sh").read_text()
 ALONE = ["unshare", "--map-root-user", "--fork", "--pid", "--mount-proc", "--kill-child"]
@@ -29,13 +29,14 @@ def has_namespaces() -> bool:
 class Driver:
     """The driver and the stream to it, framed as an engine frames it."""
 
-    def __init__(self, stream: DriverStream) -> None:
+    def __init__(self, stream: DriverStream, to_it: asyncio.StreamWriter) -> None:
         self.stream = stream
+        self.to_it = to_it
 
     async def ask(
         self, operation: Operation, command: str, timeout: float = 20, stdin: bytes = b""
     ) -> tuple[Heard, str, str]:
-        output = Output(1 << 20)
+        output = CommandOutput(1 << 20)
         heard = await self.stream.ask(operation, command, output, timeout=timeout, grace=10, stdin=stdin)
         captured = output.captured()
         return heard, captured.stdout, captured.stderr
@@ -61,7 +62,7 @@ async def driver() -> AsyncIterator[Driver]:
     ]
     ending = asyncio.gather(*framing)
     ending.add_done_callback(lambda _: reader.feed_eof())
-    driver = Driver(DriverStream(reader, process.stdin))
+    driver = Driver(DriverStream(reader, process.stdin), process.stdin)
     try:
         assert (await driver.ask("B", "cd /tmp; export GIVEN=1"))[0].ending.status == 0
         yield driver
@@ -152,6 +153,6 @@ async def test_what_a_command_redefines_is_its_own_affair(driver: Driver) -> Non
 
 
 async def test_it_ends_with_whoever_asked(driver: Driver) -> None:
-    driver.stream._writer.write_eof()
+    driver.to_it.write_eof()
     with pytest.raises(StreamEnded):
         await driver.ask("S", "echo", timeout=5)

@@ -16,7 +16,16 @@ from typing import Any, cast
 import pytest
 
 from reward_kit.sandbox.python import cell as zygote_cell
-from reward_kit.sandbox.python.cell import Cell, Ending, Everyone, Forker, OwnerGoneError, Part, Patience, Watch
+from reward_kit.sandbox.python.cell import (
+    Cell,
+    CellProgram,
+    Everyone,
+    Forker,
+    OwnerGoneError,
+    Patience,
+    ProgramEnd,
+    Watch,
+)
 from reward_kit.sandbox.python.messages import longest
 
 # ── from its beginning to its end ─────────────────────────────────────────────────────────────────────────────────────
@@ -86,10 +95,10 @@ def zygote() -> Iterator[Callable[..., FakeZygote]]:
 
 def cell_of(zygote: FakeZygote) -> Cell:
     with open(os.devnull, "r+b", buffering=0) as nowhere:
-        return Cell(zygote.forker, LIMITS, Part([nowhere.fileno()] * 3, b"what to do"))
+        return Cell(zygote.forker, LIMITS, CellProgram([nowhere.fileno()] * 3, b"what to do"))
 
 
-def ended(zygote: FakeZygote, cell: Cell) -> Ending:
+def ended(zygote: FakeZygote, cell: Cell) -> ProgramEnd:
     """How its program ended by itself."""
     watch = Watch(zygote.forker, cell)
     assert watch.ended(watch.wait(time.monotonic() + 60))

@@ -99,24 +99,24 @@ def _judge() -> None:
 
 def _begin_code(code: bytes, asking: socket.socket, answering: socket.socket) -> bool:
     """Start the process of the code, which has seen nothing but that; whether it is another user's."""
-    told, telling = os.pipe()
+    reading_end, writing_end = os.pipe()
     if os.fork():
-        os.close(telling)
-        begun = os.read(told, 1)
-        os.close(told)
+        os.close(writing_end)
+        begun = os.read(reading_end, 1)
+        os.close(reading_end)
         if not begun:
             sys.exit("the process of the code could not begin")
         return begun == b"+"
     try:
         asking.close()
-        os.close(told)
+        os.close(reading_end)
         os.setsid()
         home = _enter_new_directory(copied=True)
         privileged = _become_other_user(home)
         os.dup2(answering.fileno(), CHANNEL)
         _set_streams_aside(keep_none=True)
-        os.closerange(CHANNEL + 1, telling)
-        os.write(telling, b"+" if privileged else b"-")
+        os.closerange(CHANNEL + 1, writing_end)
+        os.write(writing_end, b"+" if privileged else b"-")
         os.closerange(CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
         os._exit(serve_objects(code))
     finally:

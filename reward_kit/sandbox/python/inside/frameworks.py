@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that a framework finds and runs: unittest's classes, and files for pytest.
 
-    what the framework collects ─▶ run by it ─▶ a `Report` for each, also for those that it never came to
+    what the framework collects ─▶ run by it ─▶ a `FrameworkReport` for each, also for those that it never came to
 
 Standard library only, and pytest where it is installed for the interpreter and a file asks for it.
 """
@@ -22,7 +22,7 @@ from reward_kit.sandbox.python.inside.remote import UnjudgeableError
 
 __all__ = [
     "EndOfProgram",
-    "Report",
+    "FrameworkReport",
     "Watcher",
     "prepare_pytest",
     "run_coroutine",
@@ -35,7 +35,7 @@ _SHOWN = 500
 _PYTEST = ("-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", ".", "--assert=plain")
 
 
-class Report(NamedTuple):
+class FrameworkReport(NamedTuple):
     """What a framework said of one test."""
 
     name: str
@@ -50,7 +50,7 @@ class Watcher(NamedTuple):
     """Who is told of each test, so that it can look at what happened during it."""
 
     begin: Callable[[], None]
-    end: Callable[[Report], None]
+    end: Callable[[FrameworkReport], None]
 
 
 class EndOfProgram(BaseException):
@@ -97,7 +97,7 @@ def run_unittest(names: Mapping[str, Any], watcher: Watcher, *, stop_early: bool
     for test in tests:
         if test.id() not in result.reported:
             problem, skipped = result.of_class(test)
-            watcher.end(Report(str(test), _method(test), problem, skipped))
+            watcher.end(FrameworkReport(str(test), _method(test), problem, skipped))
 
 
 def _flat(suite: Iterable[Any]) -> Iterator[Any]:
@@ -131,7 +131,7 @@ class _Result(unittest.TestResult):
         self._problem: str | None = None
         self._skipped: str | None = None
         self._current: Any = None
-        self._of_others: list[Report] = []
+        self._of_others: list[FrameworkReport] = []
 
     def startTest(self, test: Any) -> None:
         super().startTest(test)
@@ -143,7 +143,7 @@ class _Result(unittest.TestResult):
         self.reported.add(test.id())
         self._current = None
         self.failed = self.failed or self._problem is not None
-        self._watcher.end(Report(str(test), _method(test), self._problem, self._skipped))
+        self._watcher.end(FrameworkReport(str(test), _method(test), self._problem, self._skipped))
 
     def of_class(self, test: Any) -> tuple[str | None, str | None]:
         """Why a test was never started: its class or its module could not be set up, or was skipped."""
@@ -173,7 +173,7 @@ class _Result(unittest.TestResult):
     def addSkip(self, test: Any, reason: str) -> None:
         super().addSkip(test, reason)
         if self._current is None:
-            self._of_others.append(Report(str(test), "", None, reason))
+            self._of_others.append(FrameworkReport(str(test), "", None, reason))
         self._skipped = reason
 
     def addExpectedFailure(self, test: Any, err: Any) -> None:
@@ -183,7 +183,7 @@ class _Result(unittest.TestResult):
     def _note(self, test: Any, text: str) -> None:
         if self._current is None:  # what sets up, or clears up after, a class or a module
             self.failed = True
-            report = Report(str(test), "", _last_line(text))
+            report = FrameworkReport(str(test), "", _last_line(text))
             self._of_others.append(report)
             self._watcher.begin()
             self._watcher.end(report)
@@ -215,9 +215,9 @@ class _Plugin:
     def pytest_collectreport(self, report: Any) -> None:
         """A file or class that cannot be collected is a test that fails, or that was skipped."""
         if report.failed:
-            self._end(Report(str(report.nodeid), "", _last_line(report.longreprtext)))
+            self._end(FrameworkReport(str(report.nodeid), "", _last_line(report.longreprtext)))
         elif report.skipped:
-            self._end(Report(str(report.nodeid), "", None, "pytest collects nothing from it"))
+            self._end(FrameworkReport(str(report.nodeid), "", None, "pytest collects nothing from it"))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Called by pytest before each test: forget what was noted of the last one."""
@@ -247,15 +247,15 @@ class _Plugin:
         """Called by pytest after each test: make its report."""
         if not self._called and self._problem is None and self._skipped is None:
             self._problem = "was not run"
-        self._end(Report(nodeid, self._waiting.pop(nodeid, ""), self._problem, self._skipped))
+        self._end(FrameworkReport(nodeid, self._waiting.pop(nodeid, ""), self._problem, self._skipped))
 
     def unfinished(self) -> None:
         """Report what was collected and never run."""
         for nodeid, function in self._waiting.items():
             self._watcher.begin()
-            self._end(Report(nodeid, function, "was not run"))
+            self._end(FrameworkReport(nodeid, function, "was not run"))
 
-    def _end(self, report: Report) -> None:
+    def _end(self, report: FrameworkReport) -> None:
         self.failed = self.failed or report.problem is not None
         self._watcher.end(report)
 

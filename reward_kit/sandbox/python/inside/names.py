@@ -42,8 +42,8 @@ def known_names(answer: Any) -> Names:
     return {str(name): _kind(kind) for name, kind in (answer if isinstance(answer, dict) else {}).items()}
 
 
-def _kind(said: Any) -> list[Any]:
-    match said:
+def _kind(kind: Any) -> list[Any]:
+    match kind:
         case ["module", str(path)] if _is_installed(path):
             return ["module", path]
         case ["exception", [str(), *_] as ancestors] if all(map(_is_name, ancestors)):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["RAN", "STAR", "TYPE", "Plan", "Ran", "TestFunction", "bound_names", "class_sources", "read_plan"]
+__all__ = ["RAN", "STAR", "TYPE", "ProgramPlan", "Ran", "TestFunction", "bound_names", "class_sources", "read_plan"]
 
 RAN = "__reward_kit_ran__"
 """What the program calls with the number of a test that is entered, or with `_CHECK` where it checks."""
@@ -53,7 +53,7 @@ class TestFunction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProgramPlan:
     """What a test program defines, as read from its source: its tests, and whether it needs pytest."""
 
     tests: dict[int, TestFunction]
@@ -91,7 +91,7 @@ class Ran:
             self.entered.add(number)
 
 
-def read_plan(tree: ast.Module, entry_point: str | None) -> Plan:
+def read_plan(tree: ast.Module, entry_point: str | None) -> ProgramPlan:
     """Read a source; its tree is changed into one that reports."""
     nodes = list(ast.walk(tree))
     uses_pytest = _needs_pytest(tree, nodes)
@@ -113,7 +113,7 @@ def read_plan(tree: ast.Module, entry_point: str | None) -> Plan:
     deliberate = frozenset(each.lineno for block in blocks for each in block if _is_deliberate(each))
     _Reporting({id(node): number for number, (_, node, _) in chosen.items()}).visit(tree)
     ast.fix_missing_locations(tree)
-    return Plan(tests, needs_pytest, forgotten, at_once, can_object, frozenset(helpers), deliberate, tree)
+    return ProgramPlan(tests, needs_pytest, forgotten, at_once, can_object, frozenset(helpers), deliberate, tree)
 
 
 def class_sources(trees: Iterable[ast.Module]) -> dict[str, str]:

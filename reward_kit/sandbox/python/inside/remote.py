@@ -56,7 +56,7 @@ __all__ = [
 
 
 _T = TypeVar("_T")
-_TOLD_FACTS = ("class", "type", "iterator", "awaitable", "generator")
+_KNOWN_FACTS = ("class", "type", "iterator", "awaitable", "generator")
 """What the code says of an object; all else that is known of one is found out here."""
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift")
 _CHANGING = frozenset(
@@ -340,11 +340,11 @@ class Link:
             outcome = [False, self.sent_error(error, wholly=not isinstance(error, AssertionError))[1:]]
         self._frames.send(os.urandom(NONCE_BYTES), encode(["back", *outcome]).encode())
 
-    def _remote(self, number: int, told: dict[str, Any]) -> Any:
+    def _remote(self, number: int, known: dict[str, Any]) -> Any:
         """What stands for an object: always the same."""
         if number in self._remotes:
             return self._remotes[number]
-        facts = {fact: told.get(fact) for fact in _TOLD_FACTS}
+        facts = {fact: known.get(fact) for fact in _KNOWN_FACTS}
         remote = self._remotes[number] = _kind_of(facts["type"])(self, number, facts)
         if facts["awaitable"] is not True:
             return remote
@@ -357,8 +357,8 @@ class Link:
         match part:
             case ["v", value]:
                 return value
-            case ["h", int(number), dict(told)]:
-                return self._remote(number, told)
+            case ["h", int(number), dict(known)]:
+                return self._remote(number, known)
             case ["same", int(number)]:
                 return self._handed_over(number, things)
             case ["function", int(number)]:
@@ -456,8 +456,8 @@ def _well_formed(content: bytes) -> list[Any]:
     raise CodeGoneError("the process of the code wrote no answer")
 
 
-def _is_answer(said: list[Any]) -> bool:
-    match said:
+def _is_answer(answer: list[Any]) -> bool:
+    match answer:
         case ["v", _, dict()] | ["h", int(), dict()] | ["parts", list(), dict()]:
             return True
         case ["x", list(), list(), str(), dict()] | ["back", int(), list(), dict()]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from reward_kit.sandbox.python.inside.frameworks import (
     EndOfProgram,
-    Report,
+    FrameworkReport,
     Watcher,
     prepare_pytest,
     run_coroutine,
@@ -42,7 +42,16 @@ from reward_kit.sandbox.python.inside.names import (
     offer_modules,
     tested_object,
 )
-from reward_kit.sandbox.python.inside.plan import RAN, STAR, TYPE, Plan, Ran, bound_names, class_sources, read_plan
+from reward_kit.sandbox.python.inside.plan import (
+    RAN,
+    STAR,
+    TYPE,
+    ProgramPlan,
+    Ran,
+    bound_names,
+    class_sources,
+    read_plan,
+)
 from reward_kit.sandbox.python.inside.program import new_module
 from reward_kit.sandbox.python.inside.remote import CodesExit, Link, Remote, UnjudgeableError, type_of
 from reward_kit.sandbox.python.messages import CHANNEL, WORK, Frames, described
@@ -183,7 +192,7 @@ class _Scene:
         vars(builtins)[TYPE] = type_of
         vars(builtins)[STAR] = lambda module: import_star(module, vars(place), wanted)
 
-    def _run_functions(self, new: Mapping[str, Any], plan: Plan, watcher: Watcher) -> None:
+    def _run_functions(self, new: Mapping[str, Any], plan: ProgramPlan, watcher: Watcher) -> None:
         """The tests that the source defined as functions, or as anything that is called like one."""
         for name, value in list(new.items()):
             is_check = name == "check" and self._entry_point is not None
@@ -191,7 +200,7 @@ class _Scene:
                 continue
             if callable(value) and not isinstance(value, (type, Remote)):
                 watcher.begin()
-                watcher.end(Report(name, name, self._attempt(lambda value=value: self._call(value))))
+                watcher.end(FrameworkReport(name, name, self._attempt(lambda value=value: self._call(value))))
 
     def _call(self, test: Callable[..., Any]) -> None:
         """Call a test; one that takes an argument is given what it tests."""
@@ -241,7 +250,7 @@ class _Scene:
                 place[name] = obtained(self._link, name, self._names[name])
 
 
-def _refuse(plan: Plan) -> None:
+def _refuse(plan: ProgramPlan) -> None:
     """A test program of which a part can never run judges nothing."""
     if plan.forgotten:
         raise UnjudgeableError(f"nothing calls {plan.forgotten!r}, in which something is checked. Call it")
@@ -252,7 +261,7 @@ def _refuse(plan: Plan) -> None:
 class _Tally:
     """Which tests of a source were entered, what each reached, and what is to be said of it."""
 
-    def __init__(self, link: Link, plan: Plan) -> None:
+    def __init__(self, link: Link, plan: ProgramPlan) -> None:
         self.ran = Ran()
         self._link = link
         self._plan = plan
@@ -290,12 +299,12 @@ class _Tally:
         if problem is not None:
             self._found.append((name, problem))
 
-    def end(self, report: Report) -> None:
+    def end(self, report: FrameworkReport) -> None:
         """Note that a test has ended, and decide whether it counts as passed."""
         self._judge(report)
         self._swayed = self._link.swayed
 
-    def _judge(self, report: Report) -> None:
+    def _judge(self, report: FrameworkReport) -> None:
         fault = self._fault()
         problem = report.problem or fault
         mine = self._plan.numbers(report.function)

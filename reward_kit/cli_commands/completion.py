@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the Tab key offers beside commands and options: files, keys of a config with their values, names of rewards.
+
+A key is offered a section at a time (`generation.`, then `generation.model_name=`), and a value where the key has a
+known set of them. Nothing of this is imported before somebody presses Tab.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    ZshComplete,
+    add_completion_class,
+    get_completion_class,
+    split_arg_string,
+)
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = [
+    "SHELLS", "complete_overrides", "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
+]  # fmt: skip
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_REWARD_KIT_COMPLETE"
+"""What a shell sets when it asks: the name that click makes of the program's."""
+
+_CONFIG_FILES = (".yaml", ".yml")
+_VALUES = {
+    "generation.model_name": ("local", "mock"),
+    "judge.model_name": ("local", "mock"),
+    "dataset.source_type": ("jsonl", "csv", "parquet", "huggingface"),
+}
+"""What is offered for keys that take any text."""
+_FILES = re.compile(r"(path_or_name|_file|_dir|script|data_files)$")
+"""Keys that take a file or a folder."""
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_paths(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Files and folders, for options that also take other names."""
+    return offer(_paths(incomplete))
+
+
+def _paths(incomplete: str, suffixes: tuple[str, ...] = ()) -> Iterator[str]:
+    """The files (with one of these suffixes) and folders that begin so; folders end in a slash."""
+    folder, _, beginning = incomplete.rpartition("/")
+    place = Path(f"{folder}/" if incomplete.startswith("/") and not folder else folder or ".").expanduser()
+    before = incomplete[: len(incomplete) - len(beginning)]
+    try:
+        found = sorted(place.iterdir())
+    except OSError:
+        return
+    for path in found:
+        hidden = path.name.startswith(".") and not beginning.startswith(".")
+        if hidden or not path.name.startswith(beginning):
+            continue
+        if path.is_dir():
+            yield f"{before}{path.name}/"
+        elif not suffixes or path.suffix in suffixes:
+            yield f"{before}{path.name}"
+
+
+# ── rewards ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_rewards(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Rewards by name, and Python files that may hold one."""
+    return offer(_rewards(incomplete))
+
+
+def _rewards(incomplete: str) -> Iterator[str]:
+    from reward_kit.reward_names import library_rewards, plugin_rewards
+
+    names = (*library_rewards(), *plugin_rewards())
+    yield from (name for name in names if name.startswith(incomplete))
+    if incomplete:  # without a letter, the names of rewards are enough
+        yield from _paths(incomplete, (".py",))
+
+
+# ── keys of a config ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_overrides(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The config file where none is named yet; then keys, and their values."""
+    sign = incomplete[: len(incomplete) - len(incomplete.lstrip("+~"))]
+    key, equals, value = incomplete[len(sign) :].partition("=")
+    if equals:
+        return offer(f"{sign}{key}={found}" for found in _values(key, value))
+    keys = [f"{sign}{found}" for found in _keys(key)]
+    named = ctx.params.get("config_name") or any(
+        str(given).endswith(_CONFIG_FILES) for given in ctx.params.get("overrides") or ()
+    )
+    return offer([*([] if named or sign else _paths(incomplete, _CONFIG_FILES)), *keys])
+
+
+def _keys(incomplete: str) -> list[str]:
+    """What the key may go on with: sections, which end in a dot, and keys, which end in an equals sign."""
+    from reward_kit.config_models import PipelineConfig
+
+    section, _, beginning = incomplete.rpartition(".")
+    model: type[BaseModel] | None = PipelineConfig
+    for name in section.split(".") if section else ():
+        model = _section(model, name)
+    if model is None:
+        return []
+    before = f"{section}." if section else ""
+    return [
+        f"{before}{name}{'.' if _section(model, name) else '='}"
+        for name in model.model_fields
+        if name.startswith(beginning)
+    ]
+
+
+def _section(model: type[BaseModel] | None, name: str) -> type[BaseModel] | None:
+    """The model of a section; None where the key is none, or there is no such key."""
+    field = None if model is None else model.model_fields.get(name)
+    return None if field is None else next(_models_in(field.annotation), None)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) not in (dict, list, tuple):  # keys of these are the user's own
+        for part in get_args(annotation):
+            yield from _models_in(part)
+
+
+def _values(key: str, incomplete: str) -> Iterator[str]:
+    if key == "reward.function_path":
+        yield from _rewards(incomplete)
+    elif _FILES.search(key):
+        yield from _paths(incomplete)
+    elif key.endswith("function_path"):
+        yield from _paths(incomplete, (".py",))
+    else:
+        known = _VALUES.get(key) or tuple(_known_values(key))
+        yield from (value for value in known if value.startswith(incomplete))
+
+
+def _known_values(key: str) -> Iterator[str]:
+    """The values of a key that has a closed set of them."""
+    from reward_kit.config_models import PipelineConfig
+
+    section, _, name = key.rpartition(".")
+    model: type[BaseModel] | None = PipelineConfig
+    for part in section.split(".") if section else ():
+        model = _section(model, part)
+    field = None if model is None else model.model_fields.get(name)
+    return iter(()) if field is None else _choices(field.annotation)
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    if annotation is bool:
+        yield from ("true", "false")
+    elif get_origin(annotation) is Literal:
+        yield from map(str, get_args(annotation))
+    else:
+        for part in get_args(annotation):
+            yield from _choices(part)
+
+
+# ── shells ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def offer(values: Iterable[str]) -> list[CompletionItem[str]]:
+    """The values as the shell is told of them, each once."""
+    return [CompletionItem(value) for value in dict.fromkeys(values)]
+
+
+_PLAIN_IN_BASH = "COMPREPLY+=($value)"
+_NO_SPACE_IN_BASH = f"{_PLAIN_IN_BASH}\n            [[ $value == *[=./] ]] && compopt -o nospace"
+_WORDS_IN_BASH = 'COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD'
+_LINE_IN_BASH = 'COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT"'
+_ADD_IN_ZSH = "compadd -U -V unsorted -a completions"
+_NO_SPACE_IN_ZSH = """local -a open=(${(M)completions:#*[=./]}) whole=(${completions:#*[=./]})
+        compadd -U -V unsorted -S '' -a open
+        compadd -U -V unsorted -a whole"""
+
+
+class _Bash(BashComplete):
+    """Bash cuts words at = and :, and puts a space behind what it completes; a key and its value are one word here."""
+
+    source_template = BashComplete.source_template.replace(_PLAIN_IN_BASH, _NO_SPACE_IN_BASH).replace(
+        _WORDS_IN_BASH, _LINE_IN_BASH
+    )
+    _kept = ""
+    """What bash leaves as it is of the word that is completed."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        if "COMP_LINE" not in os.environ:  # a click whose script is another
+            return super().get_completion_args()
+        # COMP_POINT counts bytes.
+        line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
+        words = split_arg_string(line)
+        incomplete = words.pop() if words and not line[-1:].isspace() else ""
+        breaks = [place for place, character in enumerate(incomplete) if character in "=:"]
+        self._kept = incomplete[: breaks[-1] + 1] if breaks else ""
+        return words[1:], incomplete
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        value = str(item.value).removeprefix(self._kept)
+        return f"{item.type},{value}"
+
+
+class _Zsh(ZshComplete):
+    source_template = ZshComplete.source_template.replace(_ADD_IN_ZSH, _NO_SPACE_IN_ZSH)
+
+
+def register_shells() -> None:
+    """Let click use these, in the place of its own."""
+    add_completion_class(_Bash)
+    add_completion_class(_Zsh)
+
+
+def script_of(shell: str, cli: click.Command) -> str:
+    """The script that a shell has to read to ask `reward-kit` at the Tab key."""
+    register_shells()
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"{shell!r} is not a shell that is known. Choose {', '.join(SHELLS)}.")
+    return found(cli, {}, "reward-kit", VARIABLE).source()
