@@ -86,7 +86,9 @@ def _with_messages(row: Row) -> list[Row]:
 
 
 def _with_texts(step: Row, seen: list[Row] | None, said: list[Row] | None) -> Row:
-    return step | {"seen": _text(seen[-1]) if seen else "", "said": _text(said[0]) if said else ""}
+    """A log has no messages: there, the name of the state is all that is known of what was seen."""
+    state = " ".join((step["state"] or "").split())
+    return step | {"seen": _text(seen[-1]) if seen else state, "said": _text(said[0]) if said else ""}
 
 
 def _text(message: Row) -> str:

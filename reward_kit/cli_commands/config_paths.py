@@ -21,6 +21,8 @@ def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str
         resolved["dataset"] = _dataset(resolved["dataset"], places)
     if isinstance(resolved.get("reward"), Mapping):
         resolved["reward"] = _reward(resolved["reward"], places)
+    if isinstance(resolved.get("agent"), Mapping):
+        resolved["agent"] = _agent(resolved["agent"], places)
     for model in ("generation", "judge"):
         mock = (resolved.get(model) or {}).get("mock") if isinstance(resolved.get(model), Mapping) else None
         if isinstance(mock, Mapping):
@@ -38,6 +40,14 @@ def _reward(reward: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
         found["params"] = {**params, "parts": {name: _part(part, places) for name, part in parts.items()}}
     elif isinstance(params, Mapping) and isinstance(parts, list):
         found["params"] = {**params, "parts": [_part(part, places) for part in parts]}
+    return found
+
+
+def _agent(agent: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
+    """The environment, the tools, and whoever approves of calls."""
+    found = _with(_with(agent, "environment", places, _object_path), "approve", places, _object_path)
+    if isinstance(found.get("tools"), list):
+        found["tools"] = [_object_path(path, places) if isinstance(path, str) else path for path in found["tools"]]
     return found
 
 

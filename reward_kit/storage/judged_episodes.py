@@ -15,14 +15,16 @@ from typing import Any, NamedTuple
 import orjson
 
 from reward_kit.errors import ConfigError
-from reward_kit.models import StepOutput
+from reward_kit.models import Record, StepOutput
 from reward_kit.storage.candidates import Turns, split_off_answer
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.row_json import plain_json
 from reward_kit.storage.run_directory import RESULTS, refuse_cut
+from reward_kit.storage.tables import result_row
 from reward_kit.storage.thresholds import Thresholds
 from reward_kit.storage.vocabularies import RUN, verdict_of, vocabulary_of
 
-__all__ = ["BranchPoint", "EpisodeStep", "JudgedEpisode", "read_episodes"]
+__all__ = ["BranchPoint", "EpisodeStep", "JudgedEpisode", "episode_of", "read_episodes"]
 
 
 class EpisodeStep(NamedTuple):
@@ -72,17 +74,24 @@ def read_episodes(source: Path) -> Iterator[list[JudgedEpisode]]:
     return _by_sample(path)
 
 
+def episode_of(record: Record) -> JudgedEpisode:
+    """A record that is not on disk, as reading it from there would give it."""
+    row = orjson.loads(plain_json(result_row(record)))
+    head = {"id": record.rollout.sample.id, "response_index": record.rollout.response_index}
+    return _episode(row | head, "the record")
+
+
 def _by_sample(path: Path) -> Iterator[list[JudgedEpisode]]:
     with Journal(path, read_only=True) as journal:
         refuse_cut(journal)
-        rows = (_episode(orjson.loads(line), path) for line in journal.in_order())
+        rows = (_episode(orjson.loads(line), repr(str(path))) for line in journal.in_order())
         for _, episodes in groupby(rows, key=lambda episode: episode.query_id):
             yield list(episodes)
 
 
-def _episode(row: dict[str, Any], path: Path) -> JudgedEpisode:
+def _episode(row: dict[str, Any], source: str) -> JudgedEpisode:
     if vocabulary_of(row).name != RUN.name:
-        raise ConfigError(f"{str(path)!r} holds no episodes. Name the output directory of `reward-kit run`.")
+        raise ConfigError(f"{source} holds no episodes. Name the output directory of `reward-kit run`.")
     prompt, turns, steps = _steps(row)
     outputs, branch = row.get("step_outputs"), row.get("branch")
     return JudgedEpisode(

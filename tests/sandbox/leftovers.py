@@ -12,7 +12,7 @@ def leftovers() -> list[str]:
     name = f"reward-kit-{os.getpid()}-"
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
     directories = Path(os.path.expanduser("~"), ".cache", "reward-kit", "sandboxes").glob(f"{name}*")
-    return [*_processes(), *mounts, *map(str, directories), *_groups(name), *loop_devices(name)]
+    return [*_processes(), *mounts, *map(str, directories), *control_groups(name), *loop_devices(name)]
 
 
 def _processes() -> list[str]:
@@ -39,7 +39,8 @@ def _command(process: int) -> str:
         return ""
 
 
-def _groups(name: str) -> list[str]:
+def control_groups(name: str) -> list[str]:
+    """Control groups whose names begin so."""
     found = []
     for directory, names, _ in os.walk("/sys/fs/cgroup"):
         found += [os.path.join(directory, group) for group in names if group.startswith(name)]

@@ -46,11 +46,11 @@ def test_both_kinds_of_dump_are_shown_alike(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == SHOWN
 
 
-def test_a_log_is_shown_without_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_has_no_messages_and_is_shown_with_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(dump(tmp_path, "log")), "--worst", "1"])
     shown = capsys.readouterr().out
     assert "episode 1 " in shown and "episode 0 " not in shown
-    assert shown.splitlines()[-2] == "     0     0.000     0.000     0     -0.500    -0.500    -1.000"
+    assert shown.splitlines()[-2] == "     0     0.000     0.000     0     -0.500    -0.500    -1.000   A"
 
 
 def test_long_texts_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,6 +55,7 @@ __all__ = [
     "spawn_init",
     "umount",
     "unshare",
+    "writable_together",
 ]
 
 CLONE_NEWNS: Final = 0x0002_0000
@@ -271,7 +272,7 @@ def own_shared_memory() -> None:
 
     Libraries have some, as OpenMP's; our own code has none. What it was shared for is lost with it.
     """
-    for begin, size, permissions in _writable_together():
+    for begin, size, permissions in writable_together():
         protection = sum(_PROTECTIONS[letter] for letter in permissions[:3] if letter != "-")
         content = ctypes.string_at(begin, size) if "r" in permissions else b""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
@@ -281,7 +282,7 @@ def own_shared_memory() -> None:
         _check(_mprotect(begin, size, protection), "mprotect")
 
 
-def _writable_together() -> list[tuple[int, int, str]]:
+def writable_together() -> list[tuple[int, int, str]]:
     """Where, how large and with which permissions there is shared memory that is writable or can be made so."""
     found, here = [], (0, 0, "")
     with open("/proc/self/smaps", encoding="utf-8", errors="replace") as lines:

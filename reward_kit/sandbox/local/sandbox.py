@@ -80,6 +80,11 @@ class LocalSandbox:
         with self._watched():
             return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
 
+    @property
+    def is_disk_watched(self) -> bool:
+        """Whether its disk is looked at: while a command runs, and as long as something runs that it has left."""
+        return self._disk.is_at_work
+
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Look at its disk while a command runs, and for as long as something runs that it has left."""
@@ -218,10 +223,15 @@ class _DiskGuard:
         self._looking: asyncio.Task[None] | None = None
         self._is_closed = False
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it looks at the disk, or will do so soon."""
+        return self._timer is not None or self._looking is not None
+
     def begin(self) -> None:
         """Note that a command begins: look at the disk from now on."""
         self._running += 1
-        if self._timer is None and self._looking is None:
+        if not self.is_at_work:
             # Not one per command: a command can be shorter than setting a timer for it.
             self._timer = asyncio.get_running_loop().call_later(_PAUSE, self._look)
 

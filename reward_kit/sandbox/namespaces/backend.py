@@ -29,6 +29,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import RewardKitError, SandboxError
@@ -149,11 +150,22 @@ class NamespacesBackend:
         self._keys = itertools.count(1)
         self._lock = asyncio.Lock()
         self._preparing: set[asyncio.Task[tuple[_Machine, SupervisorClient, Root]]] = set()
-        self._open: dict[LocalSandbox, SandboxStatus] = {}
+        self.sandboxes: dict[LocalSandbox, SandboxStatus] = {}
+        """The sandboxes that are open, and what is known of each."""
         self._snapshots = SnapshotStore(snapshots, self._open_fresh, self._keep, self._discard) if snapshots else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._discarded: list[str] = []
         self._sweeping: asyncio.TimerHandle | None = None
+
+    @property
+    def supervisors(self) -> list[int]:
+        """The numbers of the processes that make its sandboxes."""
+        return [supervisor.process_id for supervisor in self._supervisors]
+
+    @property
+    def directory(self) -> Path | None:
+        """Where its sandboxes have their files; None before there is one."""
+        return Path(self._machine.state.path()) if self._machine else None
 
     # ── getting ready ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -226,7 +238,7 @@ class NamespacesBackend:
         try:
             async with await self.open(SandboxSpec()) as sandbox:
                 done = await sandbox.run("echo it works")
-                is_bounded = self._open[sandbox].is_bounded
+                is_bounded = self.sandboxes[sandbox].is_bounded
         except (RewardKitError, OSError) as error:
             return Probe(False, str(error), _advice(str(error)))
         if done.output != "it works\n":
@@ -266,7 +278,7 @@ class NamespacesBackend:
         )
 
         async def end() -> None:
-            self._open.pop(sandbox, None)
+            self.sandboxes.pop(sandbox, None)
             group.close()
             await supervisor.close(key)
 
@@ -276,7 +288,7 @@ class NamespacesBackend:
 
         workdir = spec.workdir or place.environment["HOME"]
         sandbox = LocalSandbox(place, workdir, status.opened, end, disk=disk, is_bounded=lambda: status.is_bounded)
-        self._open[sandbox] = status
+        self.sandboxes[sandbox] = status
         try:
             await sandbox.prepare(spec)
         except BaseException:
@@ -303,7 +315,7 @@ class NamespacesBackend:
 
     async def _keep(self, sandbox: LocalSandbox) -> tuple[str, int] | None:
         """Close a sandbox and leave its files, for a snapshot; None where they could not be kept."""
-        status = self._open[sandbox]
+        status = self.sandboxes[sandbox]
         status.is_wanted = True
         await sandbox.close()
         await status.closed
@@ -330,7 +342,7 @@ class NamespacesBackend:
         """Close every sandbox, and leave nothing behind."""
         while self._preparing:
             await asyncio.wait(self._preparing)
-        await asyncio.gather(*(sandbox.close() for sandbox in list(self._open)))
+        await asyncio.gather(*(sandbox.close() for sandbox in list(self.sandboxes)))
         async with self._lock:  # a supervisor that is being started is stopped, too
             await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors))
             self._supervisors.clear()

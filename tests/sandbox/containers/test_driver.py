@@ -29,8 +29,9 @@ def has_namespaces() -> bool:
 class Driver:
     """The driver and the stream to it, framed as an engine frames it."""
 
-    def __init__(self, stream: DriverStream) -> None:
+    def __init__(self, stream: DriverStream, to_it: asyncio.StreamWriter) -> None:
         self.stream = stream
+        self.to_it = to_it
 
     async def ask(
         self, operation: Operation, command: str, timeout: float = 20, stdin: bytes = b""
@@ -61,7 +62,7 @@ async def driver() -> AsyncIterator[Driver]:
     ]
     ending = asyncio.gather(*framing)
     ending.add_done_callback(lambda _: reader.feed_eof())
-    driver = Driver(DriverStream(reader, process.stdin))
+    driver = Driver(DriverStream(reader, process.stdin), process.stdin)
     try:
         assert (await driver.ask("B", "cd /tmp; export GIVEN=1"))[0].ending.status == 0
         yield driver
@@ -152,6 +153,6 @@ async def test_what_a_command_redefines_is_its_own_affair(driver: Driver) -> Non
 
 
 async def test_it_ends_with_whoever_asked(driver: Driver) -> None:
-    driver.stream._writer.write_eof()
+    driver.to_it.write_eof()
     with pytest.raises(StreamEnded):
         await driver.ask("S", "echo", timeout=5)

@@ -25,7 +25,7 @@ from reward_kit.sandbox.local.channel import start_program
 from reward_kit.sandbox.namespaces import supervisor_client
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
 from tests.sandbox.every_backend import opened
-from tests.sandbox.leftovers import leftovers
+from tests.sandbox.leftovers import control_groups, leftovers
 from tests.sandbox.small_root import small_root
 from tests.sandbox.waiting import until
 
@@ -148,7 +148,7 @@ async def test_what_bwrap_complains_of_is_told_and_the_next_one_works(
 
 def of_a_backend(backend: NamespacesBackend, victim: str) -> list[int]:
     """The processes of a backend that has one supervisor, by what they do."""
-    (supervisor,) = (supervisor.process_id for supervisor in backend._supervisors)
+    (supervisor,) = backend.supervisors
     below = children(supervisor, deep=False)
     bwraps = {process for process in below if Path(f"/proc/{process}/comm").read_text() == "bwrap\n"}
     (nursery,) = set(below) - bwraps
@@ -257,11 +257,9 @@ async def test_a_supervisor_that_is_being_started_for_nobody_is_the_next_ones(
 async def test_closing_one_removes_its_groups_and_files_while_others_are_open(backend: NamespacesBackend) -> None:
     async with await backend.open(SandboxSpec()):
         sandbox = await backend.open(SandboxSpec(setup=("echo x > f; mkdir -p /usr/local/d; chmod 0 /usr/local/d",)))
-        status = backend._open[sandbox]
-        assert backend._machine is not None
-        parents = backend._machine.hierarchy.parents.values() if backend._machine.hierarchy else ()
+        status = backend.sandboxes[sandbox]
         homes = [] if status.is_bounded else [Path(status.home)]  # a disk of its own has no name
-        left = [*homes, *(Path(parent, status.group) for parent in parents)]
+        left = [*homes, *(map(Path, control_groups(status.group)) if status.group else ())]
         assert all(path.is_dir() for path in left)
         await sandbox.close()
         await none_is_there(left)
@@ -269,7 +267,7 @@ async def test_closing_one_removes_its_groups_and_files_while_others_are_open(ba
 
 async def none_is_there(paths: list[Path]) -> None:
     """It may take a moment. That nobody removes them is seen by its never ending."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while any(path.exists() for path in paths):
             await asyncio.sleep(0.02)
 
@@ -282,8 +280,8 @@ async def test_a_sandbox_that_was_put_together_for_nobody_leaves_nothing() -> No
             async with await backend.open(spec) as sandbox:
                 assert (await sandbox.run("echo fresh; ls /tmp /root")).output == "fresh\n/root:\n\n/tmp:\n"
                 assert (await sandbox.run("touch /tmp/x /root/x")).ok
-        assert backend._machine is not None
-        left = [path for path in Path(backend._machine.state.path()).iterdir() if path.is_dir()]
+        assert backend.directory is not None
+        left = [path for path in backend.directory.iterdir() if path.is_dir()]
         await none_is_there([path for path in left if not path.name.endswith("-mounts")])
     finally:
         await backend.close()
@@ -295,9 +293,11 @@ async def test_many_at_once_start_no_more_supervisors_than_asked_for() -> None:
     try:
         sandboxes = [await backend.open(SandboxSpec())]
         sandboxes += await asyncio.gather(*(backend.open(SandboxSpec()) for _ in range(6)))
-        while backend._tasks:
-            await asyncio.sleep(0.02)
-        assert len(backend._supervisors) == 2
+        async with asyncio.timeout(60):
+            while len(backend.supervisors) < 2:
+                await asyncio.sleep(0.02)
+        sandboxes += await asyncio.gather(*(backend.open(SandboxSpec()) for _ in range(6)))
+        assert len(backend.supervisors) == 2
         await asyncio.gather(*(sandbox.close() for sandbox in sandboxes))
     finally:
         await backend.close()

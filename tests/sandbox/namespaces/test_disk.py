@@ -134,7 +134,7 @@ async def bounded(works: None) -> AsyncIterator[NamespacesBackend]:
     """Skipped where no disk of a fixed size can be had."""
     backend = NamespacesBackend()
     async with await backend.open(SPEC) as sandbox:
-        is_bounded = backend._open[sandbox].is_bounded
+        is_bounded = backend.sandboxes[sandbox].is_bounded
     try:
         if not is_bounded:
             pytest.skip("no loop devices here")
@@ -208,7 +208,7 @@ async def test_of_a_removed_file_all_counts_whatever_part_is_mapped(watched: Nam
 
 async def _nobody_looks(sandbox: LocalSandbox) -> None:
     async with asyncio.timeout(60):
-        while sandbox._disk._looking or sandbox._disk._timer:
+        while sandbox.is_disk_watched:
             await asyncio.sleep(0.05)
 
 
@@ -337,28 +337,26 @@ async def test_a_setup_that_cannot_be_kept_is_done_again(
 
 async def test_loop_devices_are_free_when_supervisors_are_killed(bounded: NamespacesBackend) -> None:
     sandboxes = [await bounded.open(SPEC) for _ in range(3)]
-    assert bounded._machine is not None
-    name = bounded._machine.state.name
+    assert bounded.directory is not None
+    name = bounded.directory.name
     assert loop_devices(name)
-    for supervisor in bounded._supervisors:
-        os.kill(supervisor.process_id, signal.SIGKILL)
+    for supervisor in bounded.supervisors:
+        os.kill(supervisor, signal.SIGKILL)
     for sandbox in sandboxes:
         await sandbox.close()
-    for _ in range(100):
-        if not loop_devices(name):
-            break
-        await asyncio.sleep(0.1)
-    assert loop_devices(name) == []
+    async with asyncio.timeout(60):
+        while loop_devices(name):
+            await asyncio.sleep(0.1)
 
 
 async def test_disks_that_are_not_used_any_more_are_freed_while_others_are(bounded: NamespacesBackend) -> None:
-    assert bounded._machine is not None
+    assert bounded.directory is not None
     async with await bounded.open(SPEC):
         for _ in range(30):
             async with await bounded.open(SPEC) as sandbox:
                 assert (await sandbox.run("head -c 1M /dev/zero > /tmp/x")).ok
         async with asyncio.timeout(60):  # those that are open or ready for each supervisor are left
-            while len(loop_devices(bounded._machine.state.name)) > 1 + 3 * len(bounded._supervisors):
+            while len(loop_devices(bounded.directory.name)) > 1 + 3 * len(bounded.supervisors):
                 await asyncio.sleep(0.05)
 
 

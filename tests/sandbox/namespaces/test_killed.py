@@ -74,9 +74,9 @@ async def test_a_supervisor_that_is_killed_while_it_opens_sandboxes_leaves_no_pr
         await _open_and_forget(backend, 0)
         opening = [asyncio.ensure_future(_open_and_forget(backend, number)) for number in range(4)]
         await asyncio.sleep(chance.uniform(0, 0.03))
-        for supervisor in backend._supervisors:
+        for supervisor in backend.supervisors:
             with suppress(ProcessLookupError):
-                os.kill(supervisor.process_id, signal.SIGKILL)
+                os.kill(supervisor, signal.SIGKILL)
         await asyncio.gather(*opening)
     await backend.close()
     assert await gone(tmp_path) == []
@@ -100,19 +100,20 @@ async def test_a_sandbox_that_dies_is_no_failed_command(
         sandbox = await backend.open(SandboxSpec())
         task = asyncio.ensure_future(_until_it_fails(sandbox, chance.choice(COMMANDS), standalone=standalone))
         await asyncio.sleep(chance.uniform(0, 0.03))
-        os.kill(backend._open[sandbox].first, signal.SIGKILL)
+        os.kill(backend.sandboxes[sandbox].first, signal.SIGKILL)
         with pytest.raises(SandboxError) as failed:
             print("taken for a command's end:", await task)
         assert failed.value.retryable
         await sandbox.close()
 
 
-async def test_what_the_shell_reports_of_a_dying_sandbox_is_not_taken_for_a_command(backend: NamespacesBackend) -> None:
+async def test_what_the_shell_reports_of_a_dying_sandbox_is_not_taken_for_a_command(
+    backend: NamespacesBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It can start no process by then, and reports what it makes of that. The moment is too short to be hit."""
     async with await backend.open(SandboxSpec()) as sandbox:
         assert (await sandbox.run("true")).ok
-        session = sandbox._session
-        session._place = session._place._replace(is_ending=lambda: True)
+        monkeypatch.setattr("reward_kit.sandbox.namespaces.backend.is_ending", lambda _: True)
         with pytest.raises(SandboxError) as failed:
             await sandbox.run("true")
         assert failed.value.retryable

@@ -105,7 +105,7 @@ async def test_a_sandbox_that_nobody_is_given_is_closed(monkeypatch: pytest.Monk
     with monkeypatch.context() as patch, pytest.raises(OSError, match="nobody can look"):
         patch.setattr(LocalSandbox, "is_quiet", broken)
         await backend.open(HEAVY)
-    assert not backend._open
+    assert not backend.sandboxes
     await backend.close()
 
 

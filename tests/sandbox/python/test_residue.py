@@ -53,7 +53,7 @@ from reward_kit.sandbox.linux import syscalls
 shared, hidden = mmap.mmap(-1, 8192), mmap.mmap(-1, 4096, prot=mmap.PROT_EXEC)
 shared[:4] = b"kept"
 syscalls.own_shared_memory()
-assert not syscalls._writable_together() and shared[:4] == b"kept"
+assert not syscalls.writable_together() and shared[:4] == b"kept"
 if not os.fork():
     shared[:4] = b"left"
     os._exit(0)

@@ -17,6 +17,7 @@ from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, Sandbox
 from reward_kit.sandbox.sos import client as sos_client
 from reward_kit.sandbox.sos import original as sos_original
 from reward_kit.sandbox.sos.client import SosBackend
+from reward_kit.sandbox.sos.protocol import DEFAULT_IMAGE
 from reward_kit.sandbox.sos.server import serving
 from tests.sandbox.sos.servers import TOKEN, Counting, namespaces, original, served, until
 
@@ -41,8 +42,14 @@ async def urls(real: SandboxBackend) -> AsyncIterator[dict[Dialect, str]]:
 @asynccontextmanager
 async def client(url: str, **options: object) -> AsyncIterator[SosBackend]:
     backend = SosBackend(url, token=TOKEN, **options)  # type: ignore[arg-type]
-    try:
+    async with closed_after(backend):
         yield backend
+
+
+@asynccontextmanager
+async def closed_after(backend: SosBackend) -> AsyncIterator[None]:
+    try:
+        yield
     finally:
         await backend.close()
 
@@ -51,6 +58,19 @@ async def client(url: str, **options: object) -> AsyncIterator[SosBackend]:
 async def opened(url: str, spec: SandboxSpec | None = None) -> AsyncIterator[Sandbox]:
     async with client(url, image="any") as backend, await backend.open(spec or SandboxSpec()) as sandbox:
         yield sandbox
+
+
+async def test_where_no_image_is_named_the_original_is_asked_for_the_documented_one_and_ours_for_its_own(
+    real: SandboxBackend,
+) -> None:
+    """A server of ours has a default, and here serves no image by name; the original has none."""
+    async with served(real, images={}) as ours, client(ours.url) as backend:
+        assert (await backend.probe()).works
+        async with client(ours.url, image=DEFAULT_IMAGE) as naming:
+            assert "is not served here" in (await naming.probe()).detail
+    documented = "deathbyknowledge/shellm-sandbox:latest"
+    async with served(real, images={documented: ""}) as behind, original(behind) as url, client(url) as backend:
+        assert (await backend.probe()).works
 
 
 # ── the contract, in both dialects ───────────────────────────────────────────────────────────────────────────────────
@@ -258,12 +278,9 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 
 async def test_a_server_that_was_restarted_has_forgotten_the_sandbox(real: SandboxBackend) -> None:
     async with serving(Counting(real), token=TOKEN, port=0) as url:
-        port = int(url.rpartition(":")[2])
-        async with client(url) as backend:
-            sandbox = await backend.open(SandboxSpec())
-    async with serving(Counting(real), token=TOKEN, port=port) as url, client(url) as backend:
-        sandbox._connection = backend._connection  # type: ignore[attr-defined]
-        sandbox._closed = False  # type: ignore[attr-defined]
+        backend = SosBackend(url, token=TOKEN)
+        sandbox = await backend.open(SandboxSpec())
+    async with serving(Counting(real), token=TOKEN, port=int(url.rpartition(":")[2])), closed_after(backend):
         with pytest.raises(SandboxError, match="404") as failure:
             await sandbox.run("true")
         assert failure.value.retryable
