@@ -13,7 +13,11 @@ OpenEnv are told `None`, the others `failed_score`.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import json
+import logging
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,8 +32,10 @@ from reward_kit.utils.module_loader import load_object
 
 __all__ = ["openenv_session", "openrlhf_agent", "skyrl_text_env", "trl_environment"]
 
+_log = logging.getLogger(__name__)
+
 _TYPES: dict[str, type] = {
-    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
+    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict, "null": type(None),
 }  # fmt: skip
 
 
@@ -41,6 +47,8 @@ class _Episode(NamedTuple):
 
     def earned(self) -> float | None:
         """What the episode is worth; None where it cannot be judged."""
+        if self.session.failure is not None:
+            return None
         if self.judge is None:
             return sum(self.session.rewards)
         try:
@@ -81,8 +89,13 @@ def trl_environment(
 
     def reset(self: Any, **row: Any) -> str | None:
         """Begin a new episode for a row of the dataset."""
-        opening = self._episode.session.reset(sample_from_row(row, ground_truth))
-        return "\n\n".join(message.text for message in opening) or None
+        try:
+            opening = self._episode.session.reset(sample_from_row(row, ground_truth))
+        except ItemError as error:  # raised here it would end the training; so this one episode goes unjudged
+            _log.warning("an episode could not begin, and is left out: %s", error)
+            return None
+        shown = "\n\n".join(message.text for message in opening)
+        return f"\n\n{shown}" if shown and row.get("prompt") else shown or None  # TRL adds it to the prompt as it is
 
     def get_reward(self: Any) -> float | None:
         """What the episode was worth; None where it cannot be judged, which TRL leaves out."""
@@ -114,9 +127,11 @@ def _method(tool: Tool) -> Callable[..., str]:
 
     def method(self: Any, **arguments: Any) -> str:
         session: WorldSession = self._episode.session
+        if session.ended is not None:  # TRL lets the model go on calling
+            return "The episode is over."
         return session.call(tool.name, arguments)
 
-    kinds = {name: _TYPES.get(str(schema.get("type")), str) for name, schema in properties.items()}
+    kinds = {name: _type(schema) for name, schema in properties.items()}
     parameters = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, annotation=kind,
@@ -125,12 +140,24 @@ def _method(tool: Tool) -> Callable[..., str]:
         for name, kind in kinds.items()
     ]  # fmt: skip
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    described = [f"    {name}: {schema.get('description') or name}" for name, schema in properties.items()]
+    described = [f"    {name}: {_described(name, schema)}" for name, schema in properties.items()]
     method.__name__ = method.__qualname__ = tool.name
     method.__annotations__ = {**kinds, "return": str}
     method.__doc__ = "\n".join([tool.description or tool.name, *(["", "Args:", *described] if described else [])])
     vars(method)["__signature__"] = inspect.Signature([own, *parameters], return_annotation=str)
     return method
+
+
+def _type(schema: Mapping[str, Any]) -> Any:
+    """The Python type of which TRL makes this schema again, as near as it comes."""
+    kinds = [each.get("type") for each in schema.get("anyOf", [schema])]
+    found: Any = functools.reduce(operator.or_, dict.fromkeys(_TYPES.get(str(kind), str) for kind in kinds))
+    return found
+
+
+def _described(name: str, schema: Mapping[str, Any]) -> str:
+    told = schema.get("description") or name
+    return f"{told} (choices: {json.dumps(schema['enum'])})" if schema.get("enum") else told
 
 
 # ── SkyRL and OpenRLHF: text in, text out ────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from reward_kit.agent.calls_in_text import with_calls_in_text
@@ -23,7 +23,7 @@ from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_wor
 from reward_kit.agent.tools import Tool
 from reward_kit.agent.transcript import Limits, Transcript
 from reward_kit.config_models import AgentConfig
-from reward_kit.errors import ConfigError, EnvironmentFailure
+from reward_kit.errors import ConfigError, EnvironmentFailure, ItemError
 from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Ended, FunctionCall, Message, Rollout, Sample
 from reward_kit.utils.event_loop import background_loop
@@ -68,6 +68,7 @@ class WorldSession:
         self._transcript: Transcript | None = None
         self._sample: Sample | None = None
         self._ended: Ended | None = None
+        self._failure: ItemError | None = None
 
     # -- for loops that wait
 
@@ -153,6 +154,11 @@ class WorldSession:
         return self._ended
 
     @property
+    def failure(self) -> ItemError | None:
+        """How the world failed, if it has. Such an episode is worth nothing that could be told, not 0."""
+        return self._failure
+
+    @property
     def _open(self) -> tuple[World, Transcript, Sample]:
         if self._world is None or self._transcript is None or self._sample is None:
             raise EnvironmentFailure("There is no episode yet. Call `reset` first.", retryable=False)
@@ -160,6 +166,11 @@ class WorldSession:
 
     async def _reset(self, sample: Sample) -> list[Message]:
         await self._close()
+        self._failure = None
+        with self._noting_failure():
+            return await self._begin(sample)
+
+    async def _begin(self, sample: Sample) -> list[Message]:
         self._world = await self._held.enter_async_context(open_world(self._environment, sample, self._config))
         self._transcript, self._sample, self._ended = Transcript(sample, None), sample, None
         opening = as_answer(await ask_world(self._config, "start", self._world.start))
@@ -170,7 +181,8 @@ class WorldSession:
         world, transcript, _ = self._open
         transcript.reply(Completion(message=message))
         world.runner.begin_turn()
-        answer = as_answer(await ask_world(self._config, "answer", world.answer, message))
+        with self._noting_failure():
+            answer = as_answer(await ask_world(self._config, "answer", world.answer, message))
         transcript.answer(answer, world.runner.uses)
         if self._limits.stops(message):
             self._ended = "stopped"
@@ -180,7 +192,17 @@ class WorldSession:
             self._ended = self._limits.reached(transcript)
         return answer
 
+    @contextlib.contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except ItemError as error:
+            self._failure = error
+            raise
+
     async def _rollout(self) -> Rollout:
+        if self._failure is not None:
+            raise self._failure
         world, transcript, sample = self._open
         facts = await facts_of(world, self._config)
         return Rollout(

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from reward_kit.agent import Answer, World, tool
 from reward_kit.errors import ConfigError, ItemError
 from reward_kit.integrations.agent_environments import openenv_session, openrlhf_agent, trl_environment
 from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
-from reward_kit.models import Message
+from reward_kit.models import Message, Sample
 from tests.agent.worlds import Account, Walk
 
 ROW = {"prompt": [{"role": "user", "content": "Save 10."}], "answer": 10, "level": 3}
@@ -110,8 +112,62 @@ def test_trl_is_told_none_where_an_episode_cannot_be_judged() -> None:
 
 def test_without_a_reward_the_rewards_of_the_steps_count() -> None:
     environment = trl_environment(Walk)()
-    assert environment.reset(**ROW) == "You stand at 0."
+    assert environment.reset(**ROW) == "\n\nYou stand at 0.", "TRL joins it to the prompt as it is"
+    assert environment.reset() == "You stand at 0."
     assert environment.get_reward() == 0.0
+
+
+class Moody(World):
+    """A world that fails when it is told to: when it is opened, or in its second turn."""
+
+    def __init__(self, sample: Sample) -> None:
+        if sample.columns.get("fails") == "open":
+            raise OSError("no disk")
+        self.fails, self.turns = sample.columns.get("fails"), 0
+
+    @tool
+    def touch(self, how: Literal["softly", "hard"] = "softly", often: int | None = None) -> str:
+        """Touch it.
+
+        Args:
+            how: the way
+            often: how many times
+        """
+        return "It moves."
+
+    async def answer(self, message: Message) -> Answer:
+        self.turns += 1
+        if self.turns == 2 and self.fails:
+            raise OSError("the server is gone")
+        return Answer(await self.use_tools(message), reward=1.0, done=self.turns == 3)
+
+
+@pytest.mark.parametrize("reward", [None, lambda messages: 1.0], ids=["steps", "judged"])
+@pytest.mark.parametrize("fails", ["open", "later"])
+def test_trl_is_told_none_where_the_world_failed_and_the_next_episode_is_judged(fails: str, reward: Any) -> None:
+    environment = trl_environment(Moody, reward)()
+    environment.reset(**ROW, fails=fails)
+    for _ in range(3):
+        with contextlib.suppress(ItemError):  # which TRL shows to the model
+            environment.touch()
+    assert environment.get_reward() is None
+    environment.reset(**ROW)
+    assert environment.touch(how="hard") == "It moves."
+    assert environment.get_reward() == 1.0
+
+
+def test_what_is_over_is_over_also_for_trl() -> None:
+    environment = trl_environment(Moody)()
+    environment.reset(**ROW)
+    shown = [environment.touch() for _ in range(5)]
+    assert shown == ["It moves."] * 3 + ["The episode is over."] * 2
+    assert environment.get_reward() == 3.0
+
+
+def test_choices_and_what_may_be_left_out_are_in_the_signature() -> None:
+    touch = trl_environment(Moody).touch
+    assert str(inspect.signature(touch)) == "(self, *, how: str = 'softly', often: int | None = None) -> str"
+    assert 'how: the way (choices: ["softly", "hard"])' in (inspect.getdoc(touch) or "")
 
 
 def test_tools_that_cannot_be_known_beforehand_are_asked_for() -> None:
