@@ -19,16 +19,15 @@ import json
 import logging
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from reward_kit.agent.environment import Environment, FunctionsWorld, World
-from reward_kit.agent.tools import Tool, tools_of_class
+from reward_kit.agent.environment import Environment
+from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import ConfigError, ItemError
-from reward_kit.integrations.trainer_reward import TrainerReward
+from reward_kit.integrations.judged_world import JudgedWorld, judge_of, known_tools
 from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
 from reward_kit.models import Message
-from reward_kit.utils.module_loader import load_object
 
 __all__ = ["openenv_session", "openrlhf_agent", "skyrl_text_env", "trl_environment"]
 
@@ -37,30 +36,6 @@ _log = logging.getLogger(__name__)
 _TYPES: dict[str, type] = {
     "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict, "null": type(None),
 }  # fmt: skip
-
-
-class _Episode(NamedTuple):
-    """What an adapter needs for one episode at a time: the world, and who judges it."""
-
-    session: WorldSession
-    judge: TrainerReward | None
-
-    def earned(self) -> float | None:
-        """What the episode is worth; None where it cannot be judged."""
-        if self.session.failure is not None:
-            return None
-        if self.judge is None:
-            return sum(self.session.rewards)
-        try:
-            payload = self.judge.call.payload_of(self.session.rollout())
-        except ItemError:
-            return None
-        (earned,) = self.judge.judge([payload])
-        return None if earned.error is not None else earned.score
-
-
-def _judge(reward: Callable[..., Any] | str | None, params: Mapping[str, Any] | None) -> TrainerReward | None:
-    return None if reward is None else TrainerReward(reward, failed_score=0.0, params=params)
 
 
 # ── TRL ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,11 +56,11 @@ def trl_environment(
     TRL wants to know the tools beforehand. They are taken from the class of worlds; where `environment` is something
     else, give `tools`. Tools that change during an episode are not shown by TRL.
     """
-    known = _known_tools(environment) if tools is None else list(tools)
-    shared, judge = environment_from(environment, params), _judge(reward, reward_params)
+    known = known_tools(environment) if tools is None else list(tools)
+    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
 
     def __init__(self: Any) -> None:
-        self._episode = _Episode(WorldSession(shared, config), judge)
+        self._episode = JudgedWorld(WorldSession(shared, config), judge)
 
     def reset(self: Any, **row: Any) -> str | None:
         """Begin a new episode for a row of the dataset."""
@@ -99,7 +74,7 @@ def trl_environment(
 
     def get_reward(self: Any) -> float | None:
         """What the episode was worth; None where it cannot be judged, which TRL leaves out."""
-        episode: _Episode = self._episode
+        episode: JudgedWorld = self._episode
         return episode.earned()
 
     members: dict[str, Any] = {"__init__": __init__, "reset": reset, "get_reward": get_reward}
@@ -109,15 +84,6 @@ def trl_environment(
         members[tool.name] = _method(tool)
     name = getattr(environment, "__name__", str(environment).rpartition(":")[2] or "Environment")
     return type(f"{name}ForTRL", (), members)
-
-
-def _known_tools(environment: Any) -> list[Tool]:
-    named = load_object(environment) if isinstance(environment, str) else environment
-    if isinstance(named, type) and issubclass(named, World) and named is not FunctionsWorld:
-        return tools_of_class(named)
-    raise ConfigError(
-        "Which tools there are can only be told of a class of worlds. Give `tools`, or name such a class."
-    )
 
 
 def _method(tool: Tool) -> Callable[..., str]:
@@ -180,7 +146,7 @@ def skyrl_text_env(
         from skyrl_gym.envs.base_text_env import BaseTextEnv
     except ImportError as error:
         raise ImportError("skyrl_text_env needs skyrl-gym. Install it with: pip install skyrl-gym") from error
-    shared, judge = environment_from(environment, params), _judge(reward, reward_params)
+    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
 
     class TextWorld(BaseTextEnv):  # type: ignore[misc]  # SkyRL has no types to check against
         """A world of ours, stepped through by SkyRL."""
@@ -190,7 +156,7 @@ def skyrl_text_env(
             row = dict(extras or {})
             row.update(row.pop("reward_spec", None) or {})
             self._row = row
-            self._episode = _Episode(WorldSession(shared, config), judge)
+            self._episode = JudgedWorld(WorldSession(shared, config), judge)
 
         def init(self, prompt: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
             """Begin the episode; what the world shows first comes after the prompt."""
@@ -220,7 +186,7 @@ def skyrl_text_env(
     return TextWorld
 
 
-def _last(episode: _Episode, failed_score: float) -> float:
+def _last(episode: JudgedWorld, failed_score: float) -> float:
     earned = episode.earned()
     return failed_score if earned is None else earned
 
@@ -249,7 +215,7 @@ def openrlhf_agent(
 
     Its rewards are summed by OpenRLHF: each step earns what the world gave for it, the last one the reward besides.
     """
-    shared, judge = environment_from(environment, params), _judge(reward, reward_params)
+    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
 
     class AgentInstance(base):  # type: ignore[misc]  # known only when it is called
         """A world of ours, stepped through by OpenRLHF."""
@@ -257,7 +223,7 @@ def openrlhf_agent(
         def __init__(self, *arguments: Any, **options: Any) -> None:
             if base is not object:
                 super().__init__(*arguments, **options)
-            self._episode = _Episode(WorldSession(shared, config), judge)
+            self._episode = JudgedWorld(WorldSession(shared, config), judge)
 
         async def reset(self, states: Mapping[str, Any], **_: Any) -> dict[str, Any]:
             """Begin an episode: `observation` is the prompt, `label` what a right answer looks like."""
@@ -297,7 +263,7 @@ def _openrlhf_step(reward: float, shown: str, *, done: bool, logs: dict[str, Any
 class _OpenEnvSession:
     """OpenEnv's session: the trainer's harness asks for messages and tools, calls them, and has the end judged."""
 
-    def __init__(self, episode: _Episode, opening: list[Message]) -> None:
+    def __init__(self, episode: JudgedWorld, opening: list[Message]) -> None:
         self._episode, self._opening = episode, opening
 
     def initial_messages(self) -> list[dict[str, Any]]:
@@ -336,7 +302,7 @@ def openenv_session(
 ) -> _OpenEnvSession:
     """One episode as OpenEnv's `ResourceSession`; `task` is a row of the dataset."""
     shared: Environment = environment_from(environment, params)
-    episode = _Episode(WorldSession(shared, config), _judge(reward, reward_params))
+    episode = JudgedWorld(WorldSession(shared, config), judge_of(reward, reward_params))
     sample = sample_from_row(task)
     opening = episode.session.reset(sample)
     return _OpenEnvSession(episode, [*sample.messages, *opening])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our rewards in verifiers and SkyRL."""
+"""Our rewards in verifiers and SkyRL, and our worlds in SkyRL."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import verifiers.v1 as vf
 from verifiers.v1.errors import TaskError
 from verifiers.v1.types import AssistantMessage, ToolCall, ToolMessage, UserMessage
 
+from reward_kit.integrations.agent_environments import skyrl_text_env
 from reward_kit.integrations.message_env import skyrl_environment
 from reward_kit.integrations.verifiers import task_reward
+from tests.agent.worlds import Account, Walk
 
 MATH = "reward_kit.rewards.math:math_reward"
 
@@ -68,3 +70,32 @@ def test_skyrl_makes_and_steps_our_environment(monkeypatch: pytest.MonkeyPatch) 
     step = env.step("4")
     assert (step["reward"], step["done"]) == (1.0, True)
     assert env.get_metrics()["judged"] == 1.0
+
+
+def saved(facts: dict[str, Any], ground_truth: int, **kwargs: Any) -> float:
+    """1 where the account holds what was asked for."""
+    return float(facts["balance"] == ground_truth)
+
+
+def test_skyrl_plays_an_episode_in_our_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("savings_env")
+    module.SavingsEnv = skyrl_text_env(Account, saved, failed_score=-1.0)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "savings_env", module)
+    skyrl_gym.register(id="savings", entry_point="savings_env:SavingsEnv")
+    env = skyrl_gym.make("savings", env_config=None, extras={"reward_spec": {"ground_truth": 7}})
+    prompt = [{"role": "user", "content": "Save 7."}]
+    assert env.init(prompt)[0] == prompt
+    step = env.step('<tool_call>{"name": "deposit", "arguments": {"amount": 7}}</tool_call>')
+    assert (step["observations"], step["done"]) == ([{"role": "tool", "content": "The balance is 7."}], False)
+    step = env.step("Done.")
+    assert (step["reward"], step["done"], step["metadata"]) == (1.0, True, {"ended": "answered"})
+    env.close()
+
+
+def test_skyrl_is_given_the_rewards_of_the_steps() -> None:
+    env = skyrl_text_env(Walk, failed_score=-1.0)()
+    prompt, _ = env.init([{"role": "user", "content": "Walk."}])
+    assert [turn["content"] for turn in prompt] == ["Walk.", "You stand at 0."]
+    steps = [env.step("right") for _ in range(5)]
+    assert [(step["reward"], step["done"]) for step in steps] == [(float(n), n == 5) for n in range(1, 6)]
+    env.close()

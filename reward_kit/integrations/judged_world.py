@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every trainer's adapter has for an episode: a world to step through, and who judges the episode in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from reward_kit.agent.environment import FunctionsWorld, World
+from reward_kit.agent.tools import Tool, tools_of_class
+from reward_kit.errors import ConfigError, ItemError
+from reward_kit.integrations.trainer_reward import TrainerReward
+from reward_kit.integrations.world_session import WorldSession
+from reward_kit.utils.module_loader import load_object
+
+__all__ = ["JudgedWorld", "judge_of", "known_tools"]
+
+
+class JudgedWorld(NamedTuple):
+    """One episode at a time: the world, and who judges it."""
+
+    session: WorldSession
+    judge: TrainerReward | None
+
+    def earned(self) -> float | None:
+        """What the episode is worth; None where it cannot be judged.
+
+        Without a judge that is the sum of what the world gave for the steps.
+        """
+        if self.session.failure is not None:
+            return None
+        if self.judge is None:
+            return sum(self.session.rewards)
+        try:
+            payload = self.judge.call.payload_of(self.session.rollout())
+        except ItemError:
+            return None
+        (earned,) = self.judge.judge([payload])
+        return None if earned.error is not None else earned.score
+
+
+def judge_of(reward: Callable[..., Any] | str | None, params: Mapping[str, Any] | None) -> TrainerReward | None:
+    """Who judges episodes by this reward; nobody where there is none."""
+    return None if reward is None else TrainerReward(reward, failed_score=0.0, params=params)
+
+
+def known_tools(environment: Any) -> list[Tool]:
+    """The tools of a class of worlds, for trainers that want to know them before there is a world."""
+    named = load_object(environment) if isinstance(environment, str) else environment
+    if isinstance(named, type) and issubclass(named, World) and named is not FunctionsWorld:
+        return tools_of_class(named)
+    raise ConfigError(
+        "Which tools there are can only be told of a class of worlds. Give `tools`, or name such a class."
+    )
