@@ -10,7 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reward_kit.agent.environment import Answer, Environment, World
     from reward_kit.agent.episode import Episodes
+    from reward_kit.agent.in_worker import in_worker
     from reward_kit.agent.models import StepData
+    from reward_kit.agent.playback import Playback
     from reward_kit.agent.resource_abc import ForkableResource
     from reward_kit.agent.resource_environment import ResourceEnvironment
     from reward_kit.agent.resource_pool import ResourcePool
@@ -33,6 +35,7 @@ __all__ = [
     "ForkableResource",
     "Hidden",
     "HttpRolloutResource",
+    "Playback",
     "PythonStateResource",
     "ResourceEnvironment",
     "ResourcePool",
@@ -42,6 +45,7 @@ __all__ = [
     "ToolError",
     "ToolRegistry",
     "World",
+    "in_worker",
     "tool",
 ]
 
@@ -55,6 +59,7 @@ _HOMES = {
     "ForkableResource": "reward_kit.agent.resource_abc",
     "Hidden": "reward_kit.agent.tools",
     "HttpRolloutResource": "reward_kit.agent.resources.http_rollout_resource",
+    "Playback": "reward_kit.agent.playback",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
     "ResourceEnvironment": "reward_kit.agent.resource_environment",
     "ResourcePool": "reward_kit.agent.resource_pool",
@@ -64,6 +69,7 @@ _HOMES = {
     "ToolError": "reward_kit.agent.tools",
     "ToolRegistry": "reward_kit.agent.tool_registry",
     "World": "reward_kit.agent.environment",
+    "in_worker": "reward_kit.agent.in_worker",
     "tool": "reward_kit.agent.tools",
 }
 """Where each public name lives."""
