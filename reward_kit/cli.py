@@ -36,6 +36,7 @@ COMMANDS: dict[str, _Entry] = {
     "run": _Entry("run_eval_cmd", "run", "Generate n answers per prompt, judge them, keep everything."),
     "shell": _Entry("shell_cmd", "shell", "Have a model write shell commands, and run them in sandboxes."),
     "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates per query, verify them, write Parquet."),
+    "agent-eval": _Entry("agent_eval_cmd", "agent_eval", "Play the tasks of an agent, defined in files; judge them."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),

@@ -9,6 +9,7 @@ unknown fields and stays mutable, as users of the public package expect.
 
 from __future__ import annotations
 
+import re
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -18,6 +19,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -465,3 +467,14 @@ class TaskDefinitionModel(BaseModel):
     num_rollouts: int = Field(default=1, ge=1)
     dataset_path: str | None = None
     num_rollouts_per_sample: int = Field(default=1, ge=1)
+    termination_regex: str | None = None
+    """An answer of the model in which this regular expression is found ends the episode."""
+
+    @field_validator("termination_regex")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"it is no regular expression ({error})") from None
+        return pattern

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from reward_kit.agent.episode import Episodes
     from reward_kit.agent.in_worker import in_worker
     from reward_kit.agent.models import StepData
+    from reward_kit.agent.orchestrator import Orchestrator
     from reward_kit.agent.playback import Playback
+    from reward_kit.agent.policy_interface import AgentPolicy
     from reward_kit.agent.resource_abc import ForkableResource
     from reward_kit.agent.resource_environment import ResourceEnvironment
     from reward_kit.agent.resource_pool import ResourcePool
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from reward_kit.agent.resources.http_rollout_resource import HttpRolloutResource
     from reward_kit.agent.resources.python_state_resource import PythonStateResource
     from reward_kit.agent.resources.sql_resource import SQLResource
+    from reward_kit.agent.rl_rollout_worker import RLRolloutWorker
+    from reward_kit.agent.task_manager import TaskManager
     from reward_kit.agent.tool_registry import ToolRegistry
     from reward_kit.agent.tools import Hidden, Tool, ToolError, tool
 
 __all__ = [
+    "AgentPolicy",
     "Answer",
     "BFCLSimAPIResource",
     "DockerResource",
@@ -35,12 +40,15 @@ __all__ = [
     "ForkableResource",
     "Hidden",
     "HttpRolloutResource",
+    "Orchestrator",
     "Playback",
     "PythonStateResource",
+    "RLRolloutWorker",
     "ResourceEnvironment",
     "ResourcePool",
     "SQLResource",
     "StepData",
+    "TaskManager",
     "Tool",
     "ToolError",
     "ToolRegistry",
@@ -50,6 +58,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AgentPolicy": "reward_kit.agent.policy_interface",
     "Answer": "reward_kit.agent.environment",
     "BFCLSimAPIResource": "reward_kit.agent.resources.bfcl_sim_api_resource",
     "DockerResource": "reward_kit.agent.resources.docker_resource",
@@ -59,12 +68,15 @@ _HOMES = {
     "ForkableResource": "reward_kit.agent.resource_abc",
     "Hidden": "reward_kit.agent.tools",
     "HttpRolloutResource": "reward_kit.agent.resources.http_rollout_resource",
+    "Orchestrator": "reward_kit.agent.orchestrator",
     "Playback": "reward_kit.agent.playback",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
+    "RLRolloutWorker": "reward_kit.agent.rl_rollout_worker",
     "ResourceEnvironment": "reward_kit.agent.resource_environment",
     "ResourcePool": "reward_kit.agent.resource_pool",
     "SQLResource": "reward_kit.agent.resources.sql_resource",
     "StepData": "reward_kit.agent.models",
+    "TaskManager": "reward_kit.agent.task_manager",
     "Tool": "reward_kit.agent.tools",
     "ToolError": "reward_kit.agent.tools",
     "ToolRegistry": "reward_kit.agent.tool_registry",

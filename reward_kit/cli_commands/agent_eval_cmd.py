@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reward-kit agent-eval`: tasks of an agent, defined in files, played and judged."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reward_kit.cli_commands.options import MOST, NamedPath
+from reward_kit.cli_commands.output import (
+    NOTHING_JUDGED,
+    answers_made,
+    echo,
+    echo_nothing_done,
+    exit_code,
+    name_settings,
+    print_json,
+    same_command,
+    show_logs,
+)
+
+if TYPE_CHECKING:
+    from reward_kit.execution.agent_tasks.manager import TaskManager
+
+__all__ = ["SETTINGS", "agent_eval"]
+
+SETTINGS = {
+    "generation.model_name": "--model",
+    "generation.n": "--num-rollouts",
+    "output.output_dir": "--output-dir",
+}
+"""What sets each setting that a message may name."""
+
+_LISTS = ("individual_results", "detailed_results", "successful_results", "failed_results")
+
+
+@click.command("agent-eval")
+@click.option(
+    "--task-def", required=True, type=NamedPath(path_type=Path), help="A task's YAML or JSON file, or a directory."
+)
+@click.option("--parallel", is_flag=True, help="Evaluate several tasks at a time.")
+@click.option(
+    "--max-concurrency", type=click.IntRange(1, 100_000), default=3, show_default=True,
+    help="Tasks at a time with --parallel; episodes at a time of each task.",
+)  # fmt: skip
+@click.option("--filter", "names", multiple=True, help="Only the task of this name. May be given again.")
+@click.option(
+    "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("agent_runs"), show_default=True,
+    help="Where the files go, one directory per task. The same command again goes on there.",
+)  # fmt: skip
+@click.option("--model", help="openai/NAME, fireworks/NAME, or as in a run; default: the variable MODEL_AGENT.")
+@click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
+    task_def: Path, parallel: bool, max_concurrency: int, names: tuple[str, ...], output_dir: Path, model: str | None,
+    num_rollouts: int | None, as_json: bool, verbose: bool,
+) -> None:  # fmt: skip
+    """Play the tasks of an agent and judge them.
+
+    Run the same command again after any interruption: it goes on where it was, and nothing is paid twice.
+
+    \b
+    reward-kit agent-eval --task-def task.yaml --model openai/gpt-4.1-mini
+    reward-kit agent-eval --task-def tasks/ --parallel --max-concurrency 8 --num-rollouts 4
+    reward-kit agent-eval --task-def tasks/ --filter refund --filter cancel
+
+    Exit codes: 0 done; 1 failed, or a task of which nothing could be judged; 2 wrong definition; 130 interrupted.
+    """
+    show_logs(verbose=verbose)
+    name_settings(SETTINGS)
+    manager = _manager(task_def, names, output_dir, model)
+    figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
+    if as_json:
+        told = {name: {key: one[key] for key in one if key not in _LISTS} for name, one in figures.items()}
+        print_json(told)
+    else:
+        for name, one in figures.items():
+            echo(_line(name, one))
+        echo(f"Files: {output_dir}")
+    sys.exit(_exit_code(manager, figures))
+
+
+def _manager(task_def: Path, names: tuple[str, ...], output_dir: Path, model: str | None) -> TaskManager:
+    from reward_kit.errors import ConfigError
+    from reward_kit.execution.agent_tasks.definition import load_task, task_files
+    from reward_kit.execution.agent_tasks.manager import TaskManager
+
+    manager = TaskManager(output_dir=output_dir, model=model)
+    for file in task_files(task_def):
+        task = load_task(file)
+        if task.name in manager.tasks:
+            raise ConfigError(f"Two tasks in {str(task_def)!r} are called {task.name!r}. Rename one.")
+        manager.register_task(task)
+    if not manager.tasks:
+        raise ConfigError(f"The directory {str(task_def)!r} has no task definition: no .yaml, .yml or .json file.")
+    if missing := [name for name in names if name not in manager.tasks]:
+        raise ConfigError(f"There is no task {missing[0]!r}; there are: {', '.join(manager.tasks)}.")
+    if names:
+        manager.tasks = {name: manager.tasks[name] for name in manager.tasks if name in names}
+    return manager
+
+
+async def _evaluated(manager: TaskManager, parallel: bool, at_a_time: int, rollouts: int | None) -> dict[str, Any]:
+    try:
+        return await manager.execute_tasks(
+            parallel=parallel, max_concurrency=at_a_time, num_rollouts_override=rollouts
+        )  # fmt: skip
+    finally:
+        await manager.cleanup()
+
+
+def _line(name: str, figures: dict[str, Any]) -> str:
+    if "score" not in figures:
+        return f"{name}: {figures['error']}"
+    judged, failed = figures["successful_rollouts"], figures["failed_rollouts"]
+    more = f", {failed} failed" if failed else ""
+    return f"{name}: mean score {figures['score']:.3f} of {judged} episodes{more}"
+
+
+def _exit_code(manager: TaskManager, figures: dict[str, Any]) -> int:
+    codes = [exit_code(run.status, answers_made(run)) for run in manager.runs.values()]
+    if any(run.status != "finished" for run in manager.runs.values()):
+        echo(f"To go on: {same_command()}", err=True)
+    for name, one in figures.items():
+        if "score" not in one and name in manager.runs:
+            echo_nothing_done("judged", manager.runs[name].summary)
+    unrun = [name for name in figures if name not in manager.runs]
+    return max([*codes, *([NOTHING_JUDGED] if unrun or not figures else [])], default=0)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inherited agent tasks as runs: `reward-kit agent-eval`, and `TaskManager` for Python."""

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task's file, and the run that it stands for.
+
+task.yaml ─▶ TaskDefinitionModel ─▶ config with an `agent:` section, and samples ─▶ EvaluationPipeline
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from reward_kit.agent.agent_model import model_settings
+from reward_kit.agent.orchestrator import agent_settings
+from reward_kit.agent.rl_rollout_worker import ground_truth_of
+from reward_kit.agent.task_environment import opening_messages
+from reward_kit.common_utils import load_jsonl
+from reward_kit.config_models import PipelineConfig, load_config
+from reward_kit.errors import ConfigError, DatasetError
+from reward_kit.models import Message, Sample, TaskDefinitionModel
+from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
+
+__all__ = ["config_of", "directory_name", "load_task", "samples_of", "task_files"]
+
+_FILE_KEYS = ("schema_file", "seed_data_file", "db_file")
+_SUFFIXES = (".yaml", ".yml", ".json")
+_OF_A_SAMPLE = ("id", "messages", "ground_truth", "user_query", "system_prompt", "ground_truth_for_eval")
+
+
+def task_files(path: Path) -> list[Path]:
+    """The file itself, or the task files in a directory, by name."""
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    if not path.is_file():
+        raise ConfigError(f"There is no task definition {str(path)!r}. Name a YAML or JSON file, or a directory.")
+    return [path]
+
+
+def load_task(path: Path) -> TaskDefinitionModel:
+    """The task that a file defines. Files that it names are looked for where the command runs, then beside it."""
+    name = f"The task definition {str(path)!r}"
+    raw = load_yaml(read_yaml_text(path, name, "Name a file that can be read."), name)  # JSON is YAML
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"The task definition {str(path)!r} is no mapping. See docs/agent-tasks.md for its keys.")
+    try:
+        return TaskDefinitionModel.model_validate(_found(raw, path.parent))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ConfigError(
+            f"The task definition {str(path)!r} has a problem with {place!r}: {problem['msg']}. Correct it."
+        ) from None
+
+
+def _found(raw: Mapping[str, Any], beside: Path) -> dict[str, Any]:
+    """The definition with the files that it names found."""
+    task = dict(raw)
+    for key in ("reward_function_path", "tools_module_path"):
+        if isinstance(task.get(key), str):
+            file, colon, name = task[key].partition(":")
+            task[key] = f"{_file(file, beside)}{colon}{name}" if file.endswith(".py") else task[key]
+    if isinstance(task.get("dataset_path"), str):
+        task["dataset_path"] = _file(task["dataset_path"], beside)
+    resource = task.get("base_resource_config")
+    if isinstance(resource, Mapping):
+        files = {key: _file(resource[key], beside) for key in _FILE_KEYS if isinstance(resource.get(key), str)}
+        task["base_resource_config"] = {**resource, **files}
+    generation = task.get("generation")
+    mock = generation.get("mock") if isinstance(generation, Mapping) else None
+    if isinstance(generation, Mapping) and isinstance(mock, Mapping) and isinstance(mock.get("function_path"), str):
+        file, colon, name = mock["function_path"].partition(":")
+        task["generation"] = {**generation, "mock": {**mock, "function_path": f"{_file(file, beside)}{colon}{name}"}}
+    return task
+
+
+def _file(name: str, beside: Path) -> str:
+    if Path(name).is_absolute() or Path(name).exists() or not (beside / name).exists():
+        return name
+    return os.path.relpath(beside / name)
+
+
+def samples_of(task: TaskDefinitionModel) -> list[Sample]:
+    """What is played: the task itself, or one sample for each row of its dataset."""
+    opening, truth = opening_messages(task), ground_truth_of(task)
+    if task.dataset_path is None:
+        if not opening and task.resource_server is None and "base_url" not in task.base_resource_config:
+            raise ConfigError(
+                f"The task {task.name!r} says nothing to the model. Give it `messages` or an `initial_user_prompt`."
+            )
+        return [Sample(id=task.name, messages=opening, ground_truth=truth)]
+    return list(_rows(task, opening, truth))
+
+
+def _rows(task: TaskDefinitionModel, opening: list[Message], truth: Any) -> Iterator[Sample]:
+    for place, row in enumerate(load_jsonl(str(task.dataset_path))):
+        own = [Message.model_validate(message) for message in row.get("messages") or []]
+        if not own and row.get("user_query"):
+            system = [Message(role="system", content=row["system_prompt"])] if row.get("system_prompt") else []
+            own = [*(system or [one for one in opening if one.role == "system"]), _user(row["user_query"])]
+        right = row.get("ground_truth", row.get("ground_truth_for_eval"))
+        columns = {name: value for name, value in row.items() if name not in _OF_A_SAMPLE}
+        yield Sample(
+            id=str(row.get("id", f"{task.name}-{place}")),
+            messages=own or opening,
+            ground_truth=truth if right is None else right,
+            columns=columns,
+        )
+
+
+def _user(text: Any) -> Message:
+    return Message(role="user", content=str(text))
+
+
+def config_of(
+    task: TaskDefinitionModel,
+    output_dir: Path,
+    *,
+    model: str | None = None,
+    rollouts: int | None = None,
+    concurrency: int = 3,
+) -> PipelineConfig:
+    """The settings of the run that a task stands for. The task's own keys `generation` and `agent` are taken over."""
+    extra = task.model_extra or {}
+    generation = dict(extra.get("generation") or {})
+    if model is not None or "model_name" not in generation:
+        generation |= model_settings(model)
+    per_sample = task.num_rollouts if task.dataset_path is None else task.num_rollouts_per_sample
+    return load_config(
+        {
+            "generation": {**generation, "n": rollouts or per_sample},
+            "agent": {
+                **agent_settings(task),
+                "concurrency": concurrency,
+                "environment": "reward_kit.agent.task_environment:TaskEnvironment",
+                "params": {"task": task.model_dump(exclude_none=True, exclude={"generation", "agent"})},
+            },
+            "reward": {
+                "function_path": "reward_kit.agent.task_reward:task_reward",
+                "params": {"reward": task.reward_function_path, "task": task.name},
+            },
+            "output": {"output_dir": str(output_dir)},
+        }
+    )
+
+
+def directory_name(task_id: str) -> str:
+    """A task's name as that of a directory."""
+    name = re.sub(r"[^\w.-]+", "_", task_id).strip("._")
+    if not name:
+        raise DatasetError(f"The task {task_id!r} has no letter or digit in its name. Give it another.")
+    return name[:100]

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agent tasks as runs: definitions, samples, the inherited figures and files; nothing is paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.agent.task_manager import TaskManager
+from reward_kit.errors import ConfigError
+from reward_kit.execution.agent_tasks.definition import config_of, directory_name, load_task, samples_of, task_files
+from reward_kit.execution.agent_tasks.trajectory import aggregate
+
+PLAYER = """
+import json
+from pathlib import Path
+from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+
+ASKED = Path(__file__).with_name("asked.txt")
+
+def act(messages, draw):
+    with ASKED.open("a") as file:
+        file.write(f"{draw}\\n")
+    if messages[-1].role == "tool":
+        return Message(role="assistant", content=f"draw {draw}")
+    call = FunctionCall(name="update_state", arguments=json.dumps({"updates": {"n": draw}}))
+    return Message(role="assistant", content="", tool_calls=[ChatCompletionMessageToolCall(id="1", function=call)])
+
+def judged(messages, state, **kwargs):
+    n = state["resource"].get_state()["n"]
+    if n == 2:
+        raise OSError("no verdict")
+    return {"score": n / 10, "reason": "r", "metrics": {"m": {"score": n / 10, "reason": "x"}}}
+"""
+
+TASK = """
+name: counting
+resource_type: PythonStateResource
+base_resource_config: {initial_state: {n: -1}}
+reward_function_path: player.py:judged
+initial_user_prompt: Count.
+num_rollouts: 4
+generation: {mock: {function_path: "player.py:act"}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "player.py").write_text(PLAYER)
+    (tmp_path / "counting.yaml").write_text(TASK)
+    return tmp_path
+
+
+def asked(folder: Path) -> int:
+    return len((folder / "asked.txt").read_text().splitlines())
+
+
+async def test_a_task_is_a_run_whose_figures_and_file_are_the_inherited_ones(folder: Path) -> None:
+    manager = TaskManager(output_dir=folder / "runs", model="mock")
+    manager.register_task(load_task(folder / "counting.yaml"))
+    figures = (await manager.execute_tasks())["counting"]
+    assert figures["individual_scores"] == [0.0, 0.1, 0.3]
+    assert (figures["num_rollouts"], figures["successful_rollouts"], figures["failed_rollouts"]) == (4, 3, 1)
+    assert figures["score"] == figures["avg_score"] == figures["average_score"] == pytest.approx(0.4 / 3)
+    assert (figures["min_score"], figures["max_score"], figures["success_rate"]) == (0.0, 0.3, 0.75)
+    assert figures["aggregated_metrics"]["m"]["individual_scores"] == [0.0, 0.1, 0.3]
+    assert "error" not in figures and "no verdict" in figures["failed_results"][0]["error"]
+    (file,) = (folder / "runs" / "counting" / "evaluation_logs").glob("trajectory_counting_*.jsonl")
+    summary, *individual = [json.loads(line) for line in file.read_text().splitlines()]
+    assert summary["type"] == "summary" and summary["score"] == figures["score"]
+    assert [one["rollout_index"] for one in individual] == [0, 1, 2, 3]
+    assert {one["type"] for one in individual} == {"individual_result"}
+    assert individual[3]["reward_function_inputs"]["state"]["final_state"] == {"n": 3}
+    assert individual[2]["reward_function_inputs"]["messages"][-1]["content"] == "draw 2"
+    assert not list(folder.glob("runs/counting/*.partial"))
+
+
+async def test_evaluating_again_pays_only_for_what_is_new(folder: Path) -> None:
+    async def evaluated(rollouts: int) -> Any:
+        manager = TaskManager(output_dir=folder / "runs", model="mock")
+        manager.register_tasks_from_directory(str(folder))
+        return (await manager.execute_tasks(num_rollouts_override=rollouts))["counting"]
+
+    await evaluated(2)
+    assert asked(folder) == 4
+    assert (await evaluated(2))["individual_scores"] == [0.0, 0.1]
+    assert asked(folder) == 4
+    assert (await evaluated(4))["num_rollouts"] == 4
+    assert asked(folder) == 8
+
+
+async def test_tasks_run_side_by_side_where_that_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most, now = 0, 0
+
+    async def evaluated(self: TaskManager, *settings: Any) -> dict[str, Any]:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        now -= 1
+        return {}
+
+    monkeypatch.setattr(TaskManager, "_evaluated", evaluated)
+    manager = TaskManager()
+    task = load_task(folder / "counting.yaml")
+    for number in range(6):
+        manager.register_task(f"task {number}", task)
+    await manager.execute_tasks()
+    assert most == 1
+    assert set(await manager.execute_tasks(parallel=True, max_concurrency=4)) == set(manager.tasks)
+    assert most == 4
+    assert list(await manager.execute_tasks(["task 3", "missing"])) == ["task 3"]
+
+
+async def test_without_a_directory_nothing_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tempfile
+
+    (folder / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
+    manager = TaskManager(model="mock")
+    manager.register_task(load_task(folder / "counting.yaml"))
+    assert (await manager.execute_tasks(num_rollouts_override=1))["counting"]["score"] == 0.0
+    assert list((folder / "tmp").iterdir()) == []
+    monkeypatch.setenv("MODEL_AGENT", "mock")
+    done = await manager.execute_task("counting")
+    assert done is not None and done["evaluation_result"].score == 0.0
+    assert await manager.execute_task("missing") is None
+    await manager.cleanup()
+    assert manager.orchestrators == {}
+
+
+async def test_a_task_that_fails_altogether_has_an_error_and_no_score(folder: Path) -> None:
+    manager = TaskManager(output_dir=folder / "runs", model="mock")
+    broken = load_task(folder / "counting.yaml").model_copy(update={"base_resource_config": {"initial_state": 3}})
+    manager.register_task(broken)
+    figures = (await manager.execute_tasks(num_rollouts_override=1))["counting"]
+    assert "initial_state" in figures["error"] and "score" not in figures
+    assert aggregate([])["error"]
+
+
+def test_rows_of_a_dataset_are_samples_of_their_own(folder: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "user_query": "One?", "ground_truth": "1", "seed": 3},
+        {"messages": [{"role": "user", "content": "Two?"}]},
+        {"seed": 4},
+    ]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = TASK + "dataset_path: rows.jsonl\nnum_rollouts_per_sample: 5\n"
+    (folder / "counting.yaml").write_text(text)
+    task = load_task(folder / "counting.yaml")
+    samples = samples_of(task)
+    assert [(sample.id, sample.messages[-1].text) for sample in samples] == [
+        ("a", "One?"), ("counting-1", "Two?"), ("counting-2", "Count."),
+    ]  # fmt: skip
+    assert samples[0].ground_truth == "1" and samples[0].columns == {"seed": 3}
+    assert config_of(task, folder, model="mock").generation.n == 5
+
+
+def test_settings_of_the_task_reach_the_run(folder: Path) -> None:
+    text = TASK + "termination_regex: STOP\nagent: {max_turns: 7}\nresource_type: http_rollout\n"
+    (folder / "http.yaml").write_text(text.replace("resource_type: PythonStateResource\n", ""))
+    config = config_of(load_task(folder / "http.yaml"), folder / "out", model="openai/m", rollouts=2, concurrency=9)
+    assert config.agent is not None
+    assert (config.agent.stop_pattern, config.agent.max_turns, config.agent.concurrency) == ("STOP", 7, 9)
+    assert config.agent.durability == "restart"  # an episode on a server cannot be gone on with
+    assert (config.generation.model_name, config.generation.n) == ("m", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- a\n", "no mapping"),
+        ("name: x\n", "'resource_type'"),
+        ("name: [", "not YAML"),
+        (TASK + "termination_regex: '('\n", "regular expression"),
+        (TASK + "num_rollouts: 0\n", "given twice"),
+        (TASK.replace("num_rollouts: 4", "num_rollouts: 0"), "'num_rollouts'"),
+    ],
+)
+def test_a_wrong_definition_is_named(folder: Path, text: str, problem: str) -> None:
+    (folder / "wrong.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=problem):
+        load_task(folder / "wrong.yaml")
+    manager = TaskManager()
+    assert manager.register_tasks_from_directory(str(folder)) == ["counting"]
+    assert manager.register_tasks_from_directory(str(folder / "missing")) == []
+
+
+def test_names_and_places() -> None:
+    assert directory_name("a/b c: 1") == "a_b_c_1"
+    with pytest.raises(ConfigError, match="no task definition"):
+        task_files(Path("missing"))
+    with pytest.raises(ValueError, match="definition"):
+        TaskManager().register_task("name only")
+    silent = TASK.replace("initial_user_prompt: Count.\n", "")
+    import yaml
+
+    from reward_kit.models import TaskDefinitionModel
+
+    with pytest.raises(ConfigError, match="says nothing"):
+        samples_of(TaskDefinitionModel.model_validate(yaml.safe_load(silent)))
