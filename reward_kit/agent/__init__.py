@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reward_kit.agent.environment import Answer, Environment, World
     from reward_kit.agent.episode import Episodes
-    from reward_kit.agent.in_worker import in_worker
     from reward_kit.agent.models import StepData
     from reward_kit.agent.orchestrator import Orchestrator
     from reward_kit.agent.playback import Playback
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from reward_kit.agent.task_manager import TaskManager
     from reward_kit.agent.tool_registry import ToolRegistry
     from reward_kit.agent.tools import Hidden, Tool, ToolError, tool
+    from reward_kit.agent.worker_worlds import in_worker
 
 __all__ = [
     "AgentPolicy",
@@ -81,7 +81,7 @@ _HOMES = {
     "ToolError": "reward_kit.agent.tools",
     "ToolRegistry": "reward_kit.agent.tool_registry",
     "World": "reward_kit.agent.environment",
-    "in_worker": "reward_kit.agent.in_worker",
+    "in_worker": "reward_kit.agent.worker_worlds",
     "tool": "reward_kit.agent.tools",
 }
 """Where each public name lives."""

@@ -20,9 +20,9 @@ from reward_kit.agent.environments.two_sided import (
     verdict_of,
 )
 from reward_kit.agent.episode import Episodes
-from reward_kit.agent.in_worker import in_worker
 from reward_kit.agent.playback import Playback
 from reward_kit.agent.tools import tool
+from reward_kit.agent.worker_worlds import in_worker
 from reward_kit.config_models import AgentConfig, Sampling
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure, ReplayError, RewardError
 from reward_kit.models import Failure, Message, Rollout, Sample
