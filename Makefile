@@ -98,7 +98,7 @@ test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine tha
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
-	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments $(ARGS)
+	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/agent/mcp/test_real_servers.py $(ARGS)
 
 .PHONY: test-versions
 test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
