@@ -75,6 +75,16 @@ layers: $(STAMP)  ## Check who imports whom
 unit: $(STAMP)  ## Run the tests only
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
 
+.PHONY: coverage
+coverage: $(STAMP)  ## Run the tests in one process and print which lines of the package they reach (an hour)
+	$(BIN)/coverage run -m pytest -n 0 $(ARGS)
+	$(BIN)/coverage report $(if $(FLOOR),--fail-under $(FLOOR))
+
+.PHONY: coverage-quick
+coverage-quick: $(STAMP)  ## The same for two rooms and their own tests, at least 75 % of the lines (half a minute)
+	$(BIN)/coverage run -m pytest -q -n 0 tests/answers tests/utils
+	$(BIN)/coverage report --include 'reward_kit/answers/*,reward_kit/utils/*' --fail-under 75
+
 .PHONY: test-train
 test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-train
 	.venv-train/bin/pytest tests/training $(ARGS)
@@ -88,14 +98,14 @@ test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine tha
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
-	.venv-frameworks/bin/pytest tests/frameworks $(ARGS)
+	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/agent/mcp/test_real_servers.py $(ARGS)
 
 .PHONY: test-versions
 test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
 	WORKERS=$(WORKERS) scripts/test-versions.sh $(ARGS)
 
 .PHONY: fix
-fix: $(STAMP)  ## Format, and mend what ruff can mend
+fix: $(STAMP)  ## Format, and correct what ruff can correct
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

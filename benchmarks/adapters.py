@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewards inside trainers: what an adapter costs a completion, and what its worker processes gain on a group.
+"""Rewards inside trainers: what an adapter costs per completion, and what its worker processes gain on a group.
 
 Both are judged as TRL would have them judged: one step of 64 completions, workers warm. The baseline is the reward
 called in a plain loop, on one core, with nothing timed or isolated.
@@ -76,7 +76,7 @@ def _overhead(rounds: int) -> list[Row]:
     each = 1e6 / GROUP
     return [
         Row(
-            f"trivial, a completion over the bare call, {where}",
+            f"trivial, per completion over the bare call, {where}",
             (taken.best - bare.best) * each,
             f"{taken.best * each:.1f} µs beside {bare.best * each:.1f} µs; by medians "
             f"{(taken.median - bare.median) * each:.1f} µs",

@@ -45,7 +45,7 @@ def rows(*, quick: bool) -> list[Row]:
         )
     last = sizes[-1]
     whole, bare = times[f"gigpo {last}"], times[f"bare {last}"]
-    context = f"{whole / last / STEPS * 1e6:.2f} µs a step of {bare / last / STEPS * 1e6:.2f} µs"
+    context = f"{whole / last / STEPS * 1e6:.2f} µs per step, of {bare / last / STEPS * 1e6:.2f} µs"
     return [*found, Row(f"GiGPO of {last:,} episodes, of summing up their rewards", whole / bare, context)]
 
 

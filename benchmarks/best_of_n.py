@@ -44,7 +44,7 @@ def main(*, quick: bool = False) -> Report:
         "how fast an experiment's journal becomes Parquet, beside pyarrow writing the same table from memory",
         [
             Row("speed of pyarrow from memory", theirs.wall / ours.wall, f"{_rate(ours, records)}; {told}", 0.5),
-            Row("the same, by processor time", theirs.cpu / ours.cpu, f"{1e6 * ours.cpu / records:.1f} µs a record"),
+            Row("the same, by processor time", theirs.cpu / ours.cpu, f"{1e6 * ours.cpu / records:.1f} µs per record"),
         ],
     )
 

@@ -87,7 +87,7 @@ def _rate(programs: int, tests: str) -> Row:
         list(pool.map(lambda _: judge(1, CODE, tests, "solve"), range(programs)))
     rate = programs / (time.perf_counter() - start)
     close_hosts()
-    return Row(f"programs a second on {cores} cores", rate, "5 function tests each", at_least=GOAL_RATE, unit="/s")
+    return Row(f"programs per second on {cores} cores", rate, "5 function tests each", at_least=GOAL_RATE, unit="/s")
 
 
 # ── the tests ────────────────────────────────────────────────────────────────────────────────────────────────────────

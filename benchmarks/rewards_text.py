@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rewards of an answer's text: what each costs a kB, beside splitting the text into words, and that it is linear.
+"""The rewards of an answer's text: what each costs per kB, beside splitting the text into words, and that it is linear.
 
 python -m benchmarks rewards_text
 """
@@ -50,8 +50,8 @@ def main(quick: bool = False) -> Report:
     for name, reward in REWARDS.items():
         reward(short)  # a detector is loaded once a process
         first, last = cost(reward, short, rounds), cost(reward, long, rounds)
-        context = f"{last:.1f} µs a kB, {last / split:.1f} × splitting into words"
-        rows.append(Row(f"{name}: a kB of {GROWTH} × the text", last / first, context, at_most=2.0))
+        context = f"{last:.1f} µs per kB, {last / split:.1f} × splitting into words"
+        rows.append(Row(f"{name}: per kB of {GROWTH} × the text", last / first, context, at_most=2.0))
     return Report("rewards_text", "What a reward of the answer's text costs, and whether that grows with length", rows)
 
 
@@ -67,7 +67,7 @@ def answer(size: int) -> list[Message]:
 
 
 def cost(reward: Callable[[list[Message]], Any], messages: list[Message], rounds: int) -> float:
-    """The median CPU time, in microseconds a kB."""
+    """The median CPU time, in microseconds per kB."""
     kilobytes = len(messages[0].text) / 1000
     repeats = max(1, int(200 / kilobytes))
     times = []

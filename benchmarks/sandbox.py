@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sandbox of namespaces costs, beside bare bubblewrap, a bare pipe to bash, and a container a task."""
+"""What a sandbox of namespaces costs, beside bare bubblewrap, a bare pipe to bash, and a container per task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PIPES = 9
 GOAL_CPU = 20.0
 GOAL_TASKS = 15.0
 ANCESTOR_SECONDS = 0.89
-"""What one container a task took, one after the other, in the runs this shape of work comes from."""
+"""What one container per task took, one after the other, in the runs this shape of work comes from."""
 TASK = SandboxSpec(
     setup=("mkdir -p /root/task/logs && cd /root/task", "for i in 1 2 3 4 5; do echo line $i > logs/$i.log; done"),
     setup_join=";",
@@ -154,7 +154,7 @@ async def _tasks(backend: NamespacesBackend, count: int) -> Row:
     rate = count / seconds
     numbers = f"{rate:.0f} tasks/s beside {1 / ANCESTOR_SECONDS:.1f}/s"
     return Row(
-        f"{count:,} shell tasks, beside a container a task", rate * ANCESTOR_SECONDS, numbers, at_least=GOAL_TASKS
+        f"{count:,} shell tasks, beside a container per task", rate * ANCESTOR_SECONDS, numbers, at_least=GOAL_TASKS
     )
 
 

@@ -139,13 +139,13 @@ def _trivial(judge: Judge, rounds: int) -> list[Row]:
     bare, scorer, phase = (times[kind].best / judge.count * 1e6 for kind in ("bare", "scorer", "phase"))
     return [
         Row(
-            "trivial, a call over the bare call",
+            "trivial, per call over the bare call",
             scorer - bare,
-            f"{scorer:.1f} µs a call by the scorer, {bare:.1f} µs bare",
+            f"{scorer:.1f} µs per call by the scorer, {bare:.1f} µs bare",
             at_most=GOAL_MICROSECONDS,
             unit="µs",
         ),
-        Row("trivial, a record in the execution phase", phase, "read, judged, journaled, summarised", unit="µs"),
+        Row("trivial, per record in the execution phase", phase, "read, judged, journaled, summarised", unit="µs"),
     ]
 
 

@@ -110,8 +110,8 @@ def _context() -> Any:
 
 CONTENDERS = {
     "bare loop, one core": bare_loop,
-    "WorkerPool: a future and a deadline a call": worker_pool,
-    "ProcessPoolExecutor.submit: a future a call": executor_submit,
+    "WorkerPool: a future and a deadline per call": worker_pool,
+    "ProcessPoolExecutor.submit: a future per call": executor_submit,
     "ProcessPoolExecutor.map: chunks of 100": executor_map,
     "multiprocessing.Pool.starmap: its own chunks": pool_map,
 }
@@ -155,7 +155,7 @@ def main() -> None:
     report(
         f"a trivial reward, {TRIVIAL_CALLS:,} calls, {WORKERS} workers",
         compare(trivial, [trivial_args(number) for number in range(TRIVIAL_CALLS)]),
-        lambda seconds, bare: f"{(seconds - bare) / TRIVIAL_CALLS * 1e6:+7.1f} µs a call over the bare call",
+        lambda seconds, bare: f"{(seconds - bare) / TRIVIAL_CALLS * 1e6:+7.1f} µs per call over the bare call",
     )
     report(
         f"1 ms of computing, {BUSY_CALLS:,} calls, {WORKERS} workers",

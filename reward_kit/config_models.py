@@ -416,7 +416,7 @@ class SandboxConfig(_Part):
     sos_url: str = "http://127.0.0.1:3000"
     """Where the SoS server answers, for the backend `sos`."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the others still run."""
     timeout: float = Field(default=30.0, gt=0)
     """Seconds one command may take. Code rewards have a limit of their own."""
     memory_mb: int = Field(default=512, ge=16)

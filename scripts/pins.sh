@@ -19,3 +19,4 @@ compile "$@" --constraints requirements/dev.txt --overrides <(echo "torch ; pyth
     pyproject.toml --extra train --group test --group train --output-file requirements/train.txt
 # On its own: these packages allow other versions than ours.
 compile "$@" pyproject.toml --group test --group frameworks --output-file requirements/frameworks.txt
+compile "$@" --no-deps --group environments --output-file requirements/environments.txt

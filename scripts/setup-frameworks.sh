@@ -13,5 +13,6 @@ install() {
 echo "setup-frameworks: installing pinned packages (a few minutes the first time)"
 install --require-hashes --requirement requirements/build.txt
 install --require-hashes --no-deps --no-build-isolation --requirement requirements/frameworks.txt
+install --require-hashes --no-deps --no-build-isolation --requirement requirements/environments.txt
 install --no-deps --no-build-isolation --no-index --editable .
 echo "setup-frameworks: done"

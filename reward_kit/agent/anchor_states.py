@@ -12,6 +12,7 @@ bounded, see `LONGEST_COMPARED` and `MOST_COMPARED`.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from difflib import SequenceMatcher
 from itertools import count
@@ -58,6 +59,28 @@ def _container_key(state: Mapping[Any, Any] | list[Any] | tuple[Any, ...] | set[
     return tuple(map(state_key, state))
 
 
+class _First:
+    """The first text of a group of similar ones, which stands for them all."""
+
+    __slots__ = ("_letters", "_matcher", "_size", "number")
+
+    def __init__(self, text: str, letters: Counter[str], number: int) -> None:
+        self.number = number
+        self._size, self._letters = len(text), letters
+        self._matcher = SequenceMatcher(None, "", text)
+
+    def is_like(self, text: str, letters: Counter[str], similarity: float) -> bool:
+        """Whether `difflib` finds the text similar enough. Most are told apart by the letters that both have."""
+        needed = similarity * (len(text) + self._size)
+        if 2 * min(len(text), self._size) < needed:
+            return False  # even if the shorter text were all in the longer one
+        own = self._letters
+        if 2 * sum(min(times, own[letter]) for letter, times in letters.items()) < needed:
+            return False  # even if the letters stood in the same order
+        self._matcher.set_seq1(text)
+        return self._matcher.ratio() >= similarity
+
+
 class StateGroups:
     """Numbers for states: the same number for the same state of the same prompt."""
 
@@ -67,7 +90,7 @@ class StateGroups:
         self._similarity = similarity
         self._numbers = count()
         self._groups: dict[Hashable, dict[Hashable, int]] = {}
-        self._firsts: dict[Hashable, list[tuple[str, int]]] = {}
+        self._firsts: dict[Hashable, list[_First]] = {}
         self._warned = False
 
     def number(self, prompt: Hashable, state: Any) -> int:
@@ -91,23 +114,16 @@ class StateGroups:
         if len(state) > LONGEST_COMPARED:
             self._warn(f"a state has {len(state):,} characters, and texts of up to {LONGEST_COMPARED:,} are compared")
             return next(self._numbers)
-        for first, number in firsts:
-            if self._alike(state, first):
-                return number
+        letters = Counter(state)
+        for first in firsts:
+            if first.is_like(state, letters, self._similarity or 1.0):
+                return first.number
         number = next(self._numbers)
         if len(firsts) < MOST_COMPARED:
-            firsts.append((state, number))
+            firsts.append(_First(state, letters, number))
         else:
             self._warn(f"a prompt has more than {MOST_COMPARED:,} groups of similar states")
         return number
-
-    def _alike(self, state: str, first: str) -> bool:
-        threshold = self._similarity
-        assert threshold is not None
-        if 2 * min(len(state), len(first)) < threshold * (len(state) + len(first)):
-            return False  # even if the shorter text were all in the longer one
-        matcher = SequenceMatcher(None, state, first)
-        return matcher.quick_ratio() >= threshold and matcher.ratio() >= threshold
 
     def _warn(self, what: str) -> None:
         if not self._warned:

@@ -24,7 +24,7 @@ from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.errors import RewardKitError, message_of
 from reward_kit.models import ChatCompletionMessageToolCall, Message, ToolUse
 
-__all__ = ["BAD_CALLS", "UNREADABLE", "Approval", "ToolRunner", "shown"]
+__all__ = ["BAD_CALLS", "UNREADABLE", "Approval", "ToolRunner", "shown", "text_of"]
 
 BAD_CALLS = frozenset({"unknown_tool", "bad_json", "schema", "too_many"})
 """Errors that the model made by itself."""
@@ -59,7 +59,7 @@ class ToolRunner:
         """While recorded steps are played again: what each call of this turn returned, by the call's id."""
         self.played_again: Sequence[Message] = ()
         """While recorded steps are played again: all that came back in this turn."""
-        self._approve = approve
+        self.approve = approve
 
     def begin_turn(self, recorded: Sequence[Message] = ()) -> None:
         """Forget the calls of the turn before. `recorded` are the messages of a turn that is played again."""
@@ -116,7 +116,7 @@ class ToolRunner:
 
     async def _called(self, tool: Tool, arguments: dict[str, Any]) -> _Result:
         checked = arguments if tool.check is None else tool.check(arguments)
-        if self._approve is not None and (refusal := await self._approve(tool.name, arguments)) is not None:
+        if self.approve is not None and (refusal := await self.approve(tool.name, arguments)) is not None:
             raise ToolError(refusal, "refused")
         return _shown_result(await _within(tool.timeout, tool.call(checked)), tool.max_output)
 
@@ -190,7 +190,7 @@ def _told(kind: str, message: str) -> _Result:
 def _shown_result(value: Any, most: int) -> _Result:
     if isinstance(value, list) and value and all(_is_part(part) for part in value):
         return _Result(value, None)
-    text, cut = shown(_text_of(value, most), most)
+    text, cut = shown(text_of(value, most), most)
     return _Result(text, "output_cut" if cut else None)
 
 
@@ -199,7 +199,8 @@ def _is_part(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") in {"text", "image_url", "input_audio"} and len(part) > 1
 
 
-def _text_of(value: Any, most: int) -> str:
+def text_of(value: Any, most: int) -> str:
+    """What a tool returned, as text, not cut yet; of bytes, no more than `most` characters can need."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -126,7 +126,11 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     help="Seconds one request to the model may take.",
 )  # fmt: skip
 @click.option("--sandbox", type=click.Choice(backend_choices()), help="Where verifiers run code.")
-@click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option(
+    "--sandbox-image",
+    help="A container image, or the directory of a root filesystem (namespaces). Default: the backend's; for an SoS "
+    "server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
+)
 @click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
 @click.option("--judge-model", help="The model that a verifier asks for verdicts, where it asks one.")
 @click.option("--judge-base-url", "--judge-api-base", help="The endpoint of that model.")

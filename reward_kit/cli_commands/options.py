@@ -21,6 +21,7 @@ __all__ = [
     "NamedPath",
     "check_arguments",
     "completed_by",
+    "given_arguments",
     "key_value_pairs",
     "reading_own_files",
 ]
@@ -55,10 +56,19 @@ class NamedPath(click.Path):
 
 
 def check_arguments(arguments: list[str]) -> None:
-    """Refuse what no file name, model or text can hold."""
+    """Refuse what no file name, model or text can hold, and remember the rest: see `given_arguments`."""
     for argument in arguments:
         if "\0" in argument:
             raise click.UsageError(f"{argument[:60]!r} holds a NUL character. Take it out.")
+    _given[:] = arguments
+
+
+_given: list[str] = []
+
+
+def given_arguments() -> list[str]:
+    """What the command line was called with. A script that calls `main` may have put the command before its own."""
+    return list(_given)
 
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem[str]]"]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from reward_kit.cli_commands.options import given_arguments
 from reward_kit.errors import with_settings_named
 from reward_kit.redaction import blot, mask, mask_words
 
@@ -183,7 +184,8 @@ def show_logs(*, verbose: bool) -> None:
 
 def same_command(*more: str) -> str:
     """What was typed, without a key that may have been among it, and with `more` where that was not."""
-    typed = [*sys.argv[1:], *(flag for flag in more if flag not in sys.argv)]
+    given = given_arguments()
+    typed = [*given, *(flag for flag in more if flag not in given)]
     return shlex.join(["reward-kit", *mask_words(typed)])
 
 

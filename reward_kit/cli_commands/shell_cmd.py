@@ -103,7 +103,11 @@ SETTINGS = {
     "--sandbox", "backend", default=AUTO, show_default=True, type=click.Choice(backend_choices()),
     help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
 )  # fmt: skip
-@click.option("--sandbox-image", help="A container image, or the directory of a root filesystem (namespaces).")
+@click.option(
+    "--sandbox-image",
+    help="A container image, or the directory of a root filesystem (namespaces). Default: the backend's; for an SoS "
+    "server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
+)
 @click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
 @click.option(
     "--sos-port", type=PORT, default=3000, show_default=True, help="The same, for an SoS server on this machine."
@@ -112,7 +116,7 @@ SETTINGS = {
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
-    help="&&: a setup command that fails ends the task. ;: the rest runs all the same.",
+    help="&&: a setup command that fails ends the task. ;: the others still run.",
 )  # fmt: skip
 @click.option(
     "--snapshots/--no-snapshots",

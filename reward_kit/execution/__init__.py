@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine: the two stages, what is still owed to each, and the pipeline that joins them."""
+"""The engine: the two stages, what each still has to do, and the pipeline that joins them."""

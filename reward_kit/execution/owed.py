@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is already on disk, and what is still owed: worked out before a stage runs, one sample at a time.
+"""What is already on disk, and what is missing: worked out before a stage runs, one sample at a time.
 
     Workload    where work comes from: samples, answers that came with the data, rollouts on disk or in hand
     Ledger      what the two journals hold

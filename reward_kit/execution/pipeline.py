@@ -66,7 +66,7 @@ class _Claim(NamedTuple):
 
 
 class EvaluationPipeline:
-    """One run. Enter it as often as you like: it only ever does what is still owed.
+    """One run. Run it as often as you like: it only does what is missing.
 
     result = EvaluationPipeline(config).run()
     """

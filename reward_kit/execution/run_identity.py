@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes a run this run: the settings its rollouts depend on, and those its results depend on.
 
-How many answers are drawn, how many samples are read, and how hard the endpoint is pressed are left out on purpose:
-raising them enters the same directory and pays only for what is new.
+How many answers are drawn, how many samples are read, and how many requests are sent at a time are left out on purpose:
+whoever raises them goes on in the same directory and pays only for what is new.
 """
 
 from __future__ import annotations

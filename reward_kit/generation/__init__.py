@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model clients: who answers, how hard they may be pressed, and what was already paid for."""
+"""Model clients: who answers, how many requests they get at a time, and what was already paid for."""

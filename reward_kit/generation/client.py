@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from reward_kit.config_models import Sampling
 from reward_kit.models import Completion, Failure, Message
 
-__all__ = ["ModelClient"]
+__all__ = ["LimitedEndpoint", "ModelClient"]
 
 
 @runtime_checkable
@@ -40,4 +40,19 @@ class ModelClient(Protocol):
 
     async def close(self) -> None:
         """Give up connections and other resources; the client may be used again afterwards."""
+        ...
+
+
+@runtime_checkable
+class LimitedEndpoint(Protocol):
+    """A client of an endpoint that may take fewer draws per request, or fewer parameters, than it is sent."""
+
+    @property
+    def draws_at_once(self) -> int:
+        """How many draws one request may ask for, as far as is known by now."""
+        ...
+
+    @property
+    def dropped_parameters(self) -> Mapping[str, str]:
+        """Parameters the endpoint refused, with its reason; filled as it refuses them."""
         ...

@@ -222,6 +222,11 @@ class Script:
         self.function = function or _loaded(settings.function_path)
         """Asked where no answer is scripted: see `scripted`."""
 
+    @property
+    def waiting(self) -> int:
+        """How many of the answers in order were not given yet."""
+        return len(self._waiting)
+
     def scripted(self, messages: Sequence[Message], draw: int, model: str) -> ScriptedAnswer | None:
         """The answer that is written down for this draw of a prompt; None where there is none."""
         if self._waiting:

@@ -294,11 +294,13 @@ class _Endpoint:
         """The body of a right answer, and the text of each choice. One that will be `spoilt` uses no answer up."""
         messages, wanted, model = _messages(body), body.get("n", 1), str(body["model"])
         key = hashlib.sha256(json.dumps([model, body["messages"]], sort_keys=True).encode()).digest()
-        draws = range(self._given[key], self._given[key] + wanted)
+        in_order = 0 if spoilt else min(wanted, self._script.waiting)  # these are nobody's turn
+        first = self._given[key] - in_order
+        draws = range(first, first + wanted)
         if spoilt:
             answers = [_echo(messages, draw) for draw in draws]
         else:
-            self._given[key] += wanted
+            self._given[key] += wanted - in_order
             answers = [await self._answer_for(messages, draw, model) for draw in draws]
         if wait := max(answer.how.delay for answer in answers):
             await asyncio.sleep(wait)

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from reward_kit.config_models import PipelineConfig, Price
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import CachedClient, ResponseCache
-from reward_kit.generation.client import ModelClient
+from reward_kit.generation.client import LimitedEndpoint, ModelClient
 from reward_kit.generation.factory import make_client
-from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.play import Play, SingleTurn
 from reward_kit.generation.prices import price_of
 
@@ -45,7 +44,7 @@ async def open_models(
     """Make the client the config names (or take the one given), in its layers, and close it in the end."""
     generation = config.generation
     bare = client or make_client(generation)
-    remote = bare if isinstance(bare, OpenAICompatibleClient) else None
+    endpoint = bare if isinstance(bare, LimitedEndpoint) else None
     price = price_of(bare.model, generation.price)
     layered = within(budget, bare, price, "generation")
     with contextlib.ExitStack() as files:
@@ -54,9 +53,9 @@ async def open_models(
             layered = CachedClient(layered, cache)
         try:
             play = SingleTurn(layered, generation.sampling(), price)
-            if remote is None:
+            if endpoint is None:
                 yield ModelStack(play, layered, price)
             else:
-                yield ModelStack(play, layered, price, lambda: remote.draws_at_once, remote.dropped_parameters)
+                yield ModelStack(play, layered, price, lambda: endpoint.draws_at_once, endpoint.dropped_parameters)
         finally:
             await layered.close()

@@ -53,7 +53,7 @@ class SandboxSpec:
     setup: tuple[str, ...] = ()
     """Commands run in the sandbox's own shell before anything else, so that a `cd` lasts."""
     setup_join: Literal["&&", ";"] = "&&"
-    """`&&`: a setup command that fails ends the setup, and opening with it. `;`: the rest runs all the same."""
+    """`&&`: a setup command that fails ends the setup, and opening with it. `;`: the others still run."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Written before the setup runs; relative names are under `workdir`."""
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -146,7 +146,7 @@ def _told_apart(query: Query) -> tuple[list[Candidate], list[Candidate]]:
 
 
 def _pairs(query: Query, export: Export, counts: Counter[str]) -> Iterator[tuple[Turns, Turns, float]]:
-    """Verified against refused answers: as many different ones as there are before any comes a second time."""
+    """Pairs of a verified and a refused answer; no answer is used twice until all were used."""
     verified, refused = _told_apart(query)
     if not verified or not refused:
         counts["queries without both a verified and a refused answer"] += 1

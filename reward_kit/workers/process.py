@@ -24,7 +24,7 @@ from reward_kit.redaction import blot
 from reward_kit.workers import child
 from reward_kit.workers.outcomes import Outcome, Raised
 
-__all__ = ["Launch", "OutputLog", "PendingCall", "Running", "WorkerProcess"]
+__all__ = ["Launch", "OutputLog", "PendingCall", "Running", "WorkerProcess", "standard_error"]
 
 _POLL_SECONDS = 0.002
 _KILL_SECONDS = 10.0
@@ -77,7 +77,7 @@ class Launch(NamedTuple):
     def spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
         """Start a process in a session of its own, which holds the two descriptors and this pool's output."""
         program = [sys.executable, "-u", "-P", child.__file__, self.name, str(os.getpid()), str(channel), str(page)]
-        output = _standard_error() if self.output is None else self.output
+        output = standard_error() if self.output is None else self.output
         return subprocess.Popen(
             program,
             stdin=subprocess.DEVNULL,
@@ -89,7 +89,8 @@ class Launch(NamedTuple):
         )
 
 
-def _standard_error() -> int:
+def standard_error() -> int:
+    """Where what other processes print may go: this process's standard error, where it has one."""
     try:
         os.fstat(2)
     except OSError:  # this process has none

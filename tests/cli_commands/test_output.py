@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from reward_kit.cli_commands.display.shell import ShellDisplay
+from reward_kit.cli_commands.options import check_arguments
 from reward_kit.cli_commands.output import same_command
 from reward_kit.execution.shell import ShellEvaluation
 
@@ -25,11 +25,15 @@ from reward_kit.execution.shell import ShellEvaluation
         (["shell", "--api-key"], ["shell", "--api-key"]),
     ],
 )
-def test_the_command_that_goes_on_is_the_one_that_was_typed_without_its_key(
-    monkeypatch: pytest.MonkeyPatch, typed: list[str], shown: list[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["/some/where/reward-kit", *typed])
+def test_the_command_that_goes_on_is_the_one_that_was_typed_without_its_key(typed: list[str], shown: list[str]) -> None:
+    check_arguments(typed)
     assert shlex.split(same_command()) == ["reward-kit", *shown]
+
+
+def test_what_is_to_be_added_to_a_command_is_added_once() -> None:
+    for given in (["shell", "--model", "m"], ["shell", "--model", "m", "--retry-failed"]):
+        check_arguments(given)
+        assert same_command("--retry-failed") == "reward-kit shell --model m --retry-failed"
 
 
 def test_a_directory_is_shown_as_it_is_called(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,15 +24,16 @@ PATHS = set(known_paths(PipelineConfig))
 SECTIONS = {path for path in PATHS if any(other.startswith(f"{path}.") for other in PATHS)}
 OPTIONS = {"phase", "rescore", "retry_failed"}
 """What a run is told beside its config."""
+OF_AGENTS = {path for path in PATHS if path.startswith("agent.")}
 OF_RUN_ONLY = {
-    "shell": {
+    "shell": OF_AGENTS | {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
         "reward.invalid", "reward.params",
     },
-    "best-of-n": {
+    "best-of-n": OF_AGENTS | {
         "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",
     },
 }  # fmt: skip

@@ -28,6 +28,14 @@ def test_the_script_takes_tasks_to_figures(tmp_path: Path) -> None:
     assert {row["difficulty_level"] for row in lines(tmp_path / "evaluation_results" / "results.jsonl")} == {1, 2, 3}
 
 
+def test_the_command_that_goes_on_names_the_subcommand(tmp_path: Path) -> None:
+    require_namespaces()
+    row = {"task": "Create 'a'.", "setup_commands": ["false"], "success_condition": "test -e a"}
+    done = run("--model", "mock", "--dataset", write_rows(tmp_path / "tasks.jsonl", [row]), home=tmp_path)
+    again = f"reward-kit shell --model mock --dataset {tmp_path / 'tasks.jsonl'} --retry-failed"
+    assert f"  {again}\n" in done.stderr, done.stderr
+
+
 def test_a_solution_of_every_task_is_judged_right(tmp_path: Path) -> None:
     require_namespaces()
     solutions = [

@@ -23,8 +23,8 @@ from reward_kit.generation.mock_script import read_script
 from reward_kit.testing import MockServer, ScriptedAnswer
 from tests.loopback.runs import config, questions
 
-SUMS = {"rules": [{"pattern": r"What is (\d+)", "response": [r"It is \1.", r"\1, I think."]}]}
-"""Two answers to each of the usual questions."""
+SUMS = {"rules": [{"pattern": r"What is (\d+)", "response": [r"It is \1.", r"\1, I think.", "Ask again."]}]}
+"""Three answers to each of the usual questions: two draws get the first two, unless one was used up before."""
 
 
 def ask(server: MockServer, prompt: str = "hello", key: str | None = None, **fields: Any) -> dict[str, Any]:

@@ -61,8 +61,11 @@ def obedient() -> Callable[[], Callable[..., Any]]:  # noqa: C901, PLR0915 - a l
             time.sleep(seconds)
             return line
 
-        def pid_after(seconds: float) -> int:
-            time.sleep(seconds)
+        def pid_among(folder: str, processes: int) -> int:
+            """Come here; take a moment for that until so many processes have."""
+            Path(folder, str(os.getpid())).touch()
+            if len(os.listdir(folder)) < processes:
+                time.sleep(0.01)
             return os.getpid()
 
         def write_everywhere(data: bytes) -> None:

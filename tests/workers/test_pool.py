@@ -259,13 +259,18 @@ async def test_calls_queued_behind_a_long_one_are_done_by_another_worker(tmp_pat
         assert await first == Done("waited")
 
 
-async def test_a_worker_with_nothing_to_do_takes_over_what_another_has_not_begun(tmp_path: Path) -> None:
-    log = str(tmp_path / "log")
+async def test_a_worker_with_nothing_to_do_takes_over_what_another_has_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reward_kit.workers.pool._STUCK_SECONDS", 1e9)  # not because another is stuck
+    log, came = str(tmp_path / "log"), tmp_path / "came"
+    came.mkdir()
     lines = [str(number) for number in range(40)]
     async with make_pool() as pool:
         await all_outcomes(pool, [("n", number) for number in range(3000)])  # now half of the next goes to each worker
-        done = asyncio.gather(*[pool.call("pid_after", 0.01) for _ in range(30)])
-        await asyncio.gather(all_outcomes(pool, [("n", 1)] * 30), done)
+        # Many, so that also a worker that has to wait long for a processor comes while the other is at work.
+        done = asyncio.gather(*[pool.call("pid_among", str(came), 2) for _ in range(1000)])
+        await asyncio.gather(all_outcomes(pool, [("n", 1)] * 1000), done)
         assert len({outcome.value for outcome in done.result() if isinstance(outcome, Done)}) == 2
         await all_outcomes(pool, [*[("log", log, line, 0.003) for line in lines], *[("n", 1)] * 40])
     assert sorted(Path(log).read_text().split(), key=int) == lines  # nothing was done twice

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 from collections.abc import Mapping
@@ -202,9 +203,15 @@ class McpClient:
                 tool = tool_definition(definition)
             except ValueError as error:
                 name = definition.get("name") if isinstance(definition, dict) else None
-                _log.warning("The MCP server's tool %r is left out: %s.", name, error)
+                _warn_once(f"The MCP server's tool {str(name)[:100]!r} is left out: {error}.")
             else:
                 tools.setdefault(tool.name, tool)
+
+
+@functools.lru_cache(maxsize=1000)
+def _warn_once(text: str) -> None:
+    """Each rollout lists the same tools again."""
+    _log.warning("%s", text)
 
 
 def _versions_in(error: RpcError) -> list[str]:

@@ -5,7 +5,7 @@
                   the verifier depends on the split     baseline_run.run/            baseline_run.parquet
 
 The run directory stands beside the Parquet and is what survives a crash; the Parquet is made from it, whole, in the
-end. An experiment that is entered again does what is still owed, and its Parquet follows.
+end. An experiment that is run again does what is missing, and writes the Parquet anew.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ExperimentResult:
 
 
 class BestOfN:
-    """One experiment. Enter it as often as you like: it only ever does what is still owed.
+    """One experiment. Run it as often as you like: it only does what is missing.
 
     result = BestOfN(load_experiment({"model": "local", "dataset": "data.jsonl", "splits": "math", …})).run()
     """

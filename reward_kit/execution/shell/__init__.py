@@ -60,7 +60,7 @@ _SPARE_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class ShellEvaluation:
-    """What to evaluate, and how. Each phase can be entered again and does only what is still owed."""
+    """What to evaluate, and how. Each phase can be run again, and then does only what is missing."""
 
     output_dir: Path = Path("evaluation_results")
     dataset: str | None = None

@@ -27,7 +27,6 @@ import orjson
 from reward_kit.config_models import Sampling
 from reward_kit.errors import StorageError
 from reward_kit.generation.cache.entries import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
-from reward_kit.generation.cache.upkeep import CacheInfo, PruneReport, info, prune
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.batcher import Batcher
@@ -35,17 +34,7 @@ from reward_kit.utils.batcher import Batcher
 if TYPE_CHECKING:
     from reward_kit.generation.client import ModelClient
 
-__all__ = [
-    "CacheInfo",
-    "CachedClient",
-    "PruneReport",
-    "RequestKeys",
-    "ResponseCache",
-    "draw_key",
-    "info",
-    "prune",
-    "request_key",
-]
+__all__ = ["CachedClient", "RequestKeys", "ResponseCache", "draw_key", "request_key"]
 
 _log = logging.getLogger(__name__)
 
@@ -151,7 +140,7 @@ class ResponseCache:
         return None if line is None else decode_entry(line, key)
 
     def put(self, key: str, completion: Completion, *, model: str = "") -> None:
-        """Store a completion; `model` only informs `info`. Where that fails, warn once: whoever asked has it anyway."""
+        """Store a completion; `model` is for `upkeep.info`. Where that fails, warn once: whoever asked has it."""
         self._unwritten[key] = (completion, model)
         self._writing.add(key)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How hard an endpoint is pressed: requests in flight, requests per second, tokens per minute, and pauses it asked for.
+"""What limits the load on an endpoint: requests in flight, requests per second, tokens per minute, pauses it asked for.
 
     slot in flight (adaptive) → pause over? → requests per second → tokens per minute → send
 

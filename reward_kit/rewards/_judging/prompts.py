@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a judge is asked.
 
-What is to be judged stands between marks that hold a digest of it, which no text can contain of itself: an answer
-cannot close its own block and speak to the judge.
+Each part is delimited by a hash of its content, which no text can contain of itself: an answer cannot close its own
+block and address the judge.
 """
 
 from __future__ import annotations

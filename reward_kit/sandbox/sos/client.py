@@ -31,6 +31,7 @@ from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
 from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
 from reward_kit.sandbox.sos.protocol import (
+    DEFAULT_IMAGE,
     DEFAULT_PORT,
     FAILED_TO_PULL,
     SETUP_FAILED,
@@ -138,8 +139,8 @@ class SosBackend:
     """Sandboxes on the server at `base_url`.
 
     `token` defaults to the environment's REWARD_KIT_SANDBOX_TOKEN. `image` is used where a spec names none; empty
-    leaves it to the server, which the original cannot do. `start_timeout`: seconds an opening may take, the wait
-    for a turn on a busy server included.
+    leaves it to the server, or is `DEFAULT_IMAGE` for the original, which has no default. `start_timeout`: seconds an
+    opening may take, the wait for a turn on a busy server included.
     """
 
     name = "sos"
@@ -173,7 +174,8 @@ class SosBackend:
         from reward_kit.sandbox.sos.original import OriginalSosSandbox
 
         image = spec.image or self._image
-        body = {"image": image, "setup_commands": [], "contract": _terms(spec)}
+        terms = {**_terms(spec), "own_image": not image}
+        body = {"image": image or DEFAULT_IMAGE, "setup_commands": [], "contract": terms}
         created = await self._connection.post("/sandboxes", body, CreateAnswer, deadline=_CALL_SECONDS)
         kind = SosSandbox if created.contract else OriginalSosSandbox
         sandbox = kind(self._connection, created.id, spec, self._open.discard)

@@ -195,7 +195,7 @@ class SandboxHost:
         return min(body.timeout or default, self.options.limits.timeout)
 
     def _spec(self, body: CreateBody) -> SandboxSpec:
-        image = self._image(body.image)
+        image = self._image(body.named_image)
         if body.contract is None:
             return SandboxSpec(image=image)
         return body.contract.spec(image, _within(body.contract.limits, self.options.limits))
@@ -298,7 +298,7 @@ class HostedSandbox:
         """Its line in the list of sandboxes."""
         return {
             "id": self.id,
-            "image": self.request.image,
+            "image": self.request.named_image,
             "setup_commands": self.request.joined_setup,
             "status": self.status,
             "session_command_count": len(self.trajectory),

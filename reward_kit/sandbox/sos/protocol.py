@@ -15,6 +15,7 @@ from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Limits, SandboxSpec
 
 __all__ = [
+    "DEFAULT_IMAGE",
     "DEFAULT_PORT",
     "FAILED_TO_PULL",
     "SETUP_FAILED",
@@ -28,6 +29,8 @@ __all__ = [
     "StopBody",
 ]
 
+DEFAULT_IMAGE = "deathbyknowledge/shellm-sandbox:latest"
+"""The image that the original server is asked for where none is named: it has no default of its own."""
 DEFAULT_PORT = 3000
 """Where an SoS server listens unless told otherwise."""
 TOKEN_VARIABLE = "REWARD_KIT_SANDBOX_TOKEN"
@@ -59,6 +62,8 @@ class ContractTerms(_Body):
     workdir: str | None = None
     limits: Limits = Limits()
     network: bool = False
+    own_image: bool = False
+    """Nobody named an image: the server takes its own default, whatever `image` says to an original one."""
 
     def spec(self, image: str | None, limits: Limits) -> SandboxSpec:
         """What to ask of a backend, with the server's own image and limits."""
@@ -80,6 +85,11 @@ class CreateBody(_Body):
     image: str
     setup_commands: list[str]
     contract: ContractTerms | None = None
+
+    @property
+    def named_image(self) -> str:
+        """The image that the client named; empty where it leaves that to the server."""
+        return "" if self.contract is not None and self.contract.own_image else self.image
 
     @property
     def joined_setup(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.agent.mcp.client import McpClient
+from reward_kit.agent.mcp.client import McpClient, _warn_once
 from reward_kit.agent.mcp.contract import Bounds
 from reward_kit.agent.mcp.sandboxed import SandboxedChannel
 from reward_kit.agent.mcp.stdio import StdioChannel
@@ -21,6 +21,12 @@ SERVER = Path(__file__).with_name("server_of_ours.py")
 
 Connect = Callable[..., Awaitable[McpClient]]
 """Starts a server in a mode and connects to it."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_before() -> None:
+    """What is said once is said once per test."""
+    _warn_once.cache_clear()
 
 
 @pytest.fixture(params=["bare", "sandboxed"])

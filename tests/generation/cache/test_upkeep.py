@@ -13,7 +13,8 @@ import pytest
 
 from reward_kit.errors import StorageError
 from reward_kit.generation.cache.entries import encode_entry, entries_path
-from reward_kit.generation.cache.responses import ResponseCache, draw_key, info, prune
+from reward_kit.generation.cache.responses import ResponseCache, draw_key
+from reward_kit.generation.cache.upkeep import info, prune
 from reward_kit.models import Completion, Message
 
 NOW = int(datetime.now(UTC).timestamp())

@@ -17,6 +17,7 @@ from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, Sandbox
 from reward_kit.sandbox.sos import client as sos_client
 from reward_kit.sandbox.sos import original as sos_original
 from reward_kit.sandbox.sos.client import SosBackend
+from reward_kit.sandbox.sos.protocol import DEFAULT_IMAGE
 from reward_kit.sandbox.sos.server import serving
 from tests.sandbox.sos.servers import TOKEN, Counting, namespaces, original, served, until
 
@@ -57,6 +58,19 @@ async def closed_after(backend: SosBackend) -> AsyncIterator[None]:
 async def opened(url: str, spec: SandboxSpec | None = None) -> AsyncIterator[Sandbox]:
     async with client(url, image="any") as backend, await backend.open(spec or SandboxSpec()) as sandbox:
         yield sandbox
+
+
+async def test_where_no_image_is_named_the_original_is_asked_for_the_documented_one_and_ours_for_its_own(
+    real: SandboxBackend,
+) -> None:
+    """A server of ours has a default, and here serves no image by name; the original has none."""
+    async with served(real, images={}) as ours, client(ours.url) as backend:
+        assert (await backend.probe()).works
+        async with client(ours.url, image=DEFAULT_IMAGE) as naming:
+            assert "is not served here" in (await naming.probe()).detail
+    documented = "deathbyknowledge/shellm-sandbox:latest"
+    async with served(real, images={documented: ""}) as behind, original(behind) as url, client(url) as backend:
+        assert (await backend.probe()).works
 
 
 # ── the contract, in both dialects ───────────────────────────────────────────────────────────────────────────────────
