@@ -39,6 +39,7 @@ COMMANDS: dict[str, _Entry] = {
     "agent-eval": _Entry("agent_eval_cmd", "agent_eval", "Play the tasks of an agent, defined in files; judge them."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
+    "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),

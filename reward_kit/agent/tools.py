@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from reward_kit.errors import ConfigError
 
-__all__ = ["Hidden", "Tool", "ToolError", "tool", "tool_of", "tools_of"]
+__all__ = ["Hidden", "Tool", "ToolError", "tool", "tool_of", "tools_of", "tools_of_class"]
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -140,6 +140,17 @@ def tools_of(world: object, hidden: Mapping[str, Any] | None = None) -> list[Too
     given = {} if hidden is None else hidden
     kind: Any = type(world)
     return [template.bound(getattr(world, name), given) for name, template in _templates(kind)]
+
+
+def tools_of_class(kind: type) -> list[Tool]:
+    """The tools that every object of a class will have, to be told of before there is one. They cannot be called."""
+
+    async def nobody(_: dict[str, Any]) -> Any:
+        raise ToolError("There is no world yet in which the tool could be called.")
+
+    named: Any = kind
+    found = [template for _, template in _templates(named)]
+    return [Tool(each.name, each.description, each.parameters, nobody, spec=each.spec) for each in found]
 
 
 @functools.cache

@@ -75,6 +75,8 @@ class JudgedAnswers:
     """Whether somebody said what is verified: the file holds verdicts, or a threshold was chosen."""
     grouping: Grouping | None = None
     """What queries are told apart by, where that is not their split."""
+    episodes: Mapping[str, Any] | None = None
+    """The figures of an agent's episodes, where these are any."""
 
     @property
     def records(self) -> int:

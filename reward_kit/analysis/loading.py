@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from reward_kit.agent.figures import EpisodeFigures, is_branch, is_episode
 from reward_kit.analysis.judged_answers import METRIC, Grouping, JudgedAnswers, arrange
 from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts, Texts
 from reward_kit.errors import DatasetError, StorageError
@@ -87,7 +88,8 @@ def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> Ju
     if path.suffix in (".jsonl", ".ndjson"):
         run = _read_results(path, pass_threshold)
         texts = JsonLines(path, run.offsets)
-        return _sorted(run.table, run.metadata, name or _shown(path), texts, thresholded=run.thresholded)
+        found = _sorted(run.table, run.metadata, name or _shown(path), texts, thresholded=run.thresholded)
+        return found if run.episodes is None else replace(found, episodes=run.episodes)
     return _from_parquet(path, name or _shown(path), pass_threshold)
 
 
@@ -253,6 +255,8 @@ class _ResultsFile(NamedTuple):
     """Where each line begins."""
     metadata: dict[str, str]
     thresholded: bool
+    episodes: dict[str, Any] | None
+    """The figures of an agent's episodes, where there are any."""
 
 
 def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
@@ -261,24 +265,53 @@ def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
     batches: list[pa.Table] = []
     rows: list[_Row] = []
     offsets, offset = [], 0
+    episodes, branches = _Episodes(), 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip() and not (offset and _is_torn(line)):
                 row = _parsed(line, path, number)
-                rows.append((_figures_of(row, thresholds), row.get(RUN.metrics) or {}))
-                offsets.append(offset)
+                if is_episode(row):
+                    episodes.note(row)
+                if is_branch(row):  # it shares steps with another episode, and is no answer of its own
+                    branches += 1
+                else:
+                    rows.append((_figures_of(row, thresholds), row.get(RUN.metrics) or {}))
+                    offsets.append(offset)
             offset += len(line)
             if len(rows) == _BATCH:
                 batches.append(_batch(rows))
                 rows = []
     batches.append(_batch(rows))
-    _refuse_cut(path, len(offsets))
+    _refuse_cut(path, len(offsets) + branches)
     return _ResultsFile(
         pa.concat_tables(batches, promote_options="default"),
         np.array(offsets, dtype=np.int64),
         {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json")),
         thresholds.given,
+        episodes.figures(),
     )
+
+
+class _Episodes:
+    """What is needed of an agent's episodes, by sample: a run that still goes on has its lines in any order."""
+
+    def __init__(self) -> None:
+        self._by_sample: dict[str, list[Mapping[str, Any]]] = {}
+
+    def note(self, row: Mapping[str, Any]) -> None:
+        """Take account of one line."""
+        kept = {name: row.get(name) for name in ("branch", "ended", "truncated")}
+        steps = [{"reward": step.get("reward"), "calls": step["calls"]} for step in row["steps"]]
+        self._by_sample.setdefault(str(row["id"]), []).append({**kept, "steps": steps})
+
+    def figures(self) -> dict[str, Any] | None:
+        """The figures of all of them; None where there is none."""
+        if not self._by_sample:
+            return None
+        found = EpisodeFigures()
+        for lines in self._by_sample.values():
+            found.add(lines)
+        return found.figures()
 
 
 def _is_torn(line: bytes) -> bool:

@@ -51,10 +51,13 @@ class Report:
     """How many queries were voted on, where not all were."""
     notes: tuple[str, ...]
     """What a reader should know before believing a figure."""
+    episodes: Mapping[str, Any] | None = None
+    """Of an agent: turns, tool calls and their errors, how episodes ended, rewards by step; each with its interval."""
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
-        return asdict(self) | {"metadata": dict(self.metadata)}
+        told = asdict(self) | {"metadata": dict(self.metadata)}
+        return told if self.episodes is not None else {name: held for name, held in told.items() if name != "episodes"}
 
 
 def analyse(
@@ -87,6 +90,7 @@ def analyse(
         never_verified=_never_verified(experiment),
         votes_sampled=None if votes is None or votes.whole else len(votes.queries),
         notes=tuple(_notes(experiment, votes, by_verdict=maker.by_verdict)),
+        episodes=experiment.episodes,
     )
 
 
@@ -110,6 +114,8 @@ def _notes(experiment: JudgedAnswers, votes: Votes | None, *, by_verdict: bool) 
         yield "The scores are graded and nobody said which of them pass: --threshold S counts the answers from S on."
     elif by_verdict:
         yield "The scores say no more than the verdicts, so best-by-score is the oracle."
+    if experiment.episodes is not None and (branches := experiment.episodes.get("branches")):
+        yield f"{branches:,} episodes branched off others. They share steps with them, and are in no figure."
     if experiment.judged.sum() < experiment.records:
         yield "Rows that were not judged count neither as right nor as wrong."
     if votes is not None and not votes.whole:

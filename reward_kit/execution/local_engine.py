@@ -35,6 +35,7 @@ from reward_kit.generation.play import Play
 from reward_kit.generation.stack import ModelStack
 from reward_kit.scoring.rewards import Rewards
 from reward_kit.scoring.scorers import Scorer, open_rewards
+from reward_kit.scoring.step_rewards import StepRewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.line_writer import LineWriter
 from reward_kit.storage.projected_file import ProjectedFile
@@ -172,7 +173,8 @@ class LocalEngine:
 
     @staticmethod
     async def _score(handover: Handover, scorer: Scorer, judged: Output[Judged], queue: WorkQueue, stop: Stop) -> None:
-        coroutines = [score(handover, scorer, judged, queue) for _ in range(scorer.concurrency)]
+        steps = StepRewards()
+        coroutines = [score(handover, scorer, judged, queue, steps) for _ in range(scorer.concurrency)]
         try:
             await run_stage_tasks(coroutines, stop, grace=_GRACE_SECONDS)
         finally:

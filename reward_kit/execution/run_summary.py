@@ -65,6 +65,8 @@ class RunSummary(TypedDict, total=False):
     pass_at_k: dict[str, EstimateFigures]
     metrics: dict[str, EstimateFigures]
     splits: dict[str, RunSummary]
+    agent: dict[str, Any]
+    """Of an agent's episodes: how they ended, and their turns, tool calls, tool errors and rewards by step."""
     cached: int
     prompt_tokens: int
     completion_tokens: int

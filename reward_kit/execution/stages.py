@@ -24,6 +24,7 @@ from reward_kit.generation.play import Play
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
 from reward_kit.scoring.failure_log import FailureLog
 from reward_kit.scoring.scorers import Scorer
+from reward_kit.scoring.step_rewards import StepRewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.line_writer import LineWriter
@@ -202,11 +203,15 @@ async def generate(
             await outbox.room()
 
 
-async def score(inbox: Handover, scorer: Scorer, output: Output[Judged], queue: WorkQueue) -> None:
+async def score(
+    inbox: Handover, scorer: Scorer, output: Output[Judged], queue: WorkQueue, steps: StepRewards | None = None
+) -> None:
     """One task of the score stage: take an item, have it judged, write down the records.
 
-    What a judge is needed for and cannot be afforded stays owed, and nothing more is generated.
+    What a judge is needed for and cannot be afforded stays owed, and nothing more is generated. `steps` looks at the
+    rewards of steps, for all tasks together.
     """
+    steps = steps or StepRewards()
     is_paid = scorer.judge_use is not None
     while (item := inbox.take_at_once() or await inbox.take()) is not None:
         rollouts, content = item
@@ -217,7 +222,10 @@ async def score(inbox: Handover, scorer: Scorer, output: Output[Judged], queue: 
             queue.close(str(refusal))
             continue
         for rollout in rollouts:
-            output.put((record_of(rollout, rollout.failure or next(verdicts)), content))
+            verdict = rollout.failure or next(verdicts)
+            if rollout.steps is not None:
+                verdict = steps.checked(rollout, verdict)
+            output.put((record_of(rollout, verdict), content))
         if is_paid:  # a crash costs the judge's replies in flight, and never those before them as well
             await output.on_disk()
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, Estimate, PassAtK
 from reward_kit.storage.vocabularies import RUN
+
+if TYPE_CHECKING:
+    from reward_kit.agent.figures import EpisodeFigures
 
 __all__ = ["about_invalid", "summarise"]
 
@@ -27,15 +30,21 @@ class _Judged:
         self.passes = PassAtK(0)
         self.metrics: dict[str, ClusteredMean] = {}
         self.totals = Totals()
+        self.episodes: EpisodeFigures | None = None
+        """Of an agent, once a row of one has come."""
         self.samples = self.judged = self.passed = 0
 
     def add(self, rows: list[dict[str, Any]], threshold: float) -> None:
         """Take account of all rows of one sample, which passes with a score of `threshold`."""
         self.samples += 1
+        if "steps" in rows[0]:
+            self._add_episodes(rows)
         scores: list[float] = []
         passed, metrics = 0, False
         for row in rows:
-            if row["status"] == "ok":
+            if (
+                row["status"] == "ok" and "branch" not in row
+            ):  # a branch shares steps with another: no answer of its own
                 score = float(row[RUN.score])
                 scores.append(score)
                 passed += score >= threshold
@@ -48,7 +57,14 @@ class _Judged:
             self.passes.add(len(scores), passed)
             self.passes.k_max = max(self.passes.k_max, len(scores))
         if metrics:
-            self._add_metrics([row for row in rows if row["status"] == "ok"])
+            self._add_metrics([row for row in rows if row["status"] == "ok" and "branch" not in row])
+
+    def _add_episodes(self, rows: list[dict[str, Any]]) -> None:
+        if self.episodes is None:
+            from reward_kit.agent.figures import EpisodeFigures  # here: most runs have no agent
+
+            self.episodes = EpisodeFigures()
+        self.episodes.add(rows)
 
     def _add_metrics(self, judged: list[dict[str, Any]]) -> None:
         by_name: dict[str, list[float]] = {}
@@ -107,6 +123,7 @@ def _summary(judged: _Judged) -> dict[str, Any]:
         "pass_rate": judged.passed / judged.judged if judged.judged else None,
         "pass_at_k": {str(k): _figures(estimate) for k, estimate in judged.passes.estimates().items()},
         "metrics": {name: _figures(metric.estimate()) for name, metric in sorted(judged.metrics.items())},
+        **({} if judged.episodes is None else {"agent": judged.episodes.figures()}),
         "cached": totals.cached,
         **totals.spending(),
     }

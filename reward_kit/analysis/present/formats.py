@@ -13,7 +13,8 @@ import orjson
 
 from reward_kit.analysis.figures import RunFigures
 from reward_kit.analysis.present.conclusions import comparison_conclusion, report_conclusion
-from reward_kit.analysis.present.report_tables import TextTable, comparison_tables, report_tables
+from reward_kit.analysis.present.report_tables import comparison_tables, report_tables
+from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.statistics import Estimate

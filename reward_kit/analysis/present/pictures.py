@@ -14,7 +14,8 @@ from typing import Any
 from reward_kit.analysis.present.chart_layout import FAINT, INK, Area, Dot, Drawing, PlacedText, Shape, Stroke, lay_out
 from reward_kit.analysis.present.charts import charts_of
 from reward_kit.analysis.present.conclusions import report_conclusion
-from reward_kit.analysis.present.report_tables import TextTable, report_tables
+from reward_kit.analysis.present.report_tables import report_tables
+from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.report import Report
 from reward_kit.errors import ConfigError, MissingExtraError
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from reward_kit.analysis.figures import RunFigures
 from reward_kit.analysis.hardest import QueryLine
 from reward_kit.analysis.optimal_n import OptimalN
+from reward_kit.analysis.present.episode_tables import episode_tables
+from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.present.wording import (
     NOTHING,
     amount,
@@ -27,26 +28,12 @@ from reward_kit.analysis.texts import one_line
 
 __all__ = [
     "CURVE_TITLE",
-    "TextTable",
     "comparison_tables",
     "figure_name",
     "is_share",
     "optimal_sentence",
     "report_tables",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """A titled table. Without headers it is a list of names and what they are."""
-
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-    """A sentence under the table."""
-    prose: tuple[int, ...] = ()
-    """Columns of running text: cut to the terminal's width, and aligned to the left."""
 
 
 CURVE_TITLE = "What k candidates are worth"
@@ -79,7 +66,7 @@ def report_tables(report: Report, *, full: bool = True) -> list[TextTable]:
     Without `full`, those that a reader needs to judge the result.
     """
     passes = report.overall.rate is not None
-    tables = [_scores(report), _picking(report), _curve(report, full=full)]
+    tables = [_scores(report), *episode_tables(report.episodes, full=full), _picking(report), _curve(report, full=full)]
     tables += [_named_counts("Not judged", report.coverage.failures, report.coverage.records)]
     if full:
         tables += [

@@ -15,8 +15,9 @@ from rich.text import Text
 from reward_kit.analysis.present.charts import curve_chart
 from reward_kit.analysis.present.conclusions import comparison_conclusion, report_conclusion
 from reward_kit.analysis.present.one_query import CandidateView, QueryView
-from reward_kit.analysis.present.report_tables import CURVE_TITLE, TextTable, comparison_tables, report_tables
+from reward_kit.analysis.present.report_tables import CURVE_TITLE, comparison_tables, report_tables
 from reward_kit.analysis.present.terminal_chart import draw_chart
+from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.analysis.texts import one_line

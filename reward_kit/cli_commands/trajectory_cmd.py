@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reward-kit trajectory`: one episode of an agent, step by step, as a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reward_kit.cli_commands.options import NamedPath, reading_own_files
+from reward_kit.cli_commands.output import echo
+from reward_kit.errors import DatasetError
+
+if TYPE_CHECKING:
+    from reward_kit.models import Rollout
+
+__all__ = ["trajectory"]
+
+
+@click.command()
+@click.argument("run", type=NamedPath(path_type=Path), metavar="RUN")
+@click.argument("sample_id", required=False, metavar="[SAMPLE]")
+@click.option("--episode", "draw", type=click.IntRange(min=0), metavar="K", help="Which episode of the sample.")
+@click.option(
+    "--chars", type=click.IntRange(min=20), default=400, show_default=True, help="Characters of each message."
+)
+@click.option("--json", "as_json", is_flag=True, help="The steps as JSON lines, one per step.")
+def trajectory(run: Path, sample_id: str | None, draw: int | None, chars: int, as_json: bool) -> None:
+    """Print an agent's episode step by step: what it was shown, said and called, and what that was worth.
+
+    RUN is a run directory, or its rollouts.jsonl. Without SAMPLE, the episodes that are there are listed.
+
+    \b
+    reward-kit trajectory outputs/my_agent
+    reward-kit trajectory outputs/my_agent task-7 --episode 2
+    """
+    from reward_kit.cli_commands.display.trajectory import episode_json, episode_lines, overview_line
+
+    with reading_own_files(run):
+        episodes = _episodes(run)
+    if sample_id is None:
+        lines: Iterable[str] = map(overview_line, episodes)
+    else:
+        chosen = _chosen(episodes, run, sample_id, draw)
+        shown = (episode_json(each) if as_json else episode_lines(each, chars) for each in chosen)
+        lines = chain.from_iterable(shown)
+    for line in lines:
+        echo(line)
+
+
+def _chosen(episodes: list[Rollout], run: Path, sample_id: str, draw: int | None) -> list[Rollout]:
+    found = [each for each in episodes if each.sample.id == sample_id]
+    if not found:
+        raise DatasetError(f"{str(run)!r} has no episode of a sample {sample_id!r}. Leave it out to see all of them.")
+    chosen = [each for each in found if draw is None or each.response_index == draw]
+    if not chosen:
+        there = ", ".join(str(each.response_index) for each in found)
+        raise DatasetError(f"{str(run)!r} has no episode {draw} of sample {sample_id!r}. There are: {there}.")
+    return chosen
+
+
+def _episodes(run: Path) -> list[Rollout]:
+    from reward_kit.storage.journal import Journal
+    from reward_kit.storage.run_directory import ROLLOUTS
+    from reward_kit.storage.tables import rollout_from_line
+
+    path = run / ROLLOUTS if run.is_dir() else run
+    with Journal(path, read_only=True) as journal:
+        found = [rollout_from_line(line) for line in journal.in_order()]
+    episodes = [rollout for rollout in found if rollout.steps is not None]
+    if not episodes:
+        raise DatasetError(f"{str(path)!r} holds no episodes: its model was asked once for each answer.")
+    return episodes

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A world that somebody else steps through: trainers have loops of their own, and ask only what an action came to.
+
+    session = WorldSession(environment_from("savings.py:Savings"))
+    session.reset({"prompt": "Save 10.", "ground_truth": 10})
+    session.call("deposit", {"amount": 10})        what the tool shows
+    session.say("Done.")                           an `Answer`: what comes back, its reward, whether it is over
+    session.rollout()                              all of it, as a run would have kept it; rewards judge this
+
+Every trainer's adapter is a thin layer over this. All methods wait; the worlds live on a loop in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from reward_kit.agent.calls_in_text import with_calls_in_text
+from reward_kit.agent.environment import Answer, Environment, World, environment_of
+from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_world
+from reward_kit.agent.tools import Tool
+from reward_kit.agent.transcript import Limits, Transcript
+from reward_kit.config_models import AgentConfig
+from reward_kit.errors import ConfigError, EnvironmentFailure
+from reward_kit.integrations.turns import prompt_turns
+from reward_kit.models import ChatCompletionMessageToolCall, Completion, Ended, FunctionCall, Message, Rollout, Sample
+from reward_kit.utils.event_loop import background_loop
+from reward_kit.utils.module_loader import load_object
+
+__all__ = ["WorldSession", "environment_from", "sample_from_row"]
+
+T = TypeVar("T")
+
+_GROUND_TRUTHS = ("ground_truth", "answer", "label", "solution")
+
+
+def environment_from(named: Any, params: Mapping[str, Any] | None = None) -> Environment:
+    """An environment, or whatever opens worlds, or the import path of one of these."""
+    if isinstance(named, str):
+        try:
+            named = load_object(named)
+        except ImportError as error:
+            raise ConfigError(f"The environment cannot be loaded: {error}") from error
+    return named if isinstance(named, Environment) else environment_of(named, (), params)
+
+
+def sample_from_row(row: Mapping[str, Any], ground_truth: str | None = None) -> Sample:
+    """A trainer's row as a sample: its prompt, what a right answer looks like, and every other column."""
+    prompt = row.get("prompt", "")
+    messages = [Message.model_validate(turn) for turn in prompt_turns(prompt)]
+    name = ground_truth or next((name for name in _GROUND_TRUTHS if name in row), None)
+    columns = {key: value for key, value in row.items() if key not in {"prompt", name}}
+    return Sample(id=str(row.get("id", "")), messages=messages, ground_truth=row.get(name or ""), columns=columns)
+
+
+class WorldSession:
+    """One world at a time, for a loop that is not ours."""
+
+    def __init__(self, environment: Environment, config: AgentConfig | None = None) -> None:
+        """Open worlds of `environment`, within the limits of `config`."""
+        self._environment = environment
+        self._config = config or AgentConfig()
+        self._limits = Limits(self._config)
+        self._held = contextlib.AsyncExitStack()
+        self._world: World | None = None
+        self._transcript: Transcript | None = None
+        self._sample: Sample | None = None
+        self._ended: Ended | None = None
+
+    # -- for loops that wait
+
+    def reset(self, row: Mapping[str, Any] | Sample) -> list[Message]:
+        """Begin a new episode; what the world shows first, beside the prompt."""
+        return _wait(self.reset_async(row))
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Have one tool called; what the model is shown of it."""
+        return _wait(self.call_async(name, arguments))
+
+    def say(self, text: str) -> Answer:
+        """Have the world answer a text, in which tool calls may be written."""
+        return _wait(self.say_async(text))
+
+    def rollout(self) -> Rollout:
+        """The episode up to now, with the world's facts."""
+        return _wait(self.rollout_async())
+
+    def close(self) -> None:
+        """Close the world."""
+        _wait(self.close_async())
+
+    # -- the same, for an event loop; the worlds live on the one in the background all the same
+
+    async def reset_async(self, row: Mapping[str, Any] | Sample) -> list[Message]:
+        """Begin a new episode; what the world shows first, beside the prompt."""
+        return await _elsewhere(self._reset(row if isinstance(row, Sample) else sample_from_row(row)))
+
+    async def call_async(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Have one tool called; what the model is shown of it."""
+        import orjson
+
+        number = len(self._open[1].steps)
+        function = FunctionCall(name=name, arguments=orjson.dumps(dict(arguments)).decode())
+        call = ChatCompletionMessageToolCall(id=f"call_{number}_0", function=function)
+        answer = await self.act_async(Message(role="assistant", content=None, tool_calls=[call]))
+        return "\n".join(message.text for message in answer.messages)
+
+    async def say_async(self, text: str) -> Answer:
+        """Have the world answer a text, in which tool calls may be written."""
+        message, world = Message(role="assistant", content=text), self._open[0]
+        message = with_calls_in_text(message, world.offered) if world.offered else message
+        calls = [
+            each.model_copy(update={"id": f"call_{len(self._open[1].steps)}_{place}"})
+            for place, each in enumerate(message.tool_calls or ())
+        ]
+        return await self.act_async(message.model_copy(update={"tool_calls": calls or None}))
+
+    async def act_async(self, message: Message) -> Answer:
+        """Have the world answer what the model said."""
+        return await _elsewhere(self._act(message))
+
+    async def rollout_async(self) -> Rollout:
+        """The episode up to now, with the world's facts."""
+        return await _elsewhere(self._rollout())
+
+    async def close_async(self) -> None:
+        """Close the world."""
+        await _elsewhere(self._close())
+
+    # -- what is known without asking
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools as they are now."""
+        return self._open[0].offered
+
+    @property
+    def rewards(self) -> list[float]:
+        """What the world gave for the steps so far; a step without a reward gave 0."""
+        return [step.reward or 0.0 for step in self._open[1].steps]
+
+    @property
+    def last_call_failed(self) -> bool:
+        """Whether the last tool call went wrong."""
+        calls = [call for step in self._open[1].steps[-1:] for call in step.calls]
+        return bool(calls) and calls[-1].error is not None
+
+    @property
+    def ended(self) -> Ended | None:
+        """How the episode ended, once it has."""
+        return self._ended
+
+    @property
+    def _open(self) -> tuple[World, Transcript, Sample]:
+        if self._world is None or self._transcript is None or self._sample is None:
+            raise EnvironmentFailure("There is no episode yet. Call `reset` first.", retryable=False)
+        return self._world, self._transcript, self._sample
+
+    async def _reset(self, sample: Sample) -> list[Message]:
+        await self._close()
+        self._world = await self._held.enter_async_context(open_world(self._environment, sample, self._config))
+        self._transcript, self._sample, self._ended = Transcript(sample, None), sample, None
+        opening = as_answer(await ask_world(self._config, "start", self._world.start))
+        self._transcript.open(opening)
+        return [*opening.messages]
+
+    async def _act(self, message: Message) -> Answer:
+        world, transcript, _ = self._open
+        transcript.reply(Completion(message=message))
+        world.runner.begin_turn()
+        answer = as_answer(await ask_world(self._config, "answer", world.answer, message))
+        transcript.answer(answer, world.runner.uses)
+        if self._limits.stops(message):
+            self._ended = "stopped"
+        elif answer.done:
+            self._ended = "done" if message.tool_calls or answer.messages else "answered"
+        else:
+            self._ended = self._limits.reached(transcript)
+        return answer
+
+    async def _rollout(self) -> Rollout:
+        world, transcript, sample = self._open
+        facts = await facts_of(world, self._config)
+        return Rollout(
+            sample=sample, response_index=0, turns=transcript.turns, steps=transcript.steps, ended=self._ended,
+            truncated=self._ended is None or self._ended.startswith("max_"), facts=facts,
+        )  # fmt: skip
+
+    async def _close(self) -> None:
+        self._world = None
+        await self._held.aclose()
+
+
+def _wait(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(coroutine, background_loop()).result()
+
+
+async def _elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What the coroutine returns, run where the worlds live."""
+    loop = background_loop()
+    if asyncio.get_running_loop() is loop:
+        return await coroutine
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
