@@ -19,12 +19,14 @@ from reward_kit.cli_commands.output import (
     exit_code,
     name_settings,
     print_json,
+    prints_on_stderr,
     same_command,
     show_logs,
 )
 
 if TYPE_CHECKING:
     from reward_kit.execution.agent_tasks.manager import TaskManager
+    from reward_kit.execution.local_engine import Reporter
 
 __all__ = ["SETTINGS", "agent_eval"]
 
@@ -54,11 +56,12 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
 )  # fmt: skip
 @click.option("--model", help="openai/NAME, fireworks/NAME, or as in a run; default: the variable MODEL_AGENT.")
 @click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     task_def: Path, parallel: bool, max_concurrency: int, names: tuple[str, ...], output_dir: Path, model: str | None,
-    num_rollouts: int | None, as_json: bool, verbose: bool,
+    num_rollouts: int | None, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Play the tasks of an agent and judge them.
 
@@ -74,11 +77,13 @@ def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     show_logs(verbose=verbose)
     name_settings(SETTINGS)
     manager = _manager(task_def, names, output_dir, model)
-    figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
+    manager.report_to(_reporter(quiet=quiet or as_json or (parallel and len(manager.tasks) > 1)))
+    with prints_on_stderr(when=as_json):
+        figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
     if as_json:
         told = {name: {key: one[key] for key in one if key not in _LISTS} for name, one in figures.items()}
         print_json(told)
-    else:
+    elif not quiet:
         for name, one in figures.items():
             echo(_line(name, one))
         echo(f"Files: {output_dir}")
@@ -103,6 +108,13 @@ def _manager(task_def: Path, names: tuple[str, ...], output_dir: Path, model: st
     if names:
         manager.tasks = {name: manager.tasks[name] for name in manager.tasks if name in names}
     return manager
+
+
+def _reporter(*, quiet: bool) -> Reporter | None:
+    """What shows progress; nothing where several runs would write over each other."""
+    from reward_kit.cli_commands.display.run import Display
+
+    return Display(quiet=quiet, as_json=False).reporter()
 
 
 async def _evaluated(manager: TaskManager, parallel: bool, at_a_time: int, rollouts: int | None) -> dict[str, Any]:

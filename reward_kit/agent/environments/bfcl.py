@@ -29,8 +29,8 @@ from reward_kit.agent.environments.bfcl_simulators import (
     decoded,
     needs_bfcl,
 )
-from reward_kit.agent.in_worker import InWorker, in_worker
 from reward_kit.agent.tools import Tool
+from reward_kit.agent.worker_worlds import InWorker, in_worker
 from reward_kit.errors import DatasetError, ReplayError
 from reward_kit.models import (
     ChatCompletionMessageToolCall,

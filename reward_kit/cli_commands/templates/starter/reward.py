@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reward: was the right number given, and without rambling?"""
 
 import re
