@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reward_kit.agent.environment import Answer, Environment, World
     from reward_kit.agent.episode import Episodes
+    from reward_kit.agent.mcp.environment import McpEnvironment
     from reward_kit.agent.models import StepData
     from reward_kit.agent.orchestrator import Orchestrator
     from reward_kit.agent.playback import Playback
@@ -40,6 +41,7 @@ __all__ = [
     "ForkableResource",
     "Hidden",
     "HttpRolloutResource",
+    "McpEnvironment",
     "Orchestrator",
     "Playback",
     "PythonStateResource",
@@ -68,6 +70,7 @@ _HOMES = {
     "ForkableResource": "reward_kit.agent.resource_abc",
     "Hidden": "reward_kit.agent.tools",
     "HttpRolloutResource": "reward_kit.agent.resources.http_rollout_resource",
+    "McpEnvironment": "reward_kit.agent.mcp.environment",
     "Orchestrator": "reward_kit.agent.orchestrator",
     "Playback": "reward_kit.agent.playback",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
