@@ -46,7 +46,8 @@ def script(messages: Any, draw: int) -> Message:
         calls(call("write_file", {"path": "deep/er/file.txt", "content": "x"})),
         says("done"),
     ]
-    return turns[sum(message.role == "assistant" for message in messages)]
+    spoken: int = sum(message.role == "assistant" for message in messages)
+    return turns[spoken]
 
 
 def run(home: Path, model: Model, **agent: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
