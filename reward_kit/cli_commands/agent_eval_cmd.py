@@ -49,7 +49,7 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
     "--max-concurrency", type=click.IntRange(1, 100_000), default=3, show_default=True,
     help="Tasks at a time with --parallel; episodes at a time of each task.",
 )  # fmt: skip
-@click.option("--filter", "names", multiple=True, help="Only the task of this name. May be given again.")
+@click.option("--filter", "names", multiple=True, metavar="NAME...", help="Only the tasks of these names.")
 @click.option(
     "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("agent_runs"), show_default=True,
     help="Where the files go, one directory per task. The same command again goes on there.",
@@ -59,9 +59,10 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@click.argument("more", nargs=-1, metavar="")
 def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     task_def: Path, parallel: bool, max_concurrency: int, names: tuple[str, ...], output_dir: Path, model: str | None,
-    num_rollouts: int | None, quiet: bool, as_json: bool, verbose: bool,
+    num_rollouts: int | None, quiet: bool, as_json: bool, verbose: bool, more: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Play the tasks of an agent and judge them.
 
@@ -70,13 +71,15 @@ def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     \b
     reward-kit agent-eval --task-def task.yaml --model openai/gpt-4.1-mini
     reward-kit agent-eval --task-def tasks/ --parallel --max-concurrency 8 --num-rollouts 4
-    reward-kit agent-eval --task-def tasks/ --filter refund --filter cancel
+    reward-kit agent-eval --task-def tasks/ --filter refund cancel
 
     Exit codes: 0 done; 1 failed, or a task of which nothing could be judged; 2 wrong definition; 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(SETTINGS)
-    manager = _manager(task_def, names, output_dir, model)
+    if more and not names:
+        raise click.UsageError(f"Got an unexpected argument {more[0]!r}. Name tasks with --filter.")
+    manager = _manager(task_def, (*names, *more), output_dir, model)
     manager.report_to(_reporter(quiet=quiet or as_json or (parallel and len(manager.tasks) > 1)))
     with prints_on_stderr(when=as_json):
         figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
