@@ -87,6 +87,19 @@ def test_after_kill_9_it_goes_on_and_asks_only_for_the_turns_that_are_missing(fo
     assert asked == 3 * 4 + 1  # four turns of each episode, and the one that was never answered
 
 
+def test_another_reward_judges_the_same_episodes_again(folder: Path) -> None:
+    arguments = ["--task-def", "tasks/one.yaml"]
+    told(agent_eval(folder, *arguments, "--json"))
+    asked = (folder / "tasks" / "asked.txt").read_text()
+    player = folder / "tasks" / "player.py"
+    player.write_text(PLAYER.replace("return float(len", "return 0.25 * float(len"))
+    refused = agent_eval(folder, *arguments)
+    assert refused.returncode != 0 and "--rescore" in refused.stdout + refused.stderr
+    figures = told(agent_eval(folder, *arguments, "--rescore", "--json"))
+    assert figures["one"]["individual_scores"] == [0.25] * 3
+    assert (folder / "tasks" / "asked.txt").read_text() == asked
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
