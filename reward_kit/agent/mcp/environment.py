@@ -2,7 +2,7 @@
 """A world that is an MCP server: its tools are what the model may call, and each rollout has a server of its own.
 
     agent:
-      environment: reward_kit.agent.mcp.environment:McpEnvironment
+      environment: reward_kit.agent:McpEnvironment
       params: {command: [python3, server.py], files: {server.py: tools/server.py}}
 
 "Of its own" means: a process that nobody else has (`command`), or a server that is shared (`url`) and keeps rollouts
