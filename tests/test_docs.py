@@ -2,7 +2,8 @@
 """Every code block of the README and the docs is run, or says why not; the generated pages are up to date.
 
 A block that names a file is written there. Other `python` blocks are executed, in order, in one namespace per page;
-`sh` blocks are run by bash. A page's blocks share a fresh directory. `tests/doc_pages.py` says how blocks are marked.
+`sh` blocks are run by bash. A page's blocks share a fresh directory; a page of an example finds the examples and the
+scripts there, as in the repository's root. `tests/doc_pages.py` says how blocks are marked.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ BY_SECTION = ROOT / "docs" / "recipes.md"
 )
 def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.is_relative_to(ROOT / "examples"):
+        for folder in ("examples", "scripts"):
+            (tmp_path / folder).symlink_to(ROOT / folder)
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.file is not None:

@@ -10,7 +10,7 @@ from reward_kit.agent.step_credit import CreditSettings, step_credits
 from reward_kit.evaluation import evaluate
 from reward_kit.storage.judged_episodes import JudgedEpisode, read_episodes
 
-LAKE = "examples.gigpo_ppo_training.lake"
+LAKE = "examples.agent_frozen_lake.lake"
 
 
 @pytest.fixture(scope="module")
