@@ -64,7 +64,9 @@ env = vf.ToolEnv(dataset=data, tools=[add], max_turns=100, rubric=vf.Rubric(func
 
 async def main():
     started = time.process_time()
-    await env.evaluate(client, "m", num_examples=EPISODES, rollouts_per_example=1, max_concurrent=64)
+    from verifiers.clients import OpenAIChatCompletionsClient
+
+    await env.evaluate(OpenAIChatCompletionsClient(client), "m", num_examples=EPISODES, rollouts_per_example=1, max_concurrent=64)
     print("SECONDS", time.process_time() - started)
 
 asyncio.run(main())
