@@ -66,7 +66,8 @@ async def main():
     started = time.process_time()
     from verifiers.clients import OpenAIChatCompletionsClient
 
-    await env.evaluate(OpenAIChatCompletionsClient(client), "m", num_examples=EPISODES, rollouts_per_example=1, max_concurrent=64)
+    played = OpenAIChatCompletionsClient(client)
+    await env.evaluate(played, "m", num_examples=EPISODES, rollouts_per_example=1, max_concurrent=64)
     print("SECONDS", time.process_time() - started)
 
 asyncio.run(main())

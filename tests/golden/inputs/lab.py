@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The model and the rewards of the golden runs. Their source is part of what the runs are bound to: leave it alone."""
 
 from __future__ import annotations

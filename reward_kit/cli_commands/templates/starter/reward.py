@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """The reward: was the right number given, and without rambling?"""
 
 import re
