@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.doc_pages import ROOT, blocks, run_program
+from tests.execution.shell_support import require_namespaces
 
 MODULE = re.compile(r"(?<![*\w])\w+\.py\b")
 LARGE_ROOM = 8
@@ -36,6 +37,9 @@ def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest
             (tmp_path / folder).symlink_to(ROOT / folder)
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page.read_text(encoding="utf-8")):
+        if block.needs is not None:
+            assert block.needs == "a sandbox", f"{page}:{block.line} needs {block.needs!r}, which nobody looks for"
+            require_namespaces()
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":

@@ -21,7 +21,8 @@ def crossed(
     """1.0 for a walk that came to the goal.
 
     Each step costs a little, and one after which the walker stands where it stood costs twice as much. The step onto
-    the goal brings 1.
+    the goal brings 1. A step knows only the state before it. So nobody knows whether the last step of a walk that was
+    cut off led anywhere, and it costs a little.
     """
     outputs = []
     for place, step in enumerate(steps):

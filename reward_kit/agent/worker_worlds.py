@@ -51,7 +51,7 @@ def in_worker(
     environment: Any,
     params: Mapping[str, Any] | None = None,
     *,
-    most: int = 64,
+    most: int = 256,
     timeout: float = 600.0,
     patience: float = 60.0,
     memory_mb: int | None = None,
@@ -61,9 +61,10 @@ def in_worker(
 
     `environment` is an import path (`package.module:Name`, `file.py:Name`), which then is loaded in the other process
     only, or whatever a config may name: a class of worlds, an environment, a function that opens a world. `params` are
-    given to it. At most `most` worlds are open at once; `open` waits for a free place. An operation may take `timeout`
-    seconds, and the process must show signs of life every `patience` seconds. `memory_mb` limits each process. What
-    the code prints goes to `log_path`, or to this process's standard error.
+    given to it. At most `most` worlds are open at once; `open` waits for a free place, so give no less than there are
+    episodes at a time. An operation may take `timeout` seconds, and the process must show signs of life every
+    `patience` seconds. `memory_mb` limits each process. What the code prints goes to `log_path`, or to this process's
+    standard error.
     """
     return InWorker(
         environment, params, most=most, timeout=timeout, patience=patience, memory_mb=memory_mb, log_path=log_path
@@ -82,7 +83,7 @@ class InWorker(Environment):
     """Opens each world in a process of its own, as `in_worker` says."""
 
     def __init__(
-        self, environment: Any, params: Mapping[str, Any] | None = None, *, most: int = 64, timeout: float = 600.0,
+        self, environment: Any, params: Mapping[str, Any] | None = None, *, most: int = 256, timeout: float = 600.0,
         patience: float = 60.0, memory_mb: int | None = None, log_path: Path | None = None,
     ) -> None:  # fmt: skip
         """Keep what hosts are started with; nothing is started yet."""

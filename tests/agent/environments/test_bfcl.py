@@ -336,6 +336,19 @@ def test_a_sample_that_is_no_task_is_told(tmp_path: Path) -> None:
     assert first["id"] == "multi_turn_base_0" and first["messages"][0]["role"] == "user"
 
 
+def test_simulators_hold_no_piece_of_a_table_that_others_hold() -> None:
+    def cards() -> dict[str, dict[str, Any]]:
+        travel = Simulators(["TravelAPI"], {}, long_context=True).instances["TravelAPI"]
+        held: dict[str, dict[str, Any]] = travel.credit_card_list
+        return held
+
+    first, expected = cards(), json.dumps(cards())
+    assert first
+    for card in first.values():
+        card["balance"] = -1
+    assert json.dumps(cards()) == expected
+
+
 def test_checks_count_outputs_as_often_as_they_are_wanted() -> None:
     def fresh() -> Simulators:
         return Simulators(["MathAPI"], {})
