@@ -339,7 +339,7 @@ class _Commands:
             await self._backend.close()
 
     async def _start(self) -> McpClient:
-        """A server that is connected to. Some old ones die of a question that they do not know: there, begin as they do."""
+        """A server that is connected to. Some old ones die of a question that they do not know: begin as they do."""
         if self._version is not None:
             return await self._connected(self._version)
         try:
