@@ -100,7 +100,7 @@ async def python_state(times: int, rounds: int, orders: int) -> Row:
         assert pickle.loads(dumped).get("missing") is None
 
     found = await in_turns(ours, bare, times, rounds)
-    return row(f"a Python state of {len(dumped) / 1000:.0f} kB", *found, "pickle.loads")
+    return row(f"a Python state of {len(dumped) / 1000:.3g} kB", *found, "pickle.loads")
 
 
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -37,7 +37,7 @@ from reward_kit.models import (
 from reward_kit.storage.turn_journal import TurnJournal
 from reward_kit.utils.event_loop import run_sync
 
-__all__ = ["rows"]
+__all__ = ["play_bare_journal", "rows"]
 
 PER_TURN = 150.0
 """Goal: µs of processor time per turn over the bare loop."""
@@ -116,6 +116,11 @@ def _per_turn(quick: bool) -> list[Row]:
         what = f"a turn of an episode of {turns}, over a bare loop"
         found.append(Row(what, ours - bare, f"{ours:.0f} µs of {bare:.0f} µs", at_most=PER_TURN, unit="µs"))
     return found
+
+
+def play_bare_journal(episodes: int, turns: int) -> None:
+    """Play so many episodes, with their turns kept in a journal."""
+    run_sync(lambda: _ours(episodes, turns))
 
 
 def _timed(run: Callable[[], Awaitable[None]]) -> float:

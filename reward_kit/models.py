@@ -228,16 +228,16 @@ class Failure(_Value):
     @classmethod
     def of(cls, error: ItemError, stage: Stage) -> Self:
         """The error as data."""
-        told: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if error.raised is not None and stage == "score":
             from reward_kit.raised_where import raised_where  # here: most runs never need it
 
-            told["traceback"] = mask(raised_where(error.raised))
+            more["traceback"] = mask(raised_where(error.raised))
         if isinstance(error, RewardError):
-            told["invalid_score"] = error.invalid_score
-            told["unread_replies"] = [mask(reply) for reply in error.unread_replies] or None
+            more["invalid_score"] = error.invalid_score
+            more["unread_replies"] = [mask(reply) for reply in error.unread_replies] or None
         kind, message = type(error).__name__, mask(str(error))
-        return cls(stage=stage, type=kind, message=message, retryable=error.retryable, **told)
+        return cls(stage=stage, type=kind, message=message, retryable=error.retryable, **more)
 
 
 class Sample(_Value):

@@ -3,6 +3,7 @@
 
 A block's info string may carry `file=NAME`: its text belongs into that file. A block that cannot run here has
 `<!-- not run: reason -->` on the line before it, and a command that ends otherwise than with 0 `<!-- exit code: N -->`.
+From a block with `<!-- needs: a sandbox -->` on, a page is only followed where sandboxes work.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Block(NamedTuple):
     text: str
     line: int
     exit_code: int = 0
+    needs: str | None = None
 
 
 def blocks(content: str) -> Iterator[Block]:
@@ -41,7 +43,8 @@ def blocks(content: str) -> Iterator[Block]:
             continue
         file = rest.removeprefix("file=") if rest.startswith("file=") else None
         code = int(mark.removeprefix("exit code: ")) if mark.startswith("exit code: ") else 0
-        yield Block(language, file, match["text"], content.count("\n", 0, match.start("text")) + 1, code)
+        needs = mark.removeprefix("needs: ") if mark.startswith("needs: ") else None
+        yield Block(language, file, match["text"], content.count("\n", 0, match.start("text")) + 1, code, needs)
 
 
 def section(page: Path, heading: str) -> str:

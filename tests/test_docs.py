@@ -2,7 +2,8 @@
 """Every code block of the README and the docs is run, or says why not; the generated pages are up to date.
 
 A block that names a file is written there. Other `python` blocks are executed, in order, in one namespace per page;
-`sh` blocks are run by bash. A page's blocks share a fresh directory. `tests/doc_pages.py` says how blocks are marked.
+`sh` blocks are run by bash. A page's blocks share a fresh directory; a page of an example finds the examples and the
+scripts there, as in the repository's root. `tests/doc_pages.py` says how blocks are marked.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.doc_pages import ROOT, blocks, run_program
+from tests.execution.shell_support import require_namespaces
 
 MODULE = re.compile(r"(?<![*\w])\w+\.py\b")
 LARGE_ROOM = 8
@@ -30,8 +32,14 @@ BY_SECTION = ROOT / "docs" / "recipes.md"
 )
 def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.is_relative_to(ROOT / "examples"):
+        for folder in ("examples", "scripts"):
+            (tmp_path / folder).symlink_to(ROOT / folder)
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page.read_text(encoding="utf-8")):
+        if block.needs is not None:
+            assert block.needs == "a sandbox", f"{page}:{block.line} needs {block.needs!r}, which nobody looks for"
+            require_namespaces()
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":

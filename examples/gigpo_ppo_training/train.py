@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from examples.gigpo_ppo_training.lake import MOVES, Lake, reached, samples
+from examples.agent_frozen_lake.lake import MOVES, Lake, reached, samples
 from reward_kit.agent import Episodes
 from reward_kit.agent.environment import environment_of
 from reward_kit.agent.step_credit import CreditSettings, step_credits

@@ -10,8 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reward_kit.agent.environment import Answer, Environment, World
     from reward_kit.agent.episode import Episodes
+    from reward_kit.agent.mcp.environment import McpEnvironment
     from reward_kit.agent.models import StepData
     from reward_kit.agent.orchestrator import Orchestrator
+    from reward_kit.agent.playback import Playback
     from reward_kit.agent.policy_interface import AgentPolicy
     from reward_kit.agent.resource_abc import ForkableResource
     from reward_kit.agent.resource_environment import ResourceEnvironment
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from reward_kit.agent.task_manager import TaskManager
     from reward_kit.agent.tool_registry import ToolRegistry
     from reward_kit.agent.tools import Hidden, Tool, ToolError, tool
+    from reward_kit.agent.worker_worlds import in_worker
 
 __all__ = [
     "AgentPolicy",
@@ -38,7 +41,9 @@ __all__ = [
     "ForkableResource",
     "Hidden",
     "HttpRolloutResource",
+    "McpEnvironment",
     "Orchestrator",
+    "Playback",
     "PythonStateResource",
     "RLRolloutWorker",
     "ResourceEnvironment",
@@ -50,6 +55,7 @@ __all__ = [
     "ToolError",
     "ToolRegistry",
     "World",
+    "in_worker",
     "tool",
 ]
 
@@ -64,7 +70,9 @@ _HOMES = {
     "ForkableResource": "reward_kit.agent.resource_abc",
     "Hidden": "reward_kit.agent.tools",
     "HttpRolloutResource": "reward_kit.agent.resources.http_rollout_resource",
+    "McpEnvironment": "reward_kit.agent.mcp.environment",
     "Orchestrator": "reward_kit.agent.orchestrator",
+    "Playback": "reward_kit.agent.playback",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",
     "RLRolloutWorker": "reward_kit.agent.rl_rollout_worker",
     "ResourceEnvironment": "reward_kit.agent.resource_environment",
@@ -76,6 +84,7 @@ _HOMES = {
     "ToolError": "reward_kit.agent.tools",
     "ToolRegistry": "reward_kit.agent.tool_registry",
     "World": "reward_kit.agent.environment",
+    "in_worker": "reward_kit.agent.worker_worlds",
     "tool": "reward_kit.agent.tools",
 }
 """Where each public name lives."""

@@ -156,7 +156,7 @@ async def _within(seconds: float | None, call: Awaitable[Any]) -> Any:
     """What the call returns. One that does not end in time, nor when it is asked to, is left behind."""
     if seconds is None:
         return await call
-    task = asyncio.ensure_future(call)
+    task = asyncio.ensure_future(_without_leaving(call))
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
@@ -171,6 +171,14 @@ async def _within(seconds: float | None, call: Awaitable[Any]) -> Any:
     if (error := task.exception()) is not None:
         raise ToolError(message_of(error, _LONGEST_MESSAGE), "exception") if isinstance(error, TimeoutError) else error
     return task.result()
+
+
+async def _without_leaving(call: Awaitable[Any]) -> Any:
+    """What the call returns. A tool that wants to end the program fails instead: a task would pass that wish on."""
+    try:
+        return await call
+    except SystemExit as error:
+        raise ToolError(f"The tool wanted to end the program: SystemExit({error.code}).") from None
 
 
 def _forget(task: asyncio.Future[Any]) -> None:

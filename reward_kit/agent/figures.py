@@ -59,14 +59,15 @@ class EpisodeFigures:
         self._means["turns"].add([float(len(line["steps"])) for line in own])
         self._means["tool_calls"].add([float(sum(len(step["calls"]) for step in line["steps"])) for line in own])
         self._means["tool_errors"].add([float(_errors(line)) for line in own])
-        rewards = [[step["reward"] for step in line["steps"] if step.get("reward") is not None] for line in own]
-        if given := [sum(of_one) for of_one in rewards if of_one]:
+        rewards = [_rewards(line) for line in own]
+        told = [[reward for reward in of_one if reward is not None] for of_one in rewards]
+        if given := [sum(of_one) for of_one in told if of_one]:
             self._means["step_rewards"].add(given)
-        self._add_by_step(own)
+        self._add_by_step(rewards)
 
-    def _add_by_step(self, own: list[Mapping[str, Any]]) -> None:
-        for number in range(min(_MOST_STEPS, max(len(line["steps"]) for line in own))):
-            at = [line["steps"][number].get("reward") for line in own if number < len(line["steps"])]
+    def _add_by_step(self, rewards: list[list[float | None]]) -> None:
+        for number in range(min(_MOST_STEPS, max(map(len, rewards)))):
+            at = [of_one[number] for of_one in rewards if number < len(of_one)]
             if given := [reward for reward in at if reward is not None]:
                 while len(self._by_step) <= number:
                     self._by_step.append(ClusteredMean())
@@ -83,6 +84,14 @@ class EpisodeFigures:
         if by_step := [_plain(mean.estimate()) for mean in self._by_step]:
             found["reward_by_step"] = by_step
         return found
+
+
+def _rewards(line: Mapping[str, Any]) -> list[float | None]:
+    """What each step was worth: as the reward says, where it speaks of steps; else as the world said."""
+    if (outputs := line.get("step_outputs")) is not None:
+        by_step = {str(output["step_index"]): float(output["base_reward"]) for output in outputs}
+        return [by_step.get(str(number)) for number in range(len(line["steps"]))]
+    return [step.get("reward") for step in line["steps"]]
 
 
 def _errors(line: Mapping[str, Any]) -> int:

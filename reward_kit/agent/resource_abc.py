@@ -29,6 +29,8 @@ class ForkableResource(ABC):
     durability: ClassVar[Durability] = "restart"
     """What can be done with its state; see `Durability`."""
 
+    speaks_first: ClassVar[bool] = False
+    """Whether `begin_episode` shows the model something, so that nobody else need say anything."""
     reading: ClassVar[frozenset[str]] = frozenset()
     """Actions that change nothing."""
 

@@ -11,12 +11,14 @@ from typing import Any
 from reward_kit.agent.calling import call_tool
 from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.tool_registry import ToolRegistry
-from reward_kit.agent.tools import Tool, ToolError
+from reward_kit.agent.tools import SECONDS, Tool, ToolError
 from reward_kit.errors import ConfigError
 from reward_kit.utils.module_loader import load_object
 
 __all__ = ["load_registry", "registry_tools", "resource_tools"]
 
+_ACTION_SECONDS = 120.0
+"""Resources bound their actions themselves, and say more of what happened; this is for those that do not."""
 _RESOURCE_PARAMETERS = ("resource", "db_resource")
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -32,7 +34,12 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
 async def resource_tools(resource: ForkableResource) -> list[Tool]:
     """A resource's actions as tools, by its `get_tools_spec`, nested as OpenAI has it or flat."""
     specs = [_flat(spec) for spec in await resource.get_tools_spec()]
-    return [_tool(spec, _action(resource, spec["name"]), reads=spec["name"] in resource.reading) for spec in specs]
+    return [_own_tool(resource, spec) for spec in specs]
+
+
+def _own_tool(resource: ForkableResource, spec: Mapping[str, Any]) -> Tool:
+    name = spec["name"]
+    return _tool(spec, _action(resource, name), reads=name in resource.reading, timeout=_ACTION_SECONDS)
 
 
 def registry_tools(registry: ToolRegistry, resource: Any) -> list[Tool]:
@@ -71,10 +78,16 @@ def _registry_of_functions(path: str, module: Mapping[str, Any]) -> ToolRegistry
     return registry
 
 
-def _tool(spec: Mapping[str, Any], call: Callable[[dict[str, Any]], Awaitable[Any]], *, reads: bool = False) -> Tool:
+def _tool(
+    spec: Mapping[str, Any],
+    call: Callable[[dict[str, Any]], Awaitable[Any]],
+    *,
+    reads: bool = False,
+    timeout: float = SECONDS,
+) -> Tool:
     schema = spec.get("parameters") or {"type": "object", "properties": {}}
     description = str(spec.get("description") or "")
-    return Tool(spec["name"], description, schema, call, reads=reads, check=_checker(schema))
+    return Tool(spec["name"], description, schema, call, reads=reads, timeout=timeout, check=_checker(schema))
 
 
 def _flat(spec: Mapping[str, Any]) -> Mapping[str, Any]:

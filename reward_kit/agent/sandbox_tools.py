@@ -24,6 +24,7 @@ __all__ = ["SandboxTools", "WithSandbox"]
 
 _LARGEST_FILE = 4 << 20
 _OPEN_AT_ONCE = 64
+_ENDED = "[the shell has ended: from now on, each command runs in a shell of its own]"
 
 
 class SandboxTools:
@@ -32,6 +33,7 @@ class SandboxTools:
     def __init__(self, box: Sandbox, seconds: float) -> None:
         """Run everything in `box`; one command may take so many seconds."""
         self._box, self._seconds = box, seconds
+        self._shell_has_ended = False
 
     @tool(timeout=None, same_again=False)
     async def bash(self, command: str) -> str:
@@ -40,7 +42,11 @@ class SandboxTools:
         Args:
             command: the command, as one would type it
         """
-        return _told(await self._box.run(command, timeout=self._seconds))
+        if self._shell_has_ended:
+            return _told(await self._box.run_standalone(command, timeout=self._seconds))
+        done = await self._box.run(command, timeout=self._seconds)
+        self._shell_has_ended = done.exited
+        return f"{_told(done)}\n{_ENDED}" if done.exited else _told(done)
 
     @tool(timeout=None, same_again=False)
     async def python(self, code: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from reward_kit.agent.environment import Answer
 from reward_kit.agent.resource_abc import ForkableResource
-from reward_kit.agent.resource_environment import ResourceEnvironment, ResourceWorld, world_of
+from reward_kit.agent.resource_environment import ResourceEnvironment, ResourceWorld, resource_class, world_of
 from reward_kit.agent.resource_server import ResourceServer
 from reward_kit.agent.result_transform import read_transform
 from reward_kit.agent.tool_registry import ToolRegistry
@@ -25,6 +25,7 @@ __all__ = ["MAX_STEPS_PER_USER_TURN", "TaskEnvironment", "TaskWorld", "opening_m
 
 MAX_STEPS_PER_USER_TURN = 10
 """How often the model may act before the user says his next turn."""
+_GOAL = "Act with your tools until the episode is over."
 
 
 def user_turns(task: TaskDefinitionModel) -> list[list[Message]]:
@@ -40,10 +41,15 @@ def user_turns(task: TaskDefinitionModel) -> list[list[Message]]:
 
 
 def opening_messages(task: TaskDefinitionModel) -> list[Message]:
-    """What an episode begins with: system messages, and the user's first turn."""
+    """What an episode begins with: system messages, and the user's first turn.
+
+    Where the task says nothing itself, and its resource is to speak first, the task's goal.
+    """
     said = [Message.model_validate(message) for message in task.messages or []]
     system = [message for message in said if message.role == "system"]
     turns = user_turns(task)
+    if not system and not turns and resource_class(task.resource_type).speaks_first:
+        return [Message(role="system", content=task.goal_description or task.description or _GOAL)]
     return [*system, *(turns[0] if turns else [])]
 
 

@@ -300,7 +300,7 @@ class _Episodes:
 
     def note(self, row: Mapping[str, Any]) -> None:
         """Take account of one line."""
-        kept = {name: row.get(name) for name in ("branch", "ended", "truncated")}
+        kept = {name: row.get(name) for name in ("branch", "ended", "truncated", "step_outputs")}
         steps = [{"reward": step.get("reward"), "calls": step["calls"]} for step in row["steps"]]
         self._by_sample.setdefault(str(row["id"]), []).append({**kept, "steps": steps})
 

@@ -17,14 +17,17 @@ from reward_kit.cli_commands.output import (
     echo,
     echo_nothing_done,
     exit_code,
+    in_own_words,
     name_settings,
     print_json,
+    prints_on_stderr,
     same_command,
     show_logs,
 )
 
 if TYPE_CHECKING:
     from reward_kit.execution.agent_tasks.manager import TaskManager
+    from reward_kit.execution.local_engine import Reporter
 
 __all__ = ["SETTINGS", "agent_eval"]
 
@@ -32,6 +35,9 @@ SETTINGS = {
     "generation.model_name": "--model",
     "generation.n": "--num-rollouts",
     "output.output_dir": "--output-dir",
+    "output.output_dir=…": "--output-dir …",
+    "rescore": "--rescore",
+    "retry_failed": "--retry-failed",
 }
 """What sets each setting that a message may name."""
 
@@ -47,18 +53,23 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
     "--max-concurrency", type=click.IntRange(1, 100_000), default=3, show_default=True,
     help="Tasks at a time with --parallel; episodes at a time of each task.",
 )  # fmt: skip
-@click.option("--filter", "names", multiple=True, help="Only the task of this name. May be given again.")
+@click.option("--filter", "names", multiple=True, metavar="NAME...", help="Only the tasks of these names.")
 @click.option(
     "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("agent_runs"), show_default=True,
     help="Where the files go, one directory per task. The same command again goes on there.",
 )  # fmt: skip
 @click.option("--model", help="openai/NAME, fireworks/NAME, or as in a run; default: the variable MODEL_AGENT.")
 @click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
+@click.option("--rescore", is_flag=True, help="Judge the episodes that are there again; no model is asked.")
+@click.option("--retry-failed", is_flag=True, help="Try episodes again that failed.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@click.argument("more", nargs=-1, metavar="")
 def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     task_def: Path, parallel: bool, max_concurrency: int, names: tuple[str, ...], output_dir: Path, model: str | None,
-    num_rollouts: int | None, as_json: bool, verbose: bool,
+    num_rollouts: int | None, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
+    more: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Play the tasks of an agent and judge them.
 
@@ -67,30 +78,38 @@ def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     \b
     reward-kit agent-eval --task-def task.yaml --model openai/gpt-4.1-mini
     reward-kit agent-eval --task-def tasks/ --parallel --max-concurrency 8 --num-rollouts 4
-    reward-kit agent-eval --task-def tasks/ --filter refund --filter cancel
+    reward-kit agent-eval --task-def tasks/ --filter refund cancel
 
     Exit codes: 0 done; 1 failed, or a task of which nothing could be judged; 2 wrong definition; 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(SETTINGS)
-    manager = _manager(task_def, names, output_dir, model)
-    figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
+    if more and not names:
+        raise click.UsageError(f"Got an unexpected argument {more[0]!r}. Name tasks with --filter.")
+    settings = {"output_dir": output_dir, "model": model, "rescore": rescore, "retry_failed": retry_failed}
+    manager = _manager(task_def, (*names, *more), settings)
+    manager.report_to(_reporter(quiet=quiet or as_json or (parallel and len(manager.tasks) > 1)))
+    with prints_on_stderr(when=as_json):
+        figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
     if as_json:
         told = {name: {key: one[key] for key in one if key not in _LISTS} for name, one in figures.items()}
         print_json(told)
-    else:
-        for name, one in figures.items():
+    for name, one in figures.items():
+        if "score" not in one:
+            echo(_line(name, one), err=True)
+        elif not (quiet or as_json):
             echo(_line(name, one))
+    if not (quiet or as_json):
         echo(f"Files: {output_dir}")
     sys.exit(_exit_code(manager, figures))
 
 
-def _manager(task_def: Path, names: tuple[str, ...], output_dir: Path, model: str | None) -> TaskManager:
+def _manager(task_def: Path, names: tuple[str, ...], settings: dict[str, Any]) -> TaskManager:
     from reward_kit.errors import ConfigError
     from reward_kit.execution.agent_tasks.definition import load_task, task_files
     from reward_kit.execution.agent_tasks.manager import TaskManager
 
-    manager = TaskManager(output_dir=output_dir, model=model)
+    manager = TaskManager(**settings)
     for file in task_files(task_def):
         task = load_task(file)
         if task.name in manager.tasks:
@@ -105,6 +124,13 @@ def _manager(task_def: Path, names: tuple[str, ...], output_dir: Path, model: st
     return manager
 
 
+def _reporter(*, quiet: bool) -> Reporter | None:
+    """What shows progress; nothing where several runs would write over each other."""
+    from reward_kit.cli_commands.display.run import Display
+
+    return Display(quiet=quiet, as_json=False).reporter()
+
+
 async def _evaluated(manager: TaskManager, parallel: bool, at_a_time: int, rollouts: int | None) -> dict[str, Any]:
     try:
         return await manager.execute_tasks(
@@ -116,7 +142,7 @@ async def _evaluated(manager: TaskManager, parallel: bool, at_a_time: int, rollo
 
 def _line(name: str, figures: dict[str, Any]) -> str:
     if "score" not in figures:
-        return f"{name}: {figures['error']}"
+        return f"{name}: {in_own_words(figures['error'])}"
     judged, failed = figures["successful_rollouts"], figures["failed_rollouts"]
     more = f", {failed} failed" if failed else ""
     return f"{name}: mean score {figures['score']:.3f} of {judged} episodes{more}"

@@ -54,6 +54,8 @@ class Plan:
     """At most, where the price is known and `cost_is_bounded`; without the judge."""
     cost_is_bounded: bool = True
     """Whether max_tokens bounds the answers. Where it does not, `cost` supposes 4,096 tokens an answer."""
+    most_turns: int | None = None
+    """Of an agent: the most requests of one episode. What the later ones cost is not known beforehand."""
     dataset_format: dict[str, str] = field(default_factory=dict)
     """The shapes of rows that were recognised, and what each means."""
     first_prompt: list[dict[str, Any]] | None = None
@@ -93,6 +95,13 @@ def make_plan(
         plan.dataset_format = workload.formats
         if workload.needs_model and client is None:
             plan.remarks = _remarks(config)
+        if workload.needs_model and config.agent is not None:
+            plan.cost, plan.most_turns = None, config.agent.max_turns  # nobody knows how many there will be
+            plan.requests = plan.answers_to_generate
+            plan.remarks.append(
+                f"Each episode may take up to {config.agent.max_turns} requests (`agent.max_turns`), and their prompts "
+                "grow. Requests and tokens are those of the first turns; bound the cost with `max_cost`."
+            )
         return plan
 
 

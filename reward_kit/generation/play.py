@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays: how a sample becomes rollouts. A single turn and a multi-step episode have the same type.
+"""Plays: how a sample becomes rollouts. One answer, and an agent's episode (`agent/episode.py`), have the same type.
 
 (sample, draws) → one Rollout per draw
 """

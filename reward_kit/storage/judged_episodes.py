@@ -22,7 +22,8 @@ from reward_kit.storage.row_json import plain_json
 from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.tables import result_row
 from reward_kit.storage.thresholds import Thresholds
-from reward_kit.storage.vocabularies import RUN, verdict_of, vocabulary_of
+from reward_kit.storage.vocabularies import RUN, refuse_other_columns, verdict_of, vocabulary_of
+from reward_kit.utils.checksums import check_line
 
 __all__ = ["BranchPoint", "EpisodeStep", "JudgedEpisode", "episode_of", "read_episodes"]
 
@@ -84,9 +85,16 @@ def episode_of(record: Record) -> JudgedEpisode:
 def _by_sample(path: Path) -> Iterator[list[JudgedEpisode]]:
     with Journal(path, read_only=True) as journal:
         refuse_cut(journal)
-        rows = (_episode(orjson.loads(line), repr(str(path))) for line in journal.in_order())
+        rows = (_from_line(line, path) for line in journal.in_order())
         for _, episodes in groupby(rows, key=lambda episode: episode.query_id):
             yield list(episodes)
+
+
+def _from_line(line: bytes, path: Path) -> JudgedEpisode:
+    row = orjson.loads(line)
+    if not check_line(line):
+        refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
+    return _episode(row, repr(str(path)))
 
 
 def _episode(row: dict[str, Any], source: str) -> JudgedEpisode:

@@ -37,6 +37,13 @@ def test_turns_calls_errors_ends_and_rewards_are_counted_by_episode() -> None:
     assert [step["value"] for step in found["reward_by_step"]] == [0.5, 1.0, 3.0]
 
 
+def test_rewards_that_the_reward_gave_count_before_those_of_the_world() -> None:
+    told = episode([5.0, 5.0], step_outputs=[{"step_index": "1", "base_reward": 0.25}])
+    found = figures_of([told], [told])
+    assert found["step_rewards"]["value"] == 0.25
+    assert found["reward_by_step"][1]["value"] == 0.25 and found["reward_by_step"][0] is None
+
+
 def test_a_branch_is_counted_and_is_in_no_mean() -> None:
     alone = figures_of([episode([1.0])], [episode([0.0])])
     branched = figures_of(

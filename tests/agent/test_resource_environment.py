@@ -158,6 +158,20 @@ async def test_tools_of_a_registry_act_on_the_episodes_own_resource() -> None:
     await environment.close()
 
 
+async def test_the_model_cannot_choose_the_resource() -> None:
+    registry = ToolRegistry("open")
+
+    @registry.tool("Take anything.", {"type": "object", "properties": {}, "additionalProperties": True})
+    def anything(**given: Any) -> str:
+        return ", ".join(given)
+
+    environment = ResourceEnvironment(SQLResource, BANK, tools=registry)
+    (rollout,) = await played(environment, [[("anything", {"x": 1}), ("anything", {"resource": 1})]])
+    assert outputs(rollout)[0] == "resource, x"
+    assert "unexpected argument" in outputs(rollout)[1]
+    await environment.close()
+
+
 def test_a_registry_tells_its_tools_and_which_arguments_are_required() -> None:
     told = {tool["name"]: tool["parameters"] for tool in tools.get_openai_tools()}
     assert told["pay"]["required"] == ["name", "amount"]

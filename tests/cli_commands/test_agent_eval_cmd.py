@@ -69,6 +69,8 @@ def test_all_tasks_of_a_directory_or_those_that_are_named(folder: Path) -> None:
     figures = told(agent_eval(folder, "--task-def", "tasks", "--parallel", "--json"))
     assert {name: one["individual_scores"] for name, one in figures.items()} == {"one": [1.0] * 3, "two": [1.0] * 3}
     assert sorted(path.name for path in (folder / "agent_runs").iterdir()) == ["one", "two"]
+    both = told(agent_eval(folder, "--task-def", "tasks", "--filter", "one", "two", "--num-rollouts", "3", "--json"))
+    assert set(both) == {"one", "two"}
     arguments = ["--task-def", "tasks", "--filter", "two", "--num-rollouts", "5", "--output-dir", "out"]
     done = agent_eval(folder, *arguments)
     assert (done.returncode, done.stdout) == (0, "two: mean score 1.000 of 5 episodes\nFiles: out\n")
@@ -85,11 +87,26 @@ def test_after_kill_9_it_goes_on_and_asks_only_for_the_turns_that_are_missing(fo
     assert asked == 3 * 4 + 1  # four turns of each episode, and the one that was never answered
 
 
+def test_another_reward_judges_the_same_episodes_again(folder: Path) -> None:
+    arguments = ["--task-def", "tasks/one.yaml"]
+    told(agent_eval(folder, *arguments, "--json"))
+    asked = (folder / "tasks" / "asked.txt").read_text()
+    player = folder / "tasks" / "player.py"
+    player.write_text(PLAYER.replace("return float(len", "return 0.25 * float(len"))
+    refused = agent_eval(folder, *arguments)
+    assert refused.returncode != 0 and "--rescore" in refused.stdout + refused.stderr
+    figures = told(agent_eval(folder, *arguments, "--rescore", "--json"))
+    assert figures["one"]["individual_scores"] == [0.25] * 3
+    assert (folder / "tasks" / "asked.txt").read_text() == asked
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
         (["--task-def", "missing"], 2, "no task definition 'missing'"),
         (["--task-def", "tasks", "--filter", "three"], 2, "no task 'three'"),
+        (["--task-def", "tasks", "--filter", "one", "three"], 2, "no task 'three'"),
+        (["--task-def", "tasks", "one"], 2, "unexpected argument 'one'"),
         (["--task-def", "empty"], 2, "no task definition"),
         (["--task-def", "unjudged.yaml"], 1, "no verdict"),
         (["--task-def", "tasks", "--max-concurrency", "0"], 2, "max-concurrency"),

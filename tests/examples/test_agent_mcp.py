@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,18 @@ def folder(tmp_path: Path) -> Path:
     return copy
 
 
-def run(folder: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "reward_kit", "run", "--config-path", "conf", "--config-name", "run", *overrides]
+COMMAND = [sys.executable, "-m", "reward_kit", "run", "--config-path", "conf", "--config-name", "run"]
+
+
+def environment() -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1]), "PATH": path}
+    return {**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1]), "PATH": path}
+
+
+def run(folder: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *overrides]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=110, check=False
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=110, check=False
     )
 
 
@@ -53,6 +60,59 @@ def test_it_runs_as_it_is_and_judges_what_is_on_the_desk(folder: Path) -> None:
     rollouts = {(row["id"], row["response_index"]): row for row in lines(folder, "rollouts.jsonl")}
     assert rollouts["two-shelves", 0]["facts"] == {"warehouse": {"desk": {"chair": 4}}}
     assert rollouts["other-shelf", 1]["steps"][0]["calls"][0]["error"] == "exception"
+
+
+def test_a_run_that_is_killed_leaves_no_server_and_goes_on_in_worlds_that_are_played_again(folder: Path) -> None:
+    agent = folder / "agent.py"
+    log = folder / "asked.log"
+    # Each turn is noted. While there is a file called slow, those after the eighth are not answered for long.
+    agent.write_text(
+        agent.read_text()
+        + "\n_act = act\n\ndef act(messages, draw):\n"
+        + "    import os, time\n"
+        + "    with open('asked.log', 'a') as log:\n"
+        + "        log.write('x\\n')\n"
+        + "    if os.path.exists('slow') and os.path.getsize('asked.log') > 16:\n"
+        + "        time.sleep(600)\n"
+        + "    return _act(messages, draw)\n"
+    )
+    (folder / "slow").touch()
+    with subprocess.Popen(
+        COMMAND, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as first:
+        until = time.monotonic() + 100
+        while time.monotonic() < until and not (log.exists() and log.stat().st_size > 16):
+            time.sleep(0.05)
+        first.kill()
+    asked = log.stat().st_size // 2
+    until = time.monotonic() + 60
+    while servers_in(folder) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert servers_in(folder) == []
+    (folder / "slow").unlink()
+    done = run(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    scores = {(row["id"], row["response_index"]): row["evaluation_score"] for row in lines(folder, "results.jsonl")}
+    assert [scores[key] for key in sorted(scores)] == [1.0, 1.0, 1.0, 0.0, 1.0, 0.0]
+    turns = sum(len(row["steps"]) for row in lines(folder, "rollouts.jsonl"))
+    assert turns == 16
+    assert asked > 8
+    assert log.stat().st_size // 2 <= turns + 6, "what was asked is asked again only where it was under way"
+
+
+def servers_in(folder: Path) -> list[str]:
+    """Servers that were started in the folder and still run."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    found = [line.split(maxsplit=2) for line in listed.splitlines() if "agent.mcp.server" in line]
+    running = [pid for pid, state, _ in found if not state.startswith("Z")]
+    return [pid for pid in running if folder == _directory_of(pid)]
+
+
+def _directory_of(pid: str) -> Path | None:
+    try:
+        return Path(os.readlink(f"/proc/{pid}/cwd"))
+    except OSError:
+        return None
 
 
 def test_a_server_that_dies_in_the_middle_of_a_call_fails_the_rollout_and_is_no_score(folder: Path) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from examples.gigpo_ppo_training.lake import LAKES, MOVES, Lake, reached, samples
+from examples.agent_frozen_lake.lake import LAKES, MOVES, Lake, reached, samples
 from reward_kit.agent.step_credit import CreditSettings, step_credits
 from reward_kit.agent.step_rows import episode_rows
 from reward_kit.evaluation import evaluate
 from reward_kit.models import Message
 from reward_kit.storage.judged_episodes import read_episodes
 
-HERE = "examples.gigpo_ppo_training.lake"
+HERE = "examples.agent_frozen_lake.lake"
 
 
 def walk(place: int, *moves: str) -> tuple[Lake, list[float | None], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,83 @@ def test_names_and_places() -> None:
 
     with pytest.raises(ConfigError, match="says nothing"):
         samples_of(TaskDefinitionModel.model_validate(yaml.safe_load(silent)))
+
+
+SERVER = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    at = {}
+
+    def reply(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.reply({"status": "ok"})
+
+    def do_POST(self):
+        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/start_episode":
+            key = str(len(self.at))
+            self.at[key] = given["seed"]
+            self.reply({"episode_id": key, "observation": {"message": f"at {given['seed']}"}})
+        elif self.path == "/step":
+            self.at[given["episode_id"]] += given["action"]
+            at = self.at[given["episode_id"]]
+            self.reply({"observation": {"at": at}, "is_done": at >= 3})
+        else:
+            self.reply({"message": "ended"})
+
+    def log_message(self, *_):
+        pass
+
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+WALKER = """
+import json
+from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+
+def act(messages, draw):
+    turn = sum(message.role == "assistant" for message in messages)
+    function = FunctionCall(name="step", arguments=json.dumps({"action": "up"}))
+    call = ChatCompletionMessageToolCall(id=str(turn), function=function)
+    return Message(role="assistant", content="", tool_calls=[call])
+
+def judged(messages, state, **kwargs):
+    steps = len(state["successful_func_calls"][0])
+    return {"score": steps, "reason": messages[1]["content"]}
+"""
+
+
+async def test_a_task_on_a_server_of_its_own_is_played_from_rows_with_seeds(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "walker.py").write_text(WALKER)
+    (tmp_path / "rows.jsonl").write_text('{"id": "near", "seed": 2}\n{"id": "far", "seed": 0}\n')
+    command = f"{sys.executable} {tmp_path / 'server.py'} {{port}}"
+    (tmp_path / "walk.yaml").write_text(
+        json.dumps({
+            "name": "walk",
+            "resource_type": "http_rollout",
+            "base_resource_config": {"base_url": "http://replaced", "action_map": {"up": 1}, "prompt": "Go to 3."},
+            "resource_server": {"start_command": command, "health_check_url": "http://127.0.0.1:{port}/health"},
+            "reward_function_path": "walker.py:judged",
+            "dataset_path": "rows.jsonl",
+            "num_rollouts_per_sample": 2,
+            "generation": {"mock": {"function_path": "walker.py:act"}},
+        })
+    )  # fmt: skip
+    manager = TaskManager(output_dir=tmp_path / "runs", model="mock")
+    manager.register_tasks_from_directory(str(tmp_path))
+    figures = (await manager.execute_tasks())["walk"]
+    found = {(one["sample_id"], one["rollout_index"]): one for one in figures["individual_results"]}
+    assert {key: one["score"] for key, one in found.items()} == {
+        ("near", 0): 1.0, ("near", 1): 1.0, ("far", 0): 3.0, ("far", 1): 3.0,
+    }  # fmt: skip
+    assert found["far", 0]["ended"] == "done"
+    assert found["near", 0]["reason"] == "Go to 3.\n\nat 2"

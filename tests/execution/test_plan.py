@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reward_kit.config_models import load_config
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
@@ -118,3 +119,17 @@ def test_a_plan_that_cannot_be_carried_out_says_so(tmp_path: Path) -> None:
         plan(config(tmp_path, reward__params={"strictness": 2}))
     with pytest.raises(ConfigError, match="model_name"):
         plan(config(tmp_path, generation__model_name=None, output__output_dir=str(tmp_path / "new")))
+
+
+def test_an_agents_plan_says_that_its_cost_is_not_known_beforehand(tmp_path: Path) -> None:
+    config = load_config(
+        {
+            "generation": {"model_name": "mock", "n": 3, "price": {"input": 1, "output": 1}},
+            "agent": {"tools": ["tests.agent.worlds:double"], "max_turns": 7},
+            "reward": {"function_path": "exact_match"},
+            "output": {"output_dir": str(tmp_path / "run")},
+        }
+    )
+    plan = EvaluationPipeline(config, samples=[{"id": "a", "prompt": "Double it.", "ground_truth": "4"}]).plan()
+    assert (plan.cost, plan.most_turns, plan.requests) == (None, 7, 3)
+    assert any("up to 7 requests" in remark for remark in plan.remarks)

@@ -9,7 +9,7 @@ import orjson
 import pytest
 import torch
 
-from examples.gigpo_ppo_training.lake import samples
+from examples.agent_frozen_lake.lake import samples
 from examples.gigpo_ppo_training.train import CLIP, GIGPO, Batch, Policy, batch_of, clipped_loss, network, play, train
 
 torch.set_num_threads(1)

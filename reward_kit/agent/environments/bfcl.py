@@ -29,8 +29,8 @@ from reward_kit.agent.environments.bfcl_simulators import (
     decoded,
     needs_bfcl,
 )
-from reward_kit.agent.in_worker import InWorker, in_worker
 from reward_kit.agent.tools import Tool
+from reward_kit.agent.worker_worlds import InWorker
 from reward_kit.errors import DatasetError, ReplayError
 from reward_kit.models import (
     ChatCompletionMessageToolCall,
@@ -120,9 +120,14 @@ def _simulators(task_id: str, classes: Sequence[str], config: Mapping[str, Any],
 # ── the environment ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def Bfcl(**options: Any) -> InWorker:
-    """The environment, each world in a process of its own, which a model's call may keep busy for ever."""
-    return in_worker(BfclWorld, options)
+class Bfcl(InWorker):
+    """The environment: each world in a process of its own, which a call of a model's may keep busy for ever.
+
+    `model` and `tell_unreadable` are those of `BfclWorld`; the other options are those of `in_worker`.
+    """
+
+    def __init__(self, *, model: str = "model", tell_unreadable: bool = False, **options: Any) -> None:
+        super().__init__(BfclWorld, {"model": model, "tell_unreadable": tell_unreadable}, **options)
 
 
 class BfclWorld(World):

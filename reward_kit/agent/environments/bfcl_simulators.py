@@ -112,6 +112,8 @@ class Simulators:
             instance = kind.make()
             if kind.has_state:
                 instance._load_scenario(copy.deepcopy(config.get(class_name, {})), long_context=long_context)
+            if long_context:  # some then hold pieces of their module's own tables, which a call may change
+                instance = copy.deepcopy(instance)
             instance_name = re.sub(r"\W", "_", f"{name}_{class_name}_instance")
             self.instances[class_name] = self._named[instance_name] = instance
             self._owners.update(dict.fromkeys(kind.methods, instance_name))

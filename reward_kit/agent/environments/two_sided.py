@@ -233,14 +233,17 @@ class TwoSided(World):
 
     def __init__(
         self, sample: Sample, *, domain: Any, user: Any = None, max_steps: int = 200, max_errors: int = 10,
-        agent_stop: str | None = None,
+        agent_stop: str = "###STOP###", solo: bool = False,
     ) -> None:  # fmt: skip
-        """Prepare the domain as the task says. A text of the agent that has `agent_stop` in it ends the episode."""
+        """Prepare the domain as the task says. A text of the agent that has `agent_stop` in it ends the episode.
+
+        With `solo` there is no user: the agent makes calls until it stops, and any other text is `agent_error`.
+        """
         self._task = _task_of(sample)
         self._domain = _prepared(_loaded(domain)(), self._task)
         self._user = _loaded(user)(sample) if user is not None else ScriptedUser(sample.columns.get("user_turns") or ())
         self._spoken = [message for message in sample.messages if message.role != "system"]
-        self._limits, self._agent_stop = (max_steps, max_errors), agent_stop
+        self._limits, self._agent_stop, self._solo = (max_steps, max_errors), agent_stop, solo
         self._steps = self._errors = self._turns = 0
         self._user_side: list[_UserSide] = []
         self._ended: str | None = None
@@ -248,7 +251,7 @@ class TwoSided(World):
 
     async def start(self) -> list[Message]:
         """The user speaks first, unless the task begins in the middle of a conversation."""
-        if self._spoken and self._spoken[-1].role in {"user", "tool"}:
+        if self._solo or (self._spoken and self._spoken[-1].role in {"user", "tool"}):
             return []
         return await self._user_replies()
 
@@ -263,8 +266,9 @@ class TwoSided(World):
             self._steps += 1
             self._ended = self._limit()
         else:
-            is_stop = self._agent_stop is not None and self._agent_stop in message.text
-            self._ended = self._limit() or ("agent_stop" if is_stop else None)
+            otherwise = "agent_error" if self._solo else None
+            self._ended = self._limit() or ("agent_stop" if self._agent_stop in message.text else otherwise)
+            self._domain.sync_tools()
             shown = [] if self._ended else await self._user_replies()
         return Answer(shown, done=self._ended is not None)
 
@@ -306,6 +310,7 @@ class TwoSided(World):
             if side == "assistant":
                 self.runner.uses.append(ToolUse(id=call.id, name=call.function.name, error=self._kind(call, is_error)))
             shown.append(Message(role="tool", content=content, tool_call_id=call.id, name=call.function.name))
+        self._domain.sync_tools()
         return shown
 
     def _kind(self, call: ChatCompletionMessageToolCall, is_error: bool) -> str | None:
@@ -480,7 +485,7 @@ class _Played:
 
 def _turns_before(messages: Sequence[Message], task: Mapping[str, Any]) -> int:
     """Assistant turns that the agent did not say: the greeting, or the conversation that the task begins with."""
-    first = next((place for place, message in enumerate(messages) if message.role == "user"), len(messages))
+    first = next((place for place, message in enumerate(messages) if message.role == "user"), 0)
     begun = (task.get("initial_state") or {}).get("message_history")
     if begun:
         return sum(message["role"] == "assistant" for message in begun)
@@ -540,10 +545,22 @@ def _is_call(action: Mapping[str, Any], name: str, arguments: Any) -> bool:
     if action["name"] != name or not isinstance(arguments, dict):
         return False
     compared = action.get("compare_args")
-    keys = arguments.keys() if compared is None else compared
-    return {key: arguments.get(key) for key in keys if key in arguments} == {
-        key: value for key, value in action["arguments"].items() if key in keys
-    }
+    keys = set(arguments if compared is None else compared)
+    given, wanted = (
+        {key: _unpacked(value) for key, value in each.items() if key in keys}
+        for each in (arguments, action["arguments"])
+    )
+    return given == wanted
+
+
+def _unpacked(value: Any) -> Any:
+    """A value in which texts that are JSON objects or lists are what they say, however they are spaced."""
+    if isinstance(value, str):
+        parsed = _parsed(value) if value.strip().startswith(("{", "[")) else value
+        return value if parsed is value else _unpacked(parsed)
+    if isinstance(value, dict):
+        return {key: _unpacked(inner) for key, inner in value.items()}
+    return [_unpacked(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _communicated(episode: _Played) -> MetricResult:

@@ -2,7 +2,7 @@
 """A world that is an MCP server: its tools are what the model may call, and each rollout has a server of its own.
 
     agent:
-      environment: reward_kit.agent.mcp.environment:McpEnvironment
+      environment: reward_kit.agent:McpEnvironment
       params: {command: [python3, server.py], files: {server.py: tools/server.py}}
 
 "Of its own" means: a process that nobody else has (`command`), or a server that is shared (`url`) and keeps rollouts
@@ -26,7 +26,14 @@ from reward_kit.agent.mcp.client import InputRequired, McpClient
 from reward_kit.agent.mcp.contract import Bounds, McpServerFailure, ReplyTooLarge
 from reward_kit.agent.mcp.http import HttpChannel, HttpServer
 from reward_kit.agent.mcp.pool import FreshServers, SharedServers
-from reward_kit.agent.mcp.protocol import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, RpcError, ToolDefinition
+from reward_kit.agent.mcp.protocol import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    LEGACY,
+    UNSUPPORTED_VERSION,
+    RpcError,
+    ToolDefinition,
+)
 from reward_kit.agent.mcp.results import CallResult
 from reward_kit.agent.mcp.sandboxed import OUTPUT_BYTES, SandboxedChannel
 from reward_kit.agent.mcp.settings import McpCall, McpHandle, McpSettings
@@ -332,8 +339,22 @@ class _Commands:
             await self._backend.close()
 
     async def _start(self) -> McpClient:
+        """A server that is connected to. Some old ones die of a question that they do not know: begin as they do."""
+        if self._version is not None:
+            return await self._connected(self._version)
+        try:
+            return await self._connected(None)
+        except McpServerFailure as failure:
+            if not failure.retryable:
+                raise
+            try:
+                return await self._connected(LEGACY[0])
+            except McpServerFailure:
+                raise failure from None
+
+    async def _connected(self, version: str | None) -> McpClient:
         channel = await (self._bare() if self._settings.is_bare else self._sandboxed())
-        client = McpClient(channel, version=self._version)
+        client = McpClient(channel, version=version)
         try:
             await client.connect(self._settings.start_timeout)
         except BaseException:

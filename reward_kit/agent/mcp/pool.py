@@ -55,7 +55,7 @@ class FreshServers:
 
     async def _take(self) -> McpClient:
         """The oldest of those that were started ahead; one that failed, or has died since, is passed over."""
-        while self._ahead:
+        for _ in range(len(self._ahead)):  # not those that are started meanwhile: they may die as well
             task = self._ahead.pop(0)
             self._start_ahead()
             try:

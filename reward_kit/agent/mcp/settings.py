@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from reward_kit.config_models import SandboxConfig, StrictPart, check_address
+from reward_kit.errors import ConfigError
 from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, url_holds_login
 
 __all__ = ["McpCall", "McpHandle", "McpSettings"]
@@ -161,8 +162,12 @@ class McpSettings(StrictPart):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of a server that is started."""
-        return {**{name: os.environ[name] for name in self.env_from if name in os.environ}, **self.env}
+        """The variables of a server that is started. One that is to be passed on and is not set is a `ConfigError`."""
+        if missing := [name for name in self.env_from if name not in os.environ]:
+            raise ConfigError(
+                f"The variable {missing[0]!r}, which `agent.params.env_from` names, is not set. Set it, or take it out."
+            )
+        return {**{name: os.environ[name] for name in self.env_from}, **self.env}
 
     @property
     def hidden_tools(self) -> set[str]:

@@ -45,6 +45,7 @@ class HttpRolloutResource(ForkableResource):
     """
 
     durability: ClassVar[Durability] = "restart"
+    speaks_first: ClassVar[bool] = True
 
     def __init__(self) -> None:
         """No server yet; `setup` names one."""

@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 __all__ = ["Database", "SqlLimits"]
@@ -71,7 +72,7 @@ class Database:
         self.changed = False
         """Whether a statement may have changed anything since somebody last set this to False."""
         self._connection = _open()
-        self._before: sqlite3.Connection | None = None
+        self._before: bytes | None = None
         self._refusal = ""
 
     @classmethod
@@ -113,6 +114,8 @@ class Database:
         """Run statements of whoever wrote the task, before `guard`: they are trusted."""
         self._connection.set_authorizer(None)
         self._connection.executescript(script)
+        if self._connection.in_transaction:
+            self._connection.commit()
         self.foreign_keys = bool(self._connection.execute("PRAGMA foreign_keys").fetchone()[0])
 
     def guard(self) -> None:
@@ -170,40 +173,39 @@ class Database:
 
     def copy(self) -> Database:
         """An independent database with what is committed."""
+        if self._before is not None:
+            return Database.from_image(self._before, self.limits, foreign_keys=self.foreign_keys)
         copied = Database(self.limits, foreign_keys=self.foreign_keys)
-        self._committed().backup(copied._connection)
+        self._connection.backup(copied._connection)
         copied.guard()
         return copied
 
     def image(self) -> bytes:
         """What is committed, as the bytes of a database file."""
-        return self._committed().serialize()
+        return _serialized(self._connection) if self._before is None else self._before
 
     def write_to(self, path: str) -> None:
         """Write what is committed to a new file."""
+        if self._before is not None:
+            Path(path).write_bytes(self._before)
+            return
         target = sqlite3.connect(path)
         try:
-            self._committed().backup(target)
+            self._connection.backup(target)
         finally:
             target.close()
 
     def close(self) -> None:
         """Let go of the memory."""
         self._connection.close()
-        if self._before is not None:
-            self._before.close()
-            self._before = None
-
-    def _committed(self) -> sqlite3.Connection:
-        return self._before if self._before is not None else self._connection
+        self._before = None
 
     def _follow_transaction(self, was_open: bool) -> None:
         is_open = self._connection.in_transaction
-        if is_open and not was_open:  # BEGIN and SAVEPOINT change nothing themselves
-            self._before = _open()
-            self._connection.backup(self._before)
-        elif not is_open and self._before is not None:
-            self._before.close()
+        if is_open and not was_open:
+            # BEGIN and SAVEPOINT change nothing themselves. After BEGIN IMMEDIATE, `backup` would wait for ever.
+            self._before = _serialized(self._connection)
+        elif not is_open:
             self._before = None
 
     def _authorize(self, action: int, one: str | None, two: str | None, *_: object) -> int:
@@ -225,6 +227,11 @@ def _open() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=0)
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
+
+
+def _serialized(connection: sqlite3.Connection) -> bytes:
+    """The bytes of a database file; none for a database that nothing was ever written to."""
+    return connection.serialize() if connection.execute("PRAGMA page_count").fetchone()[0] else b""
 
 
 def _fetched(cursor: sqlite3.Cursor, mode: str | None, limits: SqlLimits) -> Any:

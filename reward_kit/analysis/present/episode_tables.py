@@ -46,7 +46,8 @@ def episode_tables(episodes: Mapping[str, Any] | None, *, full: bool) -> list[Te
     tables.append(TextTable("Tool calls that went wrong", ("kind", "calls"), kinds))
     if by_step := episodes.get("reward_by_step"):
         shown = by_step if full else by_step[:_FEW_STEPS]
-        rows = tuple((str(step), *_with_interval(mean), str(mean["samples"])) for step, mean in enumerate(shown))
+        told = ((step, mean) for step, mean in enumerate(shown) if mean is not None)
+        rows = tuple((str(step), *_with_interval(mean), str(mean["samples"])) for step, mean in told)
         more = f"{len(by_step) - len(shown)} more steps: --full shows them." if len(shown) < len(by_step) else ""
         tables.append(TextTable("Reward by step", ("step", "mean", "95 %", "samples"), rows, more))
     return [table for table in tables if table.rows]

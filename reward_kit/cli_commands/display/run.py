@@ -160,6 +160,8 @@ def _bars(counters: RunCounters) -> Table:
 
 def cost_in_words(plan: Plan) -> str:
     """What a plan costs: at most where that is known, else about."""
+    if plan.most_turns is not None:
+        return "not known beforehand: an agent decides how often it asks"
     if plan.cost is None:
         return "price not known"
     return f"up to {plan.cost:.4f}" if plan.cost_is_bounded else f"about {plan.cost:.4f}; max_tokens bounds no answer"

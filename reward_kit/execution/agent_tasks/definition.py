@@ -87,7 +87,7 @@ def samples_of(task: TaskDefinitionModel) -> list[Sample]:
     """What is played: the task itself, or one sample for each row of its dataset."""
     opening, truth = opening_messages(task), ground_truth_of(task)
     if task.dataset_path is None:
-        if not opening and task.resource_server is None and "base_url" not in task.base_resource_config:
+        if not opening:
             raise ConfigError(
                 f"The task {task.name!r} says nothing to the model. Give it `messages` or an `initial_user_prompt`."
             )

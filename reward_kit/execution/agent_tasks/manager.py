@@ -32,8 +32,18 @@ class TaskManager:
     twice. Without one, the files are temporary.
     """
 
-    def __init__(self, *, output_dir: str | Path | None = None, model: str | None = None) -> None:
-        """No tasks yet. `model` is used instead of the environment's MODEL_AGENT."""
+    def __init__(
+        self,
+        *,
+        output_dir: str | Path | None = None,
+        model: str | None = None,
+        rescore: bool = False,
+        retry_failed: bool = False,
+    ) -> None:
+        """No tasks yet. `model` is used instead of the environment's MODEL_AGENT.
+
+        `rescore` judges the episodes that are there again; `retry_failed` tries those again that failed.
+        """
         self.tasks: dict[str, TaskDefinitionModel] = {}
         self.resource_pool = ResourcePool()
         self.orchestrators: dict[str, Orchestrator] = {}
@@ -41,6 +51,7 @@ class TaskManager:
         """How the run of each task ended that was evaluated."""
         self._output_dir = None if output_dir is None else Path(output_dir)
         self._model = model
+        self._rescore, self._retry_failed = rescore, retry_failed
         self._reporter: Reporter | None = None
 
     # -- which tasks there are
@@ -141,13 +152,18 @@ class TaskManager:
         except ConfigError:
             raise
         except RewardKitError as error:
-            _log.error("Task %r failed: %s", task_id, error)
             return {**aggregate([]), "error": str(error)}
 
     async def _run(self, task_id: str, above: Path, concurrency: int, rollouts: int | None) -> dict[str, Any]:
         task, directory = self.tasks[task_id], above / directory_name(task_id)
         config = config_of(task, directory, model=self._model, rollouts=rollouts, concurrency=concurrency)
-        pipeline = EvaluationPipeline(config, samples=samples_of(task), reporter=self._reporter)
+        pipeline = EvaluationPipeline(
+            config,
+            samples=samples_of(task),
+            rescore=self._rescore,
+            retry_failed=self._retry_failed,
+            reporter=self._reporter,
+        )
         result = await pipeline.run_async()
         self.runs[task_id] = result
         figures = aggregate(individual_results(task_id, result))

@@ -19,7 +19,7 @@ pytest.importorskip("bfcl_eval", reason="bfcl-eval is in .venv-frameworks: make 
 from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import multi_turn_checker
 from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils import execute_multi_turn_func_call
 
-from reward_kit.agent.environment import environment_of
+from reward_kit.agent.environment import Answer, environment_of, finished
 from reward_kit.agent.environments import bfcl
 from reward_kit.agent.environments.bfcl import Bfcl, BfclWorld, bfcl_multi_turn, recorded_turns, rows, verdict_of
 from reward_kit.agent.environments.bfcl_simulators import MOST_STEPS, Simulators, UndecodableError, check, decoded
@@ -27,6 +27,7 @@ from reward_kit.agent.episode import Episodes
 from reward_kit.agent.playback import Playback
 from reward_kit.config_models import AgentConfig, Sampling
 from reward_kit.errors import DatasetError, ReplayError
+from reward_kit.evaluation import evaluate
 from reward_kit.models import Failure, Message, Rollout, Sample
 
 Step = list[tuple[str, str]]
@@ -269,15 +270,16 @@ def test_nothing_runs_but_the_simulators(
     assert list(tmp_path.iterdir()) == [] and world.facts()["state"] == before
 
 
-@pytest.mark.parametrize("environment", [Bfcl(), environment_of(BfclWorld)], ids=["in processes", "in one process"])
+@pytest.mark.parametrize(
+    "environment", [environment_of(Bfcl), environment_of(BfclWorld)], ids=["in processes", "in one process"]
+)
 async def test_two_draws_of_one_task_do_not_touch_each_other(environment: Any) -> None:
     task_id = "multi_turn_base_0"
     one, other = await environment.open(sample_of(task_id)), await environment.open(sample_of(task_id))
     shown: dict[int, list[str]] = {0: [], 1: []}
     for message in recorded(gold_steps(task_id)):
         for draw, world in enumerate((one, other)):  # by turns
-            answer = world.answer(message)
-            answer = answer if environment.__class__.__name__ == "_Opening" else await answer
+            answer: Answer = await finished(world.answer(message))
             shown[draw] += [each.text for each in answer.messages]
     alone = [
         message.text for message in played(task_id, recorded(gold_steps(task_id))).turns if message.role != "assistant"
@@ -307,6 +309,23 @@ async def test_episodes_of_an_engine_are_judged_from_their_lines() -> None:
     await environment.close()
 
 
+def test_a_run_plays_and_judges_it(tmp_path: Path) -> None:
+    chosen = ["multi_turn_base_0", "multi_turn_miss_func_1"]
+    (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(tasks()[task_id])}\n" for task_id in chosen))
+    lazy = {(task_id, 1): recorded([[[]] for _ in gold_steps(task_id)]) for task_id in chosen}
+    result = evaluate(
+        str(tmp_path / "tasks.jsonl"),
+        "reward_kit.agent.environments.bfcl:bfcl_multi_turn",
+        model=Playback({**{(task_id, 0): recorded(gold_steps(task_id)) for task_id in chosen}, **lazy}),
+        n=2,
+        agent={"environment": "reward_kit.agent.environments.bfcl:Bfcl", "max_turns": 1000, "max_bad_calls": None},
+        output_dir=tmp_path / "out",
+    )
+    result.raise_for_failures()
+    judged = {(row["id"], row["response_index"]): row["evaluation_score"] for row in result.rows()}
+    assert judged == {(task_id, draw): 1.0 - draw for task_id in chosen for draw in (0, 1)}
+
+
 def test_a_sample_that_is_no_task_is_told(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="no column 'user_turns'"):
         BfclWorld(Sample(id="x", messages=[]))
@@ -315,6 +334,19 @@ def test_a_sample_that_is_no_task_is_told(tmp_path: Path) -> None:
     assert bfcl.write_rows("multi_turn_base", tmp_path / "tasks.jsonl") == 200
     first: dict[str, Any] = json.loads((tmp_path / "tasks.jsonl").read_text().splitlines()[0])
     assert first["id"] == "multi_turn_base_0" and first["messages"][0]["role"] == "user"
+
+
+def test_simulators_hold_no_piece_of_a_table_that_others_hold() -> None:
+    def cards() -> dict[str, dict[str, Any]]:
+        travel = Simulators(["TravelAPI"], {}, long_context=True).instances["TravelAPI"]
+        held: dict[str, dict[str, Any]] = travel.credit_card_list
+        return held
+
+    first, expected = cards(), json.dumps(cards())
+    assert first
+    for card in first.values():
+        card["balance"] = -1
+    assert json.dumps(cards()) == expected
 
 
 def test_checks_count_outputs_as_often_as_they_are_wanted() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from reward_kit.agent.environment import Answer, finished
 from reward_kit.agent.environments.gym_like import GymWorld, TextArenaWorld, TextEnvWorld
-from reward_kit.agent.in_worker import in_worker
+from reward_kit.agent.worker_worlds import in_worker
 from reward_kit.errors import EnvironmentFailure
 from reward_kit.models import Message, Sample
 

@@ -20,9 +20,9 @@ from reward_kit.agent.environments.two_sided import (
     verdict_of,
 )
 from reward_kit.agent.episode import Episodes
-from reward_kit.agent.in_worker import in_worker
 from reward_kit.agent.playback import Playback
 from reward_kit.agent.tools import tool
+from reward_kit.agent.worker_worlds import in_worker
 from reward_kit.config_models import AgentConfig, Sampling
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure, ReplayError, RewardError
 from reward_kit.models import Failure, Message, Rollout, Sample
@@ -223,6 +223,11 @@ async def test_the_state_of_both_sides_counts() -> None:
             0.0,
             "is_lent does not hold",
         ),
+        (
+            {"reward_basis": ["ACTION"], "actions": [{"name": "lend", "arguments": {"book": "Emma", "reader": "Bob"}}]},
+            0.0,
+            "lend was not called as it should be",
+        ),
         ({"reward_basis": ["DB"], "actions": None}, 1.0, "all that is asked for"),
     ],
 )
@@ -290,6 +295,16 @@ async def test_an_agent_may_end_it_too() -> None:
     said = [agent(None, "Goodbye. ###DONE###")]
     assert facts(await play(said=said, agent_stop="###DONE###"))["termination_reason"] == "agent_stop"
     assert (await play(said=said)).failure is not None  # nobody stopped, and nothing more is recorded
+
+
+async def test_an_agent_may_be_alone() -> None:
+    lends = agent("lend", number=1, book="Emma", reader="Ann")
+    alone = sample(task(reward_basis=["DB"], actions=task()["evaluation_criteria"]["actions"][:1]), user=())
+    rollout = await play(alone, [lends, agent(None, "###STOP###")], solo=True)
+    assert [turn.role for turn in rollout.turns] == ["assistant", "tool", "assistant"]
+    assert facts(rollout)["termination_reason"] == "agent_stop" and verdict_of(rollout, library).score == 1.0
+    talks = await play(alone, [lends, agent(None, "Here you are.")], solo=True)
+    assert facts(talks)["termination_reason"] == "agent_error" and verdict_of(talks, library).score == 0.0
 
 
 async def test_broken_arguments_are_an_error_of_that_call() -> None:

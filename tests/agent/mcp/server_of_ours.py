@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An MCP server over stdin and stdout, of the standard library alone, that also behaves badly when it is asked to.
 
-python server_of_ours.py [modern|legacy|both|silent] …     which versions it speaks; `silent`: answers no discover
+python server_of_ours.py [modern|legacy|both|silent|fragile]     `silent` answers no discover, `fragile` dies of it
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class Server:
         modern = "io.modelcontextprotocol/protocolVersion" in params.get("_meta", {})
         if method == "server/discover" and self.mode == "silent":
             return None
+        if method == "server/discover" and self.mode == "fragile":
+            os._exit(1)
         if modern != (self.mode in ("modern", "both")) and not (self.mode == "both" and self.hellos):
             code = -32022 if self.mode == "modern" else -32601
             data = {"supported": [MODERN], "requested": "?"} if self.mode == "modern" else None

@@ -118,6 +118,18 @@ async def test_a_server_that_died_while_it_waited_for_a_rollout_is_passed_over(o
     assert [await said(world, "count") for world in (first, second)] == ["1", "1"]
 
 
+async def test_a_variable_that_is_to_be_passed_on_must_be_there(opened: Any) -> None:
+    with pytest.raises(ConfigError, match="'NOT_SET_ANYWHERE'"):
+        await opened(**BARE, env_from=["NOT_SET_ANYWHERE"]).open(SAMPLE)
+
+
+async def test_an_old_server_that_dies_of_a_question_is_begun_as_old_ones_are(opened: Any) -> None:
+    environment = opened(command=[*BARE["command"], "fragile"], sandbox="none", warm=0)
+    for _ in range(2):
+        world = await environment.open(SAMPLE)
+        assert await said(world, "count") == "1"
+
+
 async def test_closing_ends_every_process(opened: Any) -> None:
     environment = opened(**BARE, warm=3)
     world = await environment.open(SAMPLE)

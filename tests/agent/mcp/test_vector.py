@@ -7,6 +7,7 @@ import asyncio
 import json
 import math
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,9 +134,15 @@ async def test_a_policy_acts_in_every_environment_until_it_ends(url: str) -> Non
     assert trajectories[1].observations[-1] == {"observation": "110"}
     assert trajectories[0].actions[0] == "add({'amount': 20})"
     # No environment is asked with the conversation of another one, also when the first ones have ended.
+    assert Counter(asked[0].text for asked in model.asked) == {
+        "You are player 70.": 2,
+        "You are player 10.": 5,
+        "You are player 40.": 3,
+    }
     for asked in model.asked:
         seed = int(asked[0].text.removeprefix("You are player ").rstrip("."))
         tools = [message.text for message in asked if message.role == "tool"]
+        assert [message.role for message in asked[2:]] == ["assistant", "tool"] * len(tools)
         assert tools == [json.dumps({"observation": str(seed + 20 * (turn + 1))}) for turn in range(len(tools))]
         assert all("reward" not in json.dumps(message.as_request()) for message in asked)
 

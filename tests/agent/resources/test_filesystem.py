@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.agent.resources import FileSystemResource
+from reward_kit.agent.resources import FileSystemResource, directory
 from reward_kit.agent.resources.file_tree import File, FileTree
 
 FILES = {"a.txt": "one", "sub/b.txt": "two", "sub/deep/c.txt": "three"}
@@ -92,17 +92,17 @@ async def test_no_path_leads_out(files: FileSystemResource, action: str, path: s
 @pytest.mark.parametrize("how", ["absolute", "relative", "directory", "by two links"])
 async def test_links_in_the_real_directory_that_lead_out_are_refused(how: str, outside: Path) -> None:
     async with await made() as files:
-        directory = await files.directory()
-        target = os.path.relpath(outside, directory)
+        place = await files.directory()
+        target = os.path.relpath(outside, place)
         if how == "absolute":
-            (directory / "link").symlink_to(outside / "secret.txt")
+            (place / "link").symlink_to(outside / "secret.txt")
         elif how == "relative":
-            (directory / "link").symlink_to(f"{target}/secret.txt")
+            (place / "link").symlink_to(f"{target}/secret.txt")
         elif how == "directory":
-            (directory / "link").symlink_to(outside)
+            (place / "link").symlink_to(outside)
         else:
-            (directory / "up").symlink_to("sub/..")
-            (directory / "link").symlink_to(f"up/{target}/secret.txt")
+            (place / "up").symlink_to("sub/..")
+            (place / "link").symlink_to(f"up/{target}/secret.txt")
         for action in ("read_file", "write_file", "delete_file", "list_dir"):
             for path in ("link", "link/secret.txt"):
                 with pytest.raises(ValueError):
@@ -115,10 +115,10 @@ async def test_links_in_the_real_directory_that_lead_out_are_refused(how: str, o
 
 async def test_links_inside_the_directory_are_followed_and_kept() -> None:
     async with await made() as files:
-        directory = await files.directory()
-        (directory / "to_file").symlink_to("sub/b.txt")
-        (directory / "sub" / "to_dir").symlink_to("../sub/deep")
-        (directory / "loop").symlink_to("loop")
+        place = await files.directory()
+        (place / "to_file").symlink_to("sub/b.txt")
+        (place / "sub" / "to_dir").symlink_to("../sub/deep")
+        (place / "loop").symlink_to("loop")
         assert await read(files, "to_file") == "two"
         assert await read(files, "sub/to_dir/c.txt") == "three"
         with pytest.raises(ValueError, match="too many links"):
@@ -133,41 +133,63 @@ async def test_links_inside_the_directory_are_followed_and_kept() -> None:
 
 async def test_what_tools_do_to_the_real_directory_counts() -> None:
     async with await made(base_dir_name="project") as files:
-        directory = await files.directory()
-        assert directory.name == "project"
-        assert (await files.get_observation())["managed_dir_path"] == str(directory)
+        place = await files.directory()
+        assert place.name == "project"
+        assert (await files.get_observation())["managed_dir_path"] == str(place)
         for round in range(5):  # the same file, with contents of one length, within one tick of the clock
-            (directory / "a.txt").write_text(f"{round}{round}{round}")
+            (place / "a.txt").write_text(f"{round}{round}{round}")
             assert await read(files, "a.txt") == f"{round}" * 3
             assert await read(await files.fork(), "a.txt") == f"{round}" * 3
-        script = directory / "run.sh"
+        script = place / "run.sh"
         script.write_text("echo hello")
         script.chmod(0o755)
-        (directory / "sub" / "b.txt").unlink()
+        (place / "sub" / "b.txt").unlink()
         fork = await files.fork()
         forked = await fork.directory()
-        assert forked != directory
+        assert forked != place
         assert os.access(forked / "run.sh", os.X_OK)
         assert not (forked / "sub" / "b.txt").exists()
         await fork.step("write_file", {"path": str(forked / "here.txt"), "content": "named in full"})
         assert (forked / "here.txt").read_text() == "named in full"
-        assert not (directory / "here.txt").exists()
+        assert not (place / "here.txt").exists()
         await fork.close()
         assert not forked.exists()
 
 
+def test_a_file_is_read_again_unless_it_has_long_been_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a").write_text("one")
+    seen: dict[str, directory.Seen] = {}
+    directory.read_directory(root, 1000, seen)
+    assert seen == {}  # it may be changed again before the clock goes on
+    monkeypatch.setattr(directory, "_now", lambda _: (root / "a").stat().st_ctime_ns + 3_000_000_000)
+    directory.read_directory(root, 1000, seen)
+    assert list(seen) == ["a"]
+    monkeypatch.setattr(os, "open", _no_reading(os.open))
+    assert directory.read_directory(root, 1000, seen).read("a") == b"one"
+
+
+def _no_reading(opening: Callable[..., int]) -> Callable[..., int]:
+    def opened(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
+        assert flags & os.O_DIRECTORY, f"{path} was read again"
+        return opening(path, flags, *arguments, **named)
+
+    return opened
+
+
 async def test_restoring_brings_the_real_directory_back(outside: Path) -> None:
     async with await made() as files:
-        directory = await files.directory()
+        place = await files.directory()
         checkpoint, before = await files.checkpoint(), await files.export()
-        (directory / "a.txt").unlink()
-        (directory / "a.txt").mkdir()
-        (directory / "a.txt" / "x").write_text("x")
-        (directory / "sub" / "b.txt").write_text("changed")
-        (directory / "new").symlink_to("sub")
+        (place / "a.txt").unlink()
+        (place / "a.txt").mkdir()
+        (place / "a.txt" / "x").write_text("x")
+        (place / "sub" / "b.txt").write_text("changed")
+        (place / "new").symlink_to("sub")
         await files.restore(checkpoint)
         assert await files.export() == before
-        assert (directory / "a.txt").read_text() == "one"
+        assert (place / "a.txt").read_text() == "one"
 
 
 async def test_what_is_no_file_is_refused() -> None:

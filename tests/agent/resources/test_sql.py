@@ -55,9 +55,10 @@ async def test_rows_are_fetched_as_asked() -> None:
             await run(sql, "SELECT 1", fetch_mode="many")
 
 
-async def test_a_copy_holds_what_was_committed_and_never_half_a_transaction() -> None:
+@pytest.mark.parametrize("begin", ["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+async def test_a_copy_holds_what_was_committed_and_never_half_a_transaction(begin: str) -> None:
     async with await made() as sql:
-        await run(sql, "BEGIN")
+        await run(sql, begin)
         await run(sql, "INSERT INTO t VALUES (3, 'three')")
         await run(sql, "CREATE TABLE made_inside (x)")
         fork, checkpoint, image = await sql.fork(), await sql.checkpoint(), await sql.export()
@@ -210,6 +211,26 @@ async def test_a_database_file_is_copied_and_not_touched(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="no SQLite database"):
         (tmp_path / "text.db").write_text("text" * 1000)
         await SQLResource().setup({"db_file": str(tmp_path / "text.db")})
+
+
+async def test_a_script_that_leaves_a_transaction_open_is_committed() -> None:
+    async with await made(seed_sql="BEGIN IMMEDIATE; INSERT INTO t VALUES (3, 'three');") as sql:
+        assert await count(await sql.fork()) == 3
+
+
+async def test_an_empty_database_can_be_copied() -> None:
+    empty = SQLResource()
+    await empty.setup({})
+    for _ in range(3):
+        fork = await empty.fork()
+        await run(fork, "CREATE TABLE t (a)")
+        assert await count(fork) == 0
+    await run(empty, "BEGIN IMMEDIATE")
+    assert await run(await empty.fork(), "SELECT * FROM sqlite_master") == []
+    other = SQLResource()
+    await other.restore(await empty.checkpoint())
+    assert await run(other, "SELECT * FROM sqlite_master") == []
+    await empty.close()
 
 
 async def test_scripts_come_from_files(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def in_worker(
     environment: Any,
     params: Mapping[str, Any] | None = None,
     *,
-    most: int = 64,
+    most: int = 256,
     timeout: float = 600.0,
     patience: float = 60.0,
     memory_mb: int | None = None,
@@ -61,12 +61,14 @@ def in_worker(
 
     `environment` is an import path (`package.module:Name`, `file.py:Name`), which then is loaded in the other process
     only, or whatever a config may name: a class of worlds, an environment, a function that opens a world. `params` are
-    given to it. At most `most` worlds are open at once; `open` waits for a free place. An operation may take `timeout`
-    seconds, and the process must show signs of life every `patience` seconds. `memory_mb` limits each process. What
-    the code prints goes to `log_path`, or to this process's standard error.
+    given to it. At most `most` worlds are open at once; `open` waits for a free place, so give no less than there are
+    episodes at a time. An operation may take `timeout` seconds, and the process must show signs of life every
+    `patience` seconds. `memory_mb` limits each process. What the code prints goes to `log_path`, or to this process's
+    standard error.
     """
-    factory = functools.partial(_environment, environment, dict(params or {}))
-    return InWorker(factory, _name_of(environment), most, timeout, patience, memory_mb, log_path)
+    return InWorker(
+        environment, params, most=most, timeout=timeout, patience=patience, memory_mb=memory_mb, log_path=log_path
+    )
 
 
 def _environment(named: Any, params: Mapping[str, Any]) -> Environment:
@@ -78,17 +80,17 @@ def _name_of(named: Any) -> str:
 
 
 class InWorker(Environment):
-    """Opens each world in a process of its own. Make one with `in_worker`."""
+    """Opens each world in a process of its own, as `in_worker` says."""
 
     def __init__(
-        self, factory: Callable[[], Environment], name: str, most: int, timeout: float, patience: float,
-        memory_mb: int | None, log_path: Path | None,
+        self, environment: Any, params: Mapping[str, Any] | None = None, *, most: int = 256, timeout: float = 600.0,
+        patience: float = 60.0, memory_mb: int | None = None, log_path: Path | None = None,
     ) -> None:  # fmt: skip
         """Keep what hosts are started with; nothing is started yet."""
         if most < 1:
             raise ConfigError(f"`most` is {most!r}: at least one world must be allowed to be open. Raise it.")
-        self._factory = factory
-        self._name = name
+        self._factory = functools.partial(_environment, environment, dict(params or {}))
+        self._name = _name_of(environment)
         self._most = most
         self._timeout = timeout
         self._patience = patience
@@ -168,7 +170,7 @@ class _Host:
 
     @classmethod
     async def started(
-        cls, factory: Callable[[], Environment], name: str, memory_mb: int | None, log_path: Path | None
+        cls, factory: functools.partial[Environment], name: str, memory_mb: int | None, log_path: Path | None
     ) -> _Host:
         """Start a host, and wait until it has loaded the environment."""
         orders = pickle.dumps((list(sys.path), _pickled(factory, name), memory_mb), 5)
@@ -284,10 +286,10 @@ def _feed(process: subprocess.Popen[bytes], orders: bytes) -> None:
         pipe.write(orders)
 
 
-def _pickled(factory: functools.partial[Environment] | Callable[[], Environment], name: str) -> bytes:
+def _pickled(factory: functools.partial[Environment], name: str) -> bytes:
     import cloudpickle  # type: ignore[import-untyped]
 
-    named = factory.args[0] if isinstance(factory, functools.partial) else factory
+    named = factory.args[0]
     module = sys.modules.get(getattr(named, "__module__", "") or "")
     by_value = module is not None and not _is_importable(module.__name__)
     try:

@@ -9,6 +9,9 @@ O . . G
 
 from __future__ import annotations
 
+import random
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from reward_kit.agent import Answer, World
@@ -22,6 +25,7 @@ LAKES = (
     "S..O ..O. O... .O.G",
     "SOO. .... OO.. ...G",
 )
+TASK = "Walk to G. O is a hole. Say left, right, up or down."
 MOVES = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
 
 
@@ -70,10 +74,41 @@ def reached(facts: dict[str, Any], **kwargs: Any) -> EvaluateResult:
 
 def samples() -> list[Sample]:
     """One per lake."""
-    task = "Walk to G. O is a hole. Say left, right, up or down."
     return [
         Sample(
-            id=f"lake-{place}", messages=[Message(role="system", content=task)], columns={"lake": lake}, position=place
+            id=f"lake-{place}", messages=[Message(role="system", content=TASK)], columns={"lake": lake}, position=place
         )
         for place, lake in enumerate(LAKES)
     ]
+
+
+def way(rows: Sequence[str], start: tuple[int, int]) -> list[str] | None:
+    """A shortest way to the goal, as moves; None where there is none."""
+    ways: dict[tuple[int, int], list[str]] = {start: []}
+    waiting = deque([start])
+    while waiting:
+        row, column = waiting.popleft()
+        if rows[row][column] == "G":
+            return ways[row, column]
+        for word, (down, right) in MOVES.items():
+            there = (row + down, column + right)
+            inside = 0 <= there[0] < len(rows) and 0 <= there[1] < len(rows[0])
+            if inside and there not in ways and rows[there[0]][there[1]] != "O":
+                ways[there] = [*ways[row, column], word]
+                waiting.append(there)
+    return None
+
+
+def player(messages: Sequence[Message], draw: int) -> str:
+    """Stands in for a model: it knows the way in draw 0, and the higher the draw, the more often it says any word.
+
+    What it says hangs on the draw and the conversation alone, so that every run is the same.
+    """
+    board = messages[-1].text
+    rows = board.split()
+    place = next((row, line.index("P")) for row, line in enumerate(rows) if "P" in line)
+    dice = random.Random(f"{draw} {len(messages)} {board}")
+    known = way(rows, place)
+    if known and dice.random() >= draw * 0.1:
+        return known[0]
+    return dice.choice(list(MOVES))

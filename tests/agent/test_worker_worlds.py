@@ -16,8 +16,8 @@ import pytest
 
 from reward_kit.agent.calls import ToolRunner
 from reward_kit.agent.environment import Answer, Attached, World
-from reward_kit.agent.in_worker import in_worker
 from reward_kit.agent.tools import ToolError, tool, tool_of
+from reward_kit.agent.worker_worlds import in_worker
 from reward_kit.errors import ConfigError, EnvironmentFailure
 from reward_kit.models import Message, Sample
 from reward_kit.utils.module_loader import load_object
