@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeVar, get_args
 from urllib.parse import urlsplit
 
@@ -427,6 +427,9 @@ class SandboxConfig(_Part):
     """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
 
 
+FIRST_BRANCH = 1_000_000
+"""The number of an agent's first branch: the largest n, so that raising n moves no branch."""
+
 SandboxTool = Literal["bash", "python", "read_file", "write_file"]
 """Tools that a sandbox offers to an agent."""
 
@@ -464,6 +467,13 @@ class BranchingConfig(_Part):
     """Episodes that leave at one step. Default: spread over all steps that `at` names."""
     depth: int = Field(default=1, ge=1, le=100)
     """How often a branch may branch again."""
+
+    @field_validator("at")
+    @classmethod
+    def _some_step(cls, at: int | list[int] | str) -> int | list[int] | str:
+        if (isinstance(at, int) and at < 1) or (isinstance(at, list) and (not at or min(at) < 1)):
+            raise ValueError("branches leave at a step from 1 on; before step 0 an episode has not begun")
+        return at
 
 
 class AgentConfig(_Part):
@@ -515,6 +525,12 @@ class AgentConfig(_Part):
     """How often an episode whose world failed goes on in a fresh one, before it is recorded as failed."""
     approve: str | None = None
     """Import path of a function that is asked before each tool call: `f(name, arguments)` returns None, or why not."""
+
+    @model_validator(mode="after")
+    def _captured_from_somewhere(self) -> Self:
+        if self.capture and not self.sandbox_tools:
+            raise ValueError("`capture` keeps files of the sandbox, and there is none; set `sandbox_tools`")
+        return self
 
     @field_validator("stop_pattern")
     @classmethod
@@ -571,10 +587,12 @@ class PipelineConfig(_Part):
     """Stop, cleanly and resumably, before the run, its judge included, has cost more than this."""
 
     @property
-    def draws(self) -> int:
-        """Answers per sample: those from the start, and an agent's branches."""
+    def draws(self) -> Sequence[int]:
+        """The answers per sample by number: 0 to n - 1, and from a number that n never reaches, an agent's branches."""
         branching = None if self.agent is None else self.agent.branching
-        return self.generation.n + (0 if branching is None else branching.total)
+        if branching is None:
+            return range(self.generation.n)
+        return [*range(self.generation.n), *range(FIRST_BRANCH, FIRST_BRANCH + branching.total)]
 
     @property
     def sample_limit(self) -> int | None:

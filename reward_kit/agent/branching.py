@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branching: further episodes that leave finished ones at a step, and share all before it for nothing.
 
-The draws from `n` on are branches. They are handed out in order, level by level: those of the first level leave the
-first `n` episodes, those of the next level leave the branches of the level before. So which branch a draw is follows
-from the episodes alone, and entering the run again comes to the same.
+The draws from `FIRST_BRANCH` on are branches. They are handed out in order, level by level: those of the first level
+leave the first `n` episodes, those of the next level leave the branches of the level before. So which branch a draw is
+follows from the episodes alone, and entering the run again comes to the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from reward_kit.config_models import BranchingConfig
+from reward_kit.config_models import FIRST_BRANCH, BranchingConfig
 from reward_kit.errors import ConfigError
 from reward_kit.models import Rollout
 from reward_kit.utils.module_loader import load_function
@@ -48,7 +48,7 @@ class Branches:
     def levels(self) -> list[range]:
         """The draws of each level, the first of them those that are played from the start."""
         total, depth = self._config.total, min(self._config.depth, self._config.total)
-        bounds = [self._n + total * level // depth for level in range(depth + 1)]
+        bounds = [FIRST_BRANCH + total * level // depth for level in range(depth + 1)]
         return [range(self._n), *(range(a, b) for a, b in pairwise(bounds))]
 
     def leaving(self, parents: Sequence[Rollout], draws: Sequence[int]) -> dict[int, Leaving | None]:

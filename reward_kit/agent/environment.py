@@ -27,6 +27,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
+from reward_kit.agent.blocking import in_a_thread
 from reward_kit.agent.calls import ToolRunner
 from reward_kit.agent.tools import Tool, tool_of, tools_of
 from reward_kit.errors import ConfigError, EnvironmentFailure, boundary
@@ -135,7 +136,7 @@ class World:
 
     async def all_facts(self) -> Any:
         """The world's facts, beside those of what is attached to it."""
-        facts = await finished(self.facts())
+        facts = await _called(self.facts)
         if not any(attached.facts for attached in self._attached) or not isinstance(facts, dict):
             return facts
         others = [await finished(attached.facts()) for attached in self._attached if attached.facts is not None]
@@ -144,7 +145,7 @@ class World:
     async def close_all(self) -> None:
         """Close the world, and what is attached to it."""
         try:
-            await finished(self.close())
+            await _called(self.close)
         finally:
             for attached in self._attached:
                 if attached.close is not None:
@@ -188,7 +189,12 @@ class _Opening(Environment):
     async def open(self, sample: Sample) -> World:
         name = getattr(self.opener, "__qualname__", repr(self.opener))
         with boundary(EnvironmentFailure, f"Opening {name!r}"):
-            world: World = await finished(self.opener(sample, **self.params))
+            opener: Any = self.opener
+            if inspect.isclass(opener) or inspect.iscoroutinefunction(opener):
+                opened = opener(sample, **self.params)
+            else:
+                opened = await in_a_thread(opener, sample, **self.params)
+            world: World = await finished(opened)
             return world
 
 
@@ -246,6 +252,15 @@ class _WithTools(Environment):
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+async def _called(method: Callable[[], Any]) -> Any:
+    """What a method returns. A plain `def` of somebody's own runs in a thread, where it holds up nobody."""
+    function: Any = getattr(method, "__func__", method)
+    ours = str(getattr(function, "__module__", "")).startswith("reward_kit.")
+    if ours or inspect.iscoroutinefunction(function):
+        return await finished(method())
+    return await finished(await in_a_thread(method))
 
 
 async def finished(value: Any) -> Any:

@@ -158,7 +158,7 @@ class _Episode:
         """`recorded` are the turns to begin with; the first `shared` of them are another episode's."""
         self._setting, self._sample, self._draw = setting, sample, draw
         self._recorded, self._shared, self._branch = recorded, shared, branch
-        self._transcript = Transcript(sample, setting.price)
+        self._transcript = Transcript(sample, setting.price, shared)
         self._durability: Durability = "replay"
         self.so_far: list[RecordedTurn] = []
         """The turns that this attempt has made or played again."""
@@ -276,6 +276,10 @@ class _Episode:
         fields = answer_fields(answer, world.runner.uses)
         if self._durability == "snapshot" and not answer.done:
             state = await ask_world(self._setting.config, "snapshot", world.snapshot)
+            if not isinstance(state, bytes):
+                raise EnvironmentFailure(
+                    f"The world's 'snapshot' gave a {type(state).__name__}. Return bytes.", retryable=False
+                )
             fields["snapshot"] = base64.b64encode(state).decode()
         self.so_far[-1] = self.so_far[-1]._replace(answer=fields)
         journal = self._setting.journal
@@ -299,7 +303,7 @@ class _Episode:
         return ReplayError(
             f"Episode {self._draw} of sample {self._sample.id!r} went another way when it was played again, in turn "
             f"{len(self.so_far) - 1}: {how}. Make the world give the same results for the same calls, or set "
-            "`agent.durability=restart`."
+            "`agent.durability=restart`; then run again with `retry_failed`."
         )
 
     # -- the end

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from reward_kit.utils.source_digest import source_digest
 if TYPE_CHECKING:
     from reward_kit.agent.users import User
 
-__all__ = ["environment_settings", "load_environment", "open_environment"]
+__all__ = ["environment_settings", "environment_source", "load_environment", "open_environment"]
 
 
 @contextlib.asynccontextmanager
@@ -78,15 +79,19 @@ async def _open_user(config: UserConfig, budget: Budget | None) -> AsyncIterator
             await client.close()
 
 
+def environment_source(config: AgentConfig) -> str:
+    """A digest of the files that define the worlds and the tools."""
+    parts = [source_digest(each) for each in _named(config) if each is not None]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+
 def environment_settings(config: AgentConfig) -> dict[str, Any]:
-    """What the worlds depend on: what is named, its source, and what it is handed."""
-    source = [source_digest(each) for each in _named(config) if each is not None]
+    """What the worlds depend on, beside their source: what is named, and what it is handed."""
     user = None if config.user is None else config.user.model_dump(exclude={"api_params", "cache", "api_key", "price"})
     return {
         "environment": config.environment,
         "tools": config.tools,
         "params": without_secrets(config.params),
-        "source": source,
         **({"sandbox_tools": config.sandbox_tools} if config.sandbox_tools else {}),
         **({} if user is None else {"user": without_secrets(user)}),
     }

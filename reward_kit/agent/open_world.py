@@ -6,10 +6,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from inspect import iscoroutinefunction
+from math import isfinite
 from typing import Any
 
 import orjson
 
+from reward_kit.agent.blocking import in_a_thread
 from reward_kit.agent.calls import Approval, ToolRunner
 from reward_kit.agent.environment import Answer, Environment, World
 from reward_kit.config_models import AgentConfig
@@ -45,12 +48,13 @@ async def open_world(
 async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
     """What a method of a world returns, within its time; whatever it raises is a failure of the world."""
     with boundary(EnvironmentFailure, f"The world's {what!r}"):
-        value = method(*arguments)
-        if not isinstance(value, Awaitable):
-            return value
         try:
             async with asyncio.timeout(config.world_timeout) as limit:
-                return await value
+                if _may_block(method):
+                    value = await in_a_thread(method, *arguments)
+                else:
+                    value = method(*arguments)
+                return await value if isinstance(value, Awaitable) else value
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -58,6 +62,12 @@ async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], 
                 f"The world's {what!r} did not come back within {config.world_timeout:g} seconds. "
                 "Raise `agent.world_timeout` if it needs longer."
             ) from error
+
+
+def _may_block(method: Callable[..., Any]) -> bool:
+    """Whether calling it runs somebody's code before anything can be awaited: a plain `def` that is not ours."""
+    function: Any = getattr(method, "__func__", method)
+    return not iscoroutinefunction(function) and not str(getattr(function, "__module__", "")).startswith("reward_kit.")
 
 
 async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
@@ -82,6 +92,11 @@ async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
 def as_answer(value: Any) -> Answer:
     """What a world returned, as an answer: messages alone, or a text that a user says, are enough."""
     if isinstance(value, Answer):
+        if value.reward is not None and not isfinite(value.reward):
+            raise EnvironmentFailure(
+                f"The world gave the reward {value.reward!r}, which is no finite number. Mend its `answer`.",
+                retryable=False,
+            )
         return value
     if value is None:
         return Answer()

@@ -15,7 +15,6 @@ A parameter marked `Hidden` is not shown to the model; the world fills it in.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import re
@@ -26,6 +25,7 @@ from typing import Annotated, Any, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from reward_kit.agent.blocking import in_a_thread as run_in_a_thread
 from reward_kit.errors import ConfigError
 
 __all__ = ["Hidden", "Tool", "ToolError", "tool", "tool_of", "tools_of", "tools_of_class"]
@@ -170,11 +170,13 @@ class _Template:
     parameters: dict[str, Any]
     arguments: type[BaseModel]
     hidden: tuple[str, ...]
+    optional: frozenset[str]
+    """Hidden parameters that have a default."""
     is_async: bool
     spec: dict[str, Any]
 
     def bound(self, function: Callable[..., Any], hidden: Mapping[str, Any]) -> Tool:
-        if missing := [name for name in self.hidden if name not in hidden]:
+        if missing := [name for name in self.hidden if name not in hidden and name not in self.optional]:
             raise ConfigError(
                 f"The tool {self.name!r} has a hidden parameter {missing[0]!r}, and there is nothing of that name: "
                 f"there are {sorted(hidden) or 'none'}. Rename the parameter, or give it in `agent.params`."
@@ -188,7 +190,7 @@ class _Template:
     def _caller(
         self, function: Callable[..., Any], hidden: Mapping[str, Any]
     ) -> Callable[[dict[str, Any]], Awaitable[Any]]:
-        given = {name: hidden[name] for name in self.hidden}
+        given = {name: hidden[name] for name in self.hidden if name in hidden}
         if self.is_async:
             return lambda arguments: function(**arguments, **given)
 
@@ -196,7 +198,7 @@ class _Template:
             return function(**arguments, **given)
 
         async def in_a_thread(arguments: dict[str, Any]) -> Any:
-            return await asyncio.to_thread(function, **arguments, **given)
+            return await run_in_a_thread(function, **arguments, **given)
 
         return here if self.settings.on_the_loop else in_a_thread
 
@@ -235,6 +237,7 @@ def _made(function: Callable[..., Any], skip_self: bool) -> _Template:
     parameters = list(inspect.signature(function).parameters.values())[1 if skip_self else 0 :]
     shown: dict[str, Any] = {}
     hidden: list[str] = []
+    optional: list[str] = []
     for parameter in parameters:
         if parameter.kind in {parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY}:
             raise ConfigError(
@@ -244,6 +247,7 @@ def _made(function: Callable[..., Any], skip_self: bool) -> _Template:
         annotation = hints.get(parameter.name, Any)
         if _HIDDEN in getattr(annotation, "__metadata__", ()):
             hidden.append(parameter.name)
+            optional += [] if parameter.default is parameter.empty else [parameter.name]
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
         shown[parameter.name] = (annotation, Field(default=default, description=described.get(parameter.name)))
@@ -253,7 +257,9 @@ def _made(function: Callable[..., Any], skip_self: bool) -> _Template:
     description = settings.description or summary
     is_async = inspect.iscoroutinefunction(function)
     spec = _spec(name, description, schema)
-    return _Template(settings, name, description, schema, arguments, tuple(hidden), is_async, spec)
+    return _Template(
+        settings, name, description, schema, arguments, tuple(hidden), frozenset(optional), is_async, spec
+    )  # fmt: skip
 
 
 def _without_titles(schema: Any) -> Any:

@@ -24,8 +24,9 @@ _step = trusted(Step)
 class Transcript:
     """The turns and steps of one episode. It only ever grows, and each message is in it once."""
 
-    def __init__(self, sample: Sample, price: Price | None) -> None:
-        """Nothing has happened yet."""
+    def __init__(self, sample: Sample, price: Price | None, shared: int = 0) -> None:
+        """Nothing has happened yet. The first `shared` steps will be those of another episode."""
+        self._shared = shared
         self.conversation: list[Message] = [*sample.messages]
         """What the model is sent: the sample's messages, then the turns."""
         self._asked = len(self.conversation)
@@ -125,8 +126,8 @@ class Transcript:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens of all requests together."""
-        used = [step.usage for step in self.steps if step.usage is not None]
+        """The tokens of all requests together; those of shared steps are the other episode's."""
+        used = [step.usage for step in self.steps[self._shared :] if step.usage is not None]
         if not used:
             return None
         return Usage(

@@ -46,7 +46,12 @@ class ScriptedUser:
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
         """The next turn of the script."""
-        script = sample.columns.get(self._script, []) if isinstance(self._script, str) else self._script
+        if isinstance(self._script, str) and self._script not in sample.columns:
+            raise DatasetError(
+                f"Sample {sample.id!r} has no column {self._script!r}, which `agent.user.script` names. It has: "
+                f"{', '.join(sample.columns) or 'none'}."
+            )
+        script = sample.columns[self._script] if isinstance(self._script, str) else self._script
         if not isinstance(script, Sequence) or isinstance(script, str):
             raise DatasetError(f"The column {self._script!r} of sample {sample.id!r} is no list of turns. Mend it.")
         asked = sum(message.role == "user" for message in sample.messages)

@@ -72,5 +72,8 @@ def _episodes(run: Path) -> list[Rollout]:
         found = [rollout_from_line(line) for line in journal.in_order()]
     episodes = [rollout for rollout in found if rollout.steps is not None]
     if not episodes:
-        raise DatasetError(f"{str(path)!r} holds no episodes: its model was asked once for each answer.")
+        raise DatasetError(
+            f"{str(path)!r} holds no episode that has ended"
+            + (": its model was asked once for each answer." if found else " yet. Run the same command again to go on.")
+        )
     return episodes

@@ -14,6 +14,7 @@ from reward_kit.agent.environment import finished
 from reward_kit.agent.episode import Episodes
 from reward_kit.agent.from_settings import open_environment
 from reward_kit.config_models import AgentConfig, PipelineConfig
+from reward_kit.errors import ConfigError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.owed import Ledger
 from reward_kit.generation.budget import Budget
@@ -51,7 +52,10 @@ async def open_episodes(
 
 
 def _approval(path: str) -> Approval:
-    function = load_function(path)
+    try:
+        function = load_function(path)
+    except ImportError as error:
+        raise ConfigError(f"`agent.approve` cannot be loaded: {error}") from error
 
     async def approve(name: str, arguments: dict[str, Any]) -> str | None:
         return cast("str | None", await finished(function(name, arguments)))

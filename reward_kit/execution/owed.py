@@ -11,7 +11,7 @@ Resume, the two phases, growing n and re-scoring are all this one question, aske
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypedDict
@@ -164,24 +164,24 @@ class SamplesToAnswer(Workload):
 
     needs_model = True
 
-    def __init__(self, samples: SampleStream, n: int, *, blocking: bool = False) -> None:
-        """Have each of `samples` answered `n` times."""
-        self._samples, self._n, self.blocking = samples, n, blocking
+    def __init__(self, samples: SampleStream, draws: Sequence[int], *, blocking: bool = False) -> None:
+        """Have each of `samples` answered once for each of `draws`."""
+        self._samples, self._draws, self.blocking = samples, draws, blocking
         self.fingerprint = samples.fingerprint()
 
     def works(self, ledger: Ledger) -> Iterator[Work]:
         """What is owed, sample by sample."""
-        n, ledger.called_for = self._n, 0
+        asked, ledger.called_for = self._draws, 0
         for sample in self._samples:
-            ledger.called_for += n
+            ledger.called_for += len(asked)
             content = content_digest(sample)
             ledger.refuse_changed(sample, content)
             ledger.note_position(sample)
             if not ledger.rollouts.lines:
-                yield Work(sample, content, list(range(n)))
+                yield Work(sample, content, [*asked])
                 continue
-            draws = [draw for draw in range(n) if ledger.is_owed(ledger.rollouts.status(sample.id, draw))]
-            present = [draw for draw in range(n) if draw not in draws]
+            draws = [draw for draw in asked if ledger.is_owed(ledger.rollouts.status(sample.id, draw))]
+            present = [draw for draw in asked if draw not in draws]
             unjudged = [draw for draw in present if ledger.is_owed(ledger.results.status(sample.id, draw))]
             whole = ledger.whole_groups and bool(unjudged or draws)
             rollouts = ledger.read(sample.id, present if whole else unjudged) if ledger.scoring else []
@@ -190,7 +190,7 @@ class SamplesToAnswer(Workload):
     def expected(self, ledger: Ledger) -> int | None:
         """How many records there will be: n for each sample; None where samples cannot be counted beforehand."""
         rows = self._samples.size_hint()
-        return None if rows is None else rows * self._n
+        return None if rows is None else rows * len(self._draws)
 
     @property
     def skipped(self) -> int:

@@ -182,6 +182,7 @@ class EvaluationPipeline:
             if workload.needs_model:
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
                 if self.config.agent is not None:
+                    self._see_the_environment(directory)
                     turns = open_things.enter_context(TurnJournal(directory.episodes_path))
                     models = await serving.enter_async_context(
                         self._open_episodes(models, turns, counters, budget, ledger)
@@ -210,6 +211,24 @@ class EvaluationPipeline:
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _see_the_environment(self, directory: RunDirectory) -> None:
+        """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
+
+        Steps that are played again are compared with the record, whatever the source.
+        """
+        from reward_kit.agent.from_settings import environment_source  # here: most runs have no agent
+
+        if self.config.agent is None:
+            return
+        source = environment_source(self.config.agent)
+        if directory.noted("agent_source") not in (None, source):
+            _log.warning(
+                "The source of %r has changed since this run was begun: episodes from before and after may differ. "
+                "To begin anew, choose another `output.output_dir`.",
+                self.config.agent.environment or self.config.agent.tools,
+            )  # fmt: skip
+        directory.note("agent_source", source)
 
     def _open_episodes(
         self, models: ModelStack, turns: TurnJournal, counters: RunCounters, budget: Budget | None, ledger: Ledger
@@ -349,7 +368,7 @@ class EvaluationPipeline:
     def _facts(self, workload: Workload) -> dict[str, Any]:
         """What decides, beside the digests, whether a finished run has anything left to do."""
         return {
-            "n": self.config.draws,
+            "n": len(self.config.draws),
             "limit": self.config.sample_limit,
             "source": workload.fingerprint,
             "reading": reading_of(self.config.dataset),
@@ -456,7 +475,7 @@ def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> boo
 def _has_ended(rollouts: Journal) -> Callable[[str, int], bool]:
     """Tells of each episode whether its rollout has all of it; those that are still owed keep their turns."""
     index = rollouts.index()
-    return lambda sample_id, draw: index.status(sample_id, draw) in {"ok", "failed"}
+    return lambda sample_id, draw: index.status(sample_id, draw) == "ok"  # one that failed may be tried again
 
 
 def _note_held(directory: RunDirectory, *journals: Journal | None) -> None:

@@ -82,9 +82,9 @@ def _reward(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
 def _world(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
     if run.agent is None or not reward.call.wants("world"):
         return {}
-    from reward_kit.agent.from_settings import environment_settings
+    from reward_kit.agent.from_settings import environment_settings, environment_source
 
-    return environment_settings(run.agent)
+    return {**environment_settings(run.agent), "source": environment_source(run.agent)}
 
 
 def _dataset(dataset: DatasetConfig) -> dict[str, Any]:

@@ -118,6 +118,8 @@ def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
     with Journal(path, read_only=True) as journal, _Rollouts(path.with_name(ROLLOUTS)) as rollouts:
         refuse_cut(journal)
         for line in journal.in_order():
+            if b'"branch":{' in line and orjson.loads(line).get("branch") is not None:
+                continue  # an agent's episode that shares steps with another: no answer of its own
             yield _journal_row(line, path, thresholds, rollouts)
 
 

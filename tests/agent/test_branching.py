@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,19 @@ from hypothesis import strategies as st
 from reward_kit.agent import Episodes
 from reward_kit.agent.branching import Branches
 from reward_kit.agent.environment import environment_of
-from reward_kit.config_models import BranchingConfig, Sampling
+from reward_kit.config_models import FIRST_BRANCH, BranchingConfig, Sampling, load_config
+from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.models import Branch, Message, Rollout, Step
+from reward_kit.storage.candidates import read_queries
 from tests.agent.worlds import SAMPLE, Account, Model, call, calls, essence, says, settings, turn_of
+from tests.loopback.runs import lines
+
+B = FIRST_BRANCH
 
 
 def script(messages: list[Message] | Any, draw: int) -> Message:
     """Deposit another sum in each draw, four times."""
-    return calls(call("deposit", {"amount": draw + 1})) if turn_of(messages) < 4 else says("done")
+    return calls(call("deposit", {"amount": draw % B + 1})) if turn_of(messages) < 4 else says("done")
 
 
 def branching(**given: Any) -> BranchingConfig:
@@ -39,7 +45,7 @@ async def played(
 
 async def test_a_branch_shares_the_steps_before_it_and_asks_only_for_the_rest() -> None:
     model = Model(script)
-    rollouts = await played(model, list(range(5)), total=3, at=[2])
+    rollouts = await played(model, [0, 1, B, B + 1, B + 2], total=3, at=[2])
     assert [rollout.branch for rollout in rollouts[:2]] == [None, None]
     assert [rollout.branch for rollout in rollouts[2:]] == [
         Branch(response_index=0, step=2), Branch(response_index=1, step=2), Branch(response_index=0, step=2),
@@ -49,19 +55,19 @@ async def test_a_branch_shares_the_steps_before_it_and_asks_only_for_the_rest() 
         parent = rollouts[rollout.branch.response_index]
         assert rollout.turns[:4] == parent.turns[:4]
         assert rollout.facts == {
-            "balance": 2 * (parent.response_index + 1) + 2 * (rollout.response_index + 1),
-            "history": [parent.response_index + 1] * 2 + [rollout.response_index + 1] * 2,
+            "balance": 2 * (parent.response_index + 1) + 2 * (rollout.response_index % B + 1),
+            "history": [parent.response_index + 1] * 2 + [rollout.response_index % B + 1] * 2,
         }
     assert len(model.asked) == 2 * 5 + 3 * 3, "two whole episodes, and the rest of three"
 
 
 async def test_branches_of_known_episodes_are_the_same_as_in_one_go() -> None:
-    whole = await played(Model(script), list(range(6)), total=4, at=1, depth=2)
+    whole = await played(Model(script), [0, 1, *range(B, B + 4)], total=4, at=1, depth=2)
     model = Model(script)
     known = {rollout.response_index: rollout for rollout in whole[:3]}
-    later = await played(model, [3, 4, 5], known, total=4, at=1, depth=2)
+    later = await played(model, [B + 1, B + 2, B + 3], known, total=4, at=1, depth=2)
     assert [essence(rollout) for rollout in later] == [essence(rollout) for rollout in whole[3:]]
-    assert {draw for _, draw, _ in model.asked} == {3, 4, 5}
+    assert {draw for _, draw, _ in model.asked} == {B + 1, B + 2, B + 3}
 
 
 def rollout(draw: int, steps: int) -> Rollout:
@@ -74,7 +80,7 @@ def test_every_draw_is_in_one_level_and_each_leaves_at_a_step_that_was_taken(
 ) -> None:
     branches = Branches(branching(total=total, at=1, depth=depth, width=width), n)
     levels = branches.levels()
-    assert [draw for level in levels for draw in level] == list(range(n + total))
+    assert [draw for level in levels for draw in level] == [*range(n), *range(B, B + total)]
     parents = [rollout(draw, draw + 1) for draw in levels[0]]
     leaving = branches.leaving(parents, levels[1])
     assert leaving.keys() == set(levels[1])
@@ -102,3 +108,31 @@ def test_a_function_may_choose_the_steps() -> None:
 def test_what_cannot_be_loaded_is_told() -> None:
     with pytest.raises(ValueError, match="cannot be loaded"):
         Branches(branching(total=1, at="nowhere:nothing"), 1)
+
+
+@pytest.mark.parametrize("at", [0, -1, [], [0]])
+def test_branches_leave_at_a_step_that_can_be(at: Any) -> None:
+    with pytest.raises(ValueError, match="step from 1 on"):
+        branching(total=1, at=at)
+
+
+def test_raising_n_moves_no_branch(tmp_path: Path) -> None:
+    def run(n: int) -> list[tuple[int, Any]]:
+        config = load_config(
+            {
+                "generation": {"model_name": "mock", "n": n, "cache": {"enabled": False}},
+                "agent": {"environment": "tests.agent.worlds:Account", "branching": {"total": 2, "at": 2}},
+                "reward": {"function_path": "tests.agent.worlds:of_the_facts"},
+                "output": {"output_dir": str(tmp_path)},
+            }
+        )
+        rows = [{"id": "s", "prompt": "Go."}]
+        assert EvaluationPipeline(config, samples=rows, client=Model(script)).run().status == "finished"
+        return [(row["response_index"], row.get("branch")) for row in lines(tmp_path / "rollouts.jsonl")]
+
+    first, later = run(2), run(4)
+    assert [index for index, _ in first] == [0, 1, B, B + 1]
+    assert [index for index, _ in later] == [0, 1, 2, 3, B, B + 1]
+    assert later[4:] == first[2:]
+    (query,) = read_queries(tmp_path)
+    assert [candidate.candidate_idx for candidate in query.candidates] == [0, 1, 2, 3], "a branch is no answer"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -394,6 +395,7 @@ class Wrong(World):
     [
         (object(), {}, "answered with a object"),
         ([1, 2], {}, "answered with a list"),
+        (Answer(done=True, reward=float("nan")), {}, "no finite number"),
         (Answer(done=True), {"live": object()}, "JSON"),
         (Answer(done=True), ["a", "list"], "a list"),
         (Answer(done=True), {"much": "x" * (17 << 20)}, "too large"),
@@ -413,3 +415,45 @@ async def test_a_world_that_says_something_unusable_is_told_so(
 async def test_what_opens_no_world_is_told_so() -> None:
     rollout = await played(Model([says("hello")]), lambda sample: "no world")
     assert rollout.failure is not None and "opened a str" in rollout.failure.message
+
+
+class Blocking(Account):
+    """Plain methods that never come back, and one that does."""
+
+    stuck: ClassVar[str] = ""
+
+    def start(self) -> str:
+        self._wait("start")
+        return "Begin."
+
+    def facts(self) -> dict[str, Any]:
+        self._wait("facts")
+        return super().facts()
+
+    def _wait(self, where: str) -> None:
+        if where == self.stuck:
+            time.sleep(3)
+
+
+@pytest.mark.parametrize("where", ["start", "facts"])
+async def test_a_plain_method_that_hangs_holds_up_neither_the_others_nor_the_end(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Blocking, "stuck", where)
+    stuck, other = await asyncio.gather(
+        played(Model(SAVING), Blocking, settings(world_timeout=0.3, world_retries=0)), played(Model(SAVING))
+    )
+    assert other.failure is None
+    assert stuck.failure is not None and f"{where!r} did not come back" in stuck.failure.message
+
+
+class Untidy(Snapshots):
+    """Gives a snapshot that is none."""
+
+    def snapshot(self) -> Any:
+        return {"balance": self.balance}
+
+
+async def test_a_snapshot_that_is_not_bytes_is_told() -> None:
+    rollout = await played(Model(SAVING), Untidy)
+    assert rollout.failure is not None and "Return bytes" in rollout.failure.message

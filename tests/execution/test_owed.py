@@ -64,7 +64,7 @@ def test_what_is_not_on_disk_is_owed_and_nothing_else(
 ) -> None:
     judged = {key for key in judged if key in made and made[key] is None}
     known = ledger(tmp_path_factory.mktemp("run"), made, judged)
-    works = list(SamplesToAnswer(samples_from_rows(ROWS), n).works(known))
+    works = list(SamplesToAnswer(samples_from_rows(ROWS), range(n)).works(known))
     wanted = {(f"s{number}", draw) for number in range(3) for draw in range(n)}
     answered = {key for key, failure in made.items() if failure is None}
     draws, unjudged = owed(works)
@@ -95,4 +95,4 @@ def test_a_sample_that_changed_is_refused(tmp_path: Path) -> None:
     known = ledger(tmp_path, {("s0", 0): None}, set())
     changed = [{**ROWS[0], "user_query": "another question"}]
     with pytest.raises(StorageError, match="'s0' is not what it was"):
-        list(SamplesToAnswer(samples_from_rows(changed), 1).works(known))
+        list(SamplesToAnswer(samples_from_rows(changed), range(1)).works(known))

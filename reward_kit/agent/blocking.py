@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocking functions in threads that nobody waits for: one that never returns holds up neither the run nor its end.
+
+The threads of `asyncio.to_thread` are few, and the interpreter waits for each of them when it ends. A tool that hangs
+would use them up and keep the process from ending. These are as many as are needed, and end with the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from reward_kit.errors import EnvironmentFailure
+
+__all__ = ["in_a_thread"]
+
+T = TypeVar("T")
+
+_MOST = 2_048
+"""Threads at a time. So many that hang are a fault of the world."""
+_SECONDS_IDLE = 30.0
+
+_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+_idle: list[queue.SimpleQueue[_Job | None]] = []
+_running = 0
+_lock = threading.Lock()
+
+
+async def in_a_thread(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    """What the function returns, called in a thread. Cancelled, it goes on there, and nobody hears of it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+    job: _Job = (loop, future, lambda: context.run(function, *arguments, **named))
+    with _lock:
+        inbox = _idle.pop() if _idle else None
+    if inbox is None:
+        inbox = _start()
+    inbox.put(job)
+    return await future
+
+
+def _start() -> queue.SimpleQueue[_Job | None]:
+    global _running  # noqa: PLW0603 - how many threads there are is a fact of the process
+    with _lock:
+        if _running >= _MOST:
+            raise EnvironmentFailure(
+                f"{_MOST} calls of blocking functions are under way, and none returns. Give the tools a time limit of "
+                "their own, or make them `async def`."
+            )
+        _running += 1
+    inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+    threading.Thread(target=_work, args=(inbox,), name="reward-kit world", daemon=True).start()
+    return inbox
+
+
+def _work(inbox: queue.SimpleQueue[_Job | None]) -> None:
+    global _running  # noqa: PLW0603
+    try:
+        while (job := _next(inbox)) is not None:
+            loop, future, call = job
+            try:
+                result, error = call(), None
+            except BaseException as raised:  # noqa: BLE001 - handed to whoever waits, whatever it is
+                result, error = None, raised
+            with _lock:
+                _idle.append(inbox)
+            try:
+                loop.call_soon_threadsafe(_settle, future, result, error)
+            except RuntimeError:  # the loop has ended meanwhile
+                continue
+            del job, call, result, error
+    finally:
+        with _lock:
+            _running -= 1
+
+
+def _next(inbox: queue.SimpleQueue[_Job | None]) -> _Job | None:
+    """The next job; None where there was none for a while, and nobody can have this thread any more."""
+    try:
+        return inbox.get(timeout=_SECONDS_IDLE)
+    except queue.Empty:
+        with _lock:
+            if inbox in _idle:
+                _idle.remove(inbox)
+                return None
+        return inbox.get()  # somebody has just taken it
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    elif isinstance(error, StopIteration | SystemExit | KeyboardInterrupt):
+        future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))  # none of these may end the loop
+    else:
+        future.set_exception(error)
