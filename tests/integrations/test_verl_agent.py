@@ -146,6 +146,26 @@ class Lamp(World):
         return Answer(await self.use_tools(message), reward=0.5, done=self.on)
 
 
+class Narrow(World):
+    """A world with room for one: it counts how many act in it at the same time."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.inside = self.most = 0
+
+    @tool
+    async def enter(self) -> str:
+        """Go in and out."""
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.inside -= 1
+        return "Out again."
+
+    def facts(self) -> dict[str, Any]:
+        return {"most": self.most}
+
+
 # ── tools without the loop ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -205,6 +225,12 @@ async def test_all_calls_of_an_episode_act_on_its_world_and_the_end_is_judged() 
     assert sorted(both[0][0].shown) == ["The balance is 10.", "The balance is 5."], "made together, run one by one"
     assert both[1][0].shown == ["The balance is 5."]
     assert (Account.opened, Account.closed) == (2, 2)
+
+
+async def test_calls_that_are_made_together_enter_the_world_one_by_one() -> None:
+    kind = verl_agent_loop(Narrow, lambda messages, facts: float(facts["most"]), failed_score=-1.0)
+    _, output = await played(kind, [[("enter", "{}")] * 8], "Done.")
+    assert output.reward_score == 1.0
 
 
 async def test_the_world_speaks_after_the_prompt_and_its_rewards_count_without_a_judge() -> None:
