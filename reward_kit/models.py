@@ -326,6 +326,8 @@ class Step(_Value):
     finish_reason: str | None = None
     cached: bool = False
     tokens: Tokens | None = None
+    tools: list[dict[str, Any]] | None = None
+    """The tools that were offered, where they are others than in the step before."""
 
 
 class Branch(_Value):

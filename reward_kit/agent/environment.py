@@ -72,6 +72,8 @@ class World:
     durability: ClassVar[Durability] = "replay"
     """How this world is had again after a crash. `replay` asks that the same calls give the same results."""
 
+    is_alone: bool = False
+    """Whether the world has a process of its own, in which it may hold up everything. Set by whoever opens it there."""
     draw: int = 0
     """Which of the episodes of its sample this is. Set before the world is started."""
 
@@ -127,6 +129,14 @@ class World:
         """Offer further tools in this world, which somebody else made."""
         self._attached = (*self._attached, attached)
 
+    async def _called(self, method: Callable[[], Any]) -> Any:
+        """What a method returns. A plain `def` of somebody's own runs in a thread, where it holds up nobody."""
+        function: Any = getattr(method, "__func__", method)
+        ours = str(getattr(function, "__module__", "")).startswith("reward_kit.")
+        if ours or self.is_alone or inspect.iscoroutinefunction(function):
+            return await finished(method())
+        return await finished(await in_a_thread(method))
+
     @property
     def offered(self) -> Sequence[Tool]:
         """All tools as they are now: the world's own, and those attached to it."""
@@ -136,7 +146,7 @@ class World:
 
     async def all_facts(self) -> Any:
         """The world's facts, beside those of what is attached to it."""
-        facts = await _called(self.facts)
+        facts = await self._called(self.facts)
         if not any(attached.facts for attached in self._attached) or not isinstance(facts, dict):
             return facts
         others = [await finished(attached.facts()) for attached in self._attached if attached.facts is not None]
@@ -145,7 +155,7 @@ class World:
     async def close_all(self) -> None:
         """Close the world, and what is attached to it."""
         try:
-            await _called(self.close)
+            await self._called(self.close)
         finally:
             for attached in self._attached:
                 if attached.close is not None:
@@ -252,15 +262,6 @@ class _WithTools(Environment):
 
     async def close(self) -> None:
         await self.inner.close()
-
-
-async def _called(method: Callable[[], Any]) -> Any:
-    """What a method returns. A plain `def` of somebody's own runs in a thread, where it holds up nobody."""
-    function: Any = getattr(method, "__func__", method)
-    ours = str(getattr(function, "__module__", "")).startswith("reward_kit.")
-    if ours or inspect.iscoroutinefunction(function):
-        return await finished(method())
-    return await finished(await in_a_thread(method))
 
 
 async def finished(value: Any) -> Any:

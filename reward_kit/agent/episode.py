@@ -160,6 +160,7 @@ class _Episode:
         self._recorded, self._shared, self._branch = recorded, shared, branch
         self._transcript = Transcript(sample, setting.price, shared)
         self._durability: Durability = "replay"
+        self._tools: list[dict[str, Any]] = []
         self.so_far: list[RecordedTurn] = []
         """The turns that this attempt has made or played again."""
 
@@ -196,7 +197,7 @@ class _Episode:
             if ended is not None:
                 raise self._differs("the episode was over before")
             completion = completion_from(turn.reply)
-            self._transcript.reply(completion)
+            self._transcript.reply(completion, turn.reply.get("tools"))
             self._transcript.seconds_before += completion.latency_ms / 1000
             self.so_far.append(turn)
             if restored and turn.answer is not None:
@@ -226,11 +227,12 @@ class _Episode:
         if setting.client is None:
             raise AssertionError("there is nobody to ask")
         offered = world.offered
+        self._tools = [tool.spec for tool in offered]
         (outcome,) = await setting.client.generate(
             self._transcript.conversation,
             draws=(self._draw,),
             sampling=setting.sampling,
-            tools=[tool.spec for tool in offered] or self._sample.tools,
+            tools=self._tools or self._sample.tools,
             sample_id=self._sample.id,
         )
         if isinstance(outcome, Failure):
@@ -246,7 +248,9 @@ class _Episode:
         fields = reply_fields(completion)
         if len(self.so_far) == self._shared:
             fields["sample"] = content_digest(self._sample)
-        self._transcript.reply(completion)
+        if self._tools != self._transcript.tools:
+            fields["tools"] = self._tools
+        self._transcript.reply(completion, fields.get("tools"))
         self.so_far.append(RecordedTurn(fields, None))
         journal = self._setting.journal
         if journal is not None:

@@ -120,6 +120,7 @@ class HostedWorld:
     async def _open(self, sample: Sample) -> str:
         _seed(sample.id)
         self._world = await finished(self._environment.open(sample))
+        self._world.is_alone = True
         self._attached = self.world._attached
         return self.world.durability
 

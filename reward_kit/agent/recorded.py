@@ -65,6 +65,7 @@ def turns_of_rollout(rollout: Rollout, steps: int | None = None) -> list[Recorde
         reply = {
             "message": _plain(rollout.turns[step.turn]), "finish_reason": step.finish_reason, "usage": step.usage,
             "latency_ms": step.latency_ms or 0.0, "cached": True, "model": rollout.model, "tokens": step.tokens,
+            "tools": step.tools,
         }  # fmt: skip
         answer = {
             "messages": [_plain(message) for message in shown],

@@ -74,10 +74,13 @@ def log_rows(episodes: Sequence[JudgedEpisode], settings: CreditSettings) -> Ite
 
 
 def _step_rows(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens: bool) -> Iterator[Row]:
+    offered = None
     for step, own in zip(episode.steps, credit, strict=True):
+        offered = offered if step.tools is None else step.tools
         yield {
             "prompt": [*episode.prompt, *_as_sent(episode.turns[: step.turn])],
             "completion": [episode.turns[step.turn]],
+            **({} if offered is None else {"tools": offered}),
             **_whose(episode),
             **own._asdict(),
             **({"tokens": step.tokens} if with_tokens else {}),
@@ -86,6 +89,10 @@ def _step_rows(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens
 
 def _episode_row(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens: bool) -> Iterator[Row]:
     steps = [own._asdict() for own in credit]
+    steps = [
+        row | ({} if step.tools is None else {"tools": step.tools})
+        for row, step in zip(steps, episode.steps, strict=True)
+    ]
     if with_tokens:
         steps = [row | {"tokens": step.tokens} for row, step in zip(steps, episode.steps, strict=True)]
     yield {"prompt": episode.prompt, "completion": episode.turns, **_whose(episode), "steps": steps}

@@ -46,6 +46,9 @@ class Transcript:
         self.seconds_before = 0.0
         self.began = time.monotonic()
         self._pending: Completion | None = None
+        self.tools: list[dict[str, Any]] = []
+        """The tools that the model was offered last."""
+        self._new_tools: list[dict[str, Any]] | None = None
         self._token_ids: list[int] = []
 
     @property
@@ -65,9 +68,10 @@ class Transcript:
             self._shown = [*self._shown, *answer.messages]
         self._state = answer.state
 
-    def reply(self, completion: Completion) -> None:
-        """The model has spoken."""
-        self._pending = completion
+    def reply(self, completion: Completion, tools: list[dict[str, Any]] | None = None) -> None:
+        """The model has spoken, having been offered other `tools` than before, where some are given."""
+        self._pending, self._new_tools = completion, tools
+        self.tools = self.tools if tools is None else tools
         self.conversation.append(completion.message)
         self.model = completion.model or self.model
         usage = completion.usage
@@ -94,6 +98,7 @@ class Transcript:
                 finish_reason=completion.finish_reason,
                 cached=completion.cached,
                 tokens=self._new_tokens(completion.tokens),
+                tools=self._new_tools,
             )
         )
         self._pending = None

@@ -39,6 +39,8 @@ class EpisodeStep(NamedTuple):
     """What the world gave for it."""
     tokens: Mapping[str, Any] | None = None
     """`prompt_ids`, `ids` and `logprobs`, where the endpoint told them."""
+    tools: list[dict[str, Any]] | None = None
+    """The tools that were offered, where they are others than in the step before."""
 
 
 class BranchPoint(NamedTuple):
@@ -127,7 +129,7 @@ def _steps(row: dict[str, Any]) -> tuple[Turns, Turns, list[EpisodeStep]]:
     spoken = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     # The last step is the last turn of the assistant, which tells where the turns begin.
     begin = spoken[-1] - told[-1]["turn"] if told and spoken else len(messages)
-    steps = [EpisodeStep(s["turn"], s.get("state"), s.get("reward"), s.get("tokens")) for s in told]
+    steps = [EpisodeStep(s["turn"], s.get("state"), s.get("reward"), s.get("tokens"), s.get("tools")) for s in told]
     return messages[:begin], messages[begin:], steps
 
 

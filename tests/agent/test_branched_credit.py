@@ -44,7 +44,9 @@ def test_a_branch_has_the_steps_that_it_shares_and_its_own(episodes: list[Judged
 def test_trees_are_made_of_what_is_on_disk(episodes: list[JudgedEpisode]) -> None:
     scores, lengths = [episode.score for episode in episodes], [len(episode.steps) for episode in episodes]
     assert len(set(scores)) == 2, "some reach the goal, some do not"
-    branches = [episode.branch and Branch(*episode.branch) for episode in episodes]  # places are draws here
+    places = {episode.response_index: place for place, episode in enumerate(episodes)}
+    left = [episode.branch for episode in episodes]
+    branches = [None if point is None else Branch(places[point.response_index], point.step) for point in left]
     found = [step_credits(episodes, CreditSettings(method=method)) for method in ("tree_values", "tree_grpo")]
     by_step, by_episode = ([[step.advantage for step in steps or ()] for steps in made] for made in found)
     assert by_step == tree_values(scores, lengths, branches)

@@ -22,13 +22,14 @@ from reward_kit.common_utils import load_jsonl
 from reward_kit.config_models import PipelineConfig, load_config
 from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.models import Message, Sample, TaskDefinitionModel
+from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = ["config_of", "directory_name", "load_task", "samples_of", "task_files"]
 
 _FILE_KEYS = ("schema_file", "seed_data_file", "db_file")
 _SUFFIXES = (".yaml", ".yml", ".json")
-_OF_A_SAMPLE = ("id", "messages", "ground_truth", "user_query", "system_prompt", "ground_truth_for_eval")
+_OF_A_SAMPLE = ("id", "messages", "ground_truth", RUN.query, "system_prompt", RUN.ground_truth)
 
 
 def task_files(path: Path) -> list[Path]:
@@ -101,7 +102,7 @@ def _rows(task: TaskDefinitionModel, opening: list[Message], truth: Any) -> Iter
         if not own and row.get("user_query"):
             system = [Message(role="system", content=row["system_prompt"])] if row.get("system_prompt") else []
             own = [*(system or [one for one in opening if one.role == "system"]), _user(row["user_query"])]
-        right = row.get("ground_truth", row.get("ground_truth_for_eval"))
+        right = row.get("ground_truth", row.get(RUN.ground_truth))
         columns = {name: value for name, value in row.items() if name not in _OF_A_SAMPLE}
         yield Sample(
             id=str(row.get("id", f"{task.name}-{place}")),

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from reward_kit.execution.result import RunResult
+from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["aggregate", "individual_results", "write_trajectory"]
@@ -43,15 +44,15 @@ def _individual(
         "state": {"successful_func_calls": told.get("successful_func_calls", []), "final_state": told.get("state")},
         "task_achieved": bool(told.get("task_achieved")),
         "task_definition_name": task_id,
-        "ground_truth": row.get("ground_truth_for_eval"),
+        "ground_truth": row.get(RUN.ground_truth),
     }
     ending = {"ended": row.get("ended"), "truncated": row.get("truncated"), "steps": row.get("steps")}
     if row.get("error") is not None:
         return {**common, "error": row["error"], **ending, "reward_function_inputs": inputs}
     verdict = {
-        "score": row["evaluation_score"],
-        "reason": row.get("evaluation_reason"),
-        "metrics": row.get("evaluation_metrics") or {},
+        "score": row[RUN.score],
+        "reason": row.get(RUN.verification_reason),
+        "metrics": row.get(RUN.metrics) or {},
     }
     return {**common, **verdict, **ending, "reward_function_inputs": inputs}
 
