@@ -166,7 +166,9 @@ def test_exported_rows_hold_the_whole_prompt_and_the_answer_as_it_was_given(home
     assert done.returncode == 0, done.stderr
     first, second = read_queries(home / "evaluation_results")
     assert [turn["role"] for turn in first.prompt] == ["system", "user"]
-    assert first.prompt[0]["content"] == "Be brief." and first.prompt[1]["content"] == serving.asked[0]
+    assert first.prompt[0]["content"] == "Be brief." and first.prompt[1]["content"] == min(
+        serving.asked
+    )  # in any order
     assert [one.turns[0]["content"] for one in (*first.judged, *second.judged)] == list(said.values())
     assert [one.is_verified for one in (*first.judged, *second.judged)] == [True, False], "no command is a verdict"
     (home / "evaluation_results" / "rollouts.jsonl").unlink()  # as where only the commands were brought here
