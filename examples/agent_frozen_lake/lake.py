@@ -32,6 +32,8 @@ MOVES = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
 class Lake(World):
     """One walk over one lake."""
 
+    on_the_loop = True  # its methods only count: no need for threads
+
     def __init__(self, sample: Sample) -> None:
         self.rows: list[str] = sample.columns["lake"].split()
         self.place = (0, 0)

@@ -72,8 +72,9 @@ class World:
     durability: ClassVar[Durability] = "replay"
     """How this world is had again after a crash. `replay` asks that the same calls give the same results."""
 
-    is_alone: bool = False
-    """Whether the world has a process of its own, in which it may hold up everything. Set by whoever opens it there."""
+    on_the_loop: bool = False
+    """Whether its plain methods are quick, and may run on the event loop. Without it they run in threads, where one
+    that hangs holds up nobody; with it a turn costs less, and episodes take their turns in a fixed order."""
     draw: int = 0
     """Which of the episodes of its sample this is. Set before the world is started."""
 
@@ -133,7 +134,7 @@ class World:
         """What a method returns. A plain `def` of somebody's own runs in a thread, where it holds up nobody."""
         function: Any = getattr(method, "__func__", method)
         ours = str(getattr(function, "__module__", "")).startswith("reward_kit.")
-        if ours or self.is_alone or inspect.iscoroutinefunction(function):
+        if ours or self.on_the_loop or inspect.iscoroutinefunction(function):
             return await finished(method())
         return await finished(await in_a_thread(method))
 

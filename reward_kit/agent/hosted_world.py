@@ -120,7 +120,7 @@ class HostedWorld:
     async def _open(self, sample: Sample) -> str:
         _seed(sample.id)
         self._world = await finished(self._environment.open(sample))
-        self._world.is_alone = True
+        self._world.on_the_loop = True  # the process is its own: it may hold it up
         self._attached = self.world._attached
         return self.world.durability
 

@@ -67,6 +67,8 @@ async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], 
 def _may_block(method: Callable[..., Any]) -> bool:
     """Whether calling it runs somebody's code before anything can be awaited: a plain `def` that is not ours."""
     function: Any = getattr(method, "__func__", method)
+    if getattr(getattr(method, "__self__", None), "on_the_loop", False):
+        return False
     return not iscoroutinefunction(function) and not str(getattr(function, "__module__", "")).startswith("reward_kit.")
 
 
