@@ -54,18 +54,37 @@ class Found(NamedTuple):
 
 EXTRAS = {
     "analysis": Extra("`reward-kit inspect`: rates, curves, comparisons", {"numpy": "numpy", "pyarrow": "pyarrow"}),
+    "aws": Extra("data in S3; rewards deployed to AWS Lambda", {"boto3": "boto3", "s3fs": "s3fs"}),
     "docker": Extra("sandboxes in docker or podman containers", {"docker": "docker"}),
     "e2b": Extra("code that runs in sandboxes rented from E2B", {"e2b": "e2b"}),
+    "gcp": Extra(
+        "data in Google Cloud Storage; calling rewards on Cloud Run", {"gcsfs": "gcsfs", "google-auth": "google.auth"}
+    ),
     "hf": Extra("datasets of the Hugging Face Hub", {"datasets": "datasets"}),
+    "keyring": Extra("`reward-kit secrets` kept in the keyring of this system", {"keyring": "keyring"}),
     "language": Extra("rewards that tell languages apart", {"py3langid": "py3langid"}),
     "local": Extra("the model `local`, inside this process", {"xllamacpp": "xllamacpp"}),
     "math": Extra("integrals, sums and limits that our own comparison cannot decide", {"math-verify": "math_verify"}),
     "parquet": Extra("Parquet files; `best-of-n` writes one", {"pyarrow": "pyarrow"}),
     "plot": Extra("pictures as .png; .svg and .html need nothing", {"matplotlib": "matplotlib"}),
+    "ray": Extra("runs on a Ray cluster, with `engine=ray`", {"ray": "ray"}),
     "regex": Extra("regular expressions matched in linear time", {"google-re2": "re2"}),
     "schema": Extra("answers checked against a JSON Schema", {"jsonschema": "jsonschema"}),
+    "serve": Extra(
+        "`reward-kit serve`: a reward as an HTTP service",
+        {
+            "httptools": "httptools",
+            "pyjwt": "jwt",
+            "starlette": "starlette",
+            "uvicorn": "uvicorn",
+            "websockets": "websockets",
+        },
+    ),
     "text": Extra("ROUGE with word stems, and BLEU", {"rouge-score": "rouge_score", "sacrebleu": "sacrebleu"}),
     "train": Extra("training with TRL on this machine; not in `all`", {"torch": "torch", "trl": "trl"}),
+    "view": Extra(
+        "`reward-kit view`: runs in the browser", {"duckdb": "duckdb", "starlette": "starlette", "uvicorn": "uvicorn"}
+    ),
 }
 """Every extra of pyproject.toml but `all`, which is all of these except `train`."""
 
