@@ -84,6 +84,10 @@ class WorldSession:
         """Have the world answer a text, in which tool calls may be written."""
         return _wait(self.say_async(text))
 
+    def last_words(self, said: Message | Completion) -> None:
+        """Have the world told what the model said in the end, where the trainer's own loop tells nobody."""
+        _wait(self.last_words_async(said))
+
     def rollout(self) -> Rollout:
         """The episode up to now, with the world's facts."""
         return _wait(self.rollout_async())
@@ -121,6 +125,12 @@ class WorldSession:
     async def act_async(self, said: Message | Completion) -> Answer:
         """Have the world answer what the model said. The limits of tokens and money need to know its usage as well."""
         return await _elsewhere(self._act(Completion(message=said) if isinstance(said, Message) else said))
+
+    async def last_words_async(self, said: Message | Completion) -> None:
+        """Have the world told what the model said in the end, where the trainer's own loop tells nobody."""
+        if self._ended is None and self._failure is None:
+            with contextlib.suppress(ItemError):  # it is noted: the episode is not judged
+                await self.act_async(said)
 
     async def rollout_async(self) -> Rollout:
         """The episode up to now, with the world's facts."""
@@ -166,7 +176,7 @@ class WorldSession:
 
     async def _reset(self, sample: Sample) -> list[Message]:
         await self._close()
-        self._failure = None
+        self._failure = self._ended = None
         with self._noting_failure():
             return await self._begin(sample)
 
