@@ -18,10 +18,9 @@ from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
-from reward_kit.reward_names import reward_path
+from reward_kit.reward_names import load_reward, reward_path
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
-from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.trusted import copied
 
 __all__ = [
@@ -145,7 +144,7 @@ class RewardCall:
         params: Mapping[str, Any] | None = None,
         on_invalid: OnInvalid = "failure",
     ) -> None:
-        """Take the reward, its import path or its name, and the params that every call is given."""
+        """Take the reward, its import path, name or address, and the params that every call is given."""
         if on_invalid not in get_args(OnInvalid):
             raise ConfigError(f"Unknown on_invalid {on_invalid!r}; use 'failure' or 'score'.")
         self.on_invalid: OnInvalid = on_invalid
@@ -153,7 +152,7 @@ class RewardCall:
         self.reward = reward
         self.given_params = dict(params or {})
         """The params, as they were given."""
-        named = load_function(reward) if isinstance(reward, str) else reward
+        named = load_reward(reward) if isinstance(reward, str) else reward
         make: Callable[[dict[str, Any]], Callable[..., Any]] | None = getattr(named, MADE_WITH, None)
         self.params = dict(self.given_params) if make is None else {}
         self.func = func = named if make is None else make(self.given_params)

@@ -72,9 +72,7 @@ def _reward(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
         **{f"sandbox.{name}": value for name, value in bounds.items()},
         **{f"judge.{name}": value for name, value in judge.items()},
         **{f"world.{name}": value for name, value in _world(reward, run).items()},
-        "reward.function": reward.call.name.replace(":", ".").rpartition(".")[2],
-        "reward.source": reward.source_digest,
-        "reward.params": without_secrets(reward.config.params),
+        **without_secrets(reward.identity),
         **({} if reward.config.invalid == "failure" else {"reward.invalid": reward.config.invalid}),
     }
 
