@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said to a reward's server, and what its replies mean.
 
-    GET  …/evaluate         what the reward is: its name, its parameters, a digest of its source (`Description`)
+    GET  …/evaluate         what the reward is: its name, its parameters, what it depends on (`Description`)
     POST …/evaluate         {messages, ground_truth, kwargs}  →  a result
     POST …/evaluate/batch   {items: [...]}                    →  {results: [...]}, in order
     POST any other address  {messages, ground_truth, **kwargs}  →  a result (inherited)
@@ -69,10 +69,9 @@ class Description(BaseModel):
     """Those that it names, `messages` and `ground_truth` left out."""
     takes_any: bool = True
     """Whether it takes columns that it does not name."""
-    source: str | None = None
-    """A digest of the source that defines it: another source is another reward."""
-    params: dict[str, Any] = Field(default_factory=dict)
-    """What the server gives it with every call."""
+    identity: dict[str, Any] = Field(default_factory=dict)
+    """What its results depend on, by the names that a run's digest has for it: `reward.function`, `reward.source`,
+    `reward.params`, and what it uses of a sandbox and a judge. Another identity is another reward."""
     batch: bool = False
     """Whether several answers may be sent in one request."""
 
@@ -147,6 +146,8 @@ _ITEM_ERRORS: dict[str, type[ItemError]] = {
 def outcome_of(reply: Any, who: str) -> Outcome:
     """What one result of a reply is."""
     if isinstance(reply, dict):
+        if (returned := _returned_in(reply)) is not None:
+            return returned  # it is no verdict, and whoever asked decides what that means
         if error := _failure_in(reply):
             return error
         if reply.get("score", 0.0) is None:  # no number: nobody judged, whatever else is said
@@ -179,6 +180,18 @@ def refused_by_reward(data: bytes) -> ItemError | None:
     if not isinstance(reply, dict):
         return None
     return _failure_in(reply) or _error_of(reply.get("type"), reply.get("detail"), retryable=None)
+
+
+def _returned_in(reply: Mapping[str, Any]) -> EvaluateResult | None:
+    """What the reward returned, where that is a result which says of itself that it is no verdict."""
+    failure = reply.get("failure")
+    if not isinstance(failure, dict) or not isinstance(failure.get("result"), dict):
+        return None
+    try:
+        result = EvaluateResult.model_validate(failure["result"])
+    except ValidationError:
+        return None
+    return None if result.is_score_valid and result.error is None else result
 
 
 def _failure_in(reply: Mapping[str, Any]) -> ItemError | None:

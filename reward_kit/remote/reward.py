@@ -120,17 +120,11 @@ class RemoteReward:
         self._desk.close()
 
     @property
-    def params(self) -> dict[str, Any]:
-        """What the server gives to the reward with every call, where it tells."""
-        return {} if self.description is None else self.description.params
-
-    @property
     def identity(self) -> dict[str, Any]:
-        """What determines the results: the reward itself, where the server tells it, else its address."""
-        said = self.description
-        if said is None or said.source is None:
+        """What determines the results: what the server says of the reward, else its address."""
+        if self.description is None or not self.description.identity:
             return {"reward.endpoint": without_secrets({"url": self.endpoint}).get("url", "")}
-        return {"reward.function": said.name, "reward.source": said.source}
+        return dict(self.description.identity)
 
 
 def open_remote(

@@ -48,7 +48,8 @@ class Reward:
         The same name with other source is another reward.
         """
         if isinstance(self.call.func, RemoteReward):
-            return {**self.call.func.identity, "reward.params": {**self.config.params, **self.call.func.params}}
+            told = self.call.func.identity
+            return {**told, "reward.params": {**self.config.params, **told.get("reward.params", {})}}
         name = self.call.name.replace(":", ".").rpartition(".")[2]
         return {"reward.function": name, "reward.source": self._source, "reward.params": self.config.params}
 

@@ -18,6 +18,7 @@ from reward_kit.errors import (
     AuthError,
     ConfigError,
     EndpointError,
+    ItemError,
     RateLimitError,
     RewardError,
     RewardTimeoutError,
@@ -162,7 +163,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     ],
 )
 async def test_a_failure_there_is_the_same_failure_here(
-    server: RewardServer, failure: dict[str, Any], kind: type[Exception]
+    server: RewardServer, failure: dict[str, Any], kind: type[ItemError]
 ) -> None:
     server.judge = lambda item: {"score": None, "is_score_valid": False, "error": "'f' raised", "failure": failure}
     (error,) = await ask_many(RemoteReward(server.url, QUICK), ["4"])
@@ -224,7 +225,11 @@ async def test_what_does_not_pass_is_a_failure_that_may_be_tried_again(server: R
 
 async def test_a_slow_answer_is_a_timeout_and_not_asked_for_again(server: RewardServer) -> None:
     gone = threading.Event()
-    server.before = [lambda: gone.wait(10) and None]  # type: ignore[func-returns-value, list-item]
+
+    def late() -> None:
+        gone.wait(10)
+
+    server.before = [late]
     (error,) = await ask_many(RemoteReward(server.url, {**QUICK, "timeout": 0.2}), ["4"])
     gone.set()
     assert isinstance(error, RewardTimeoutError) and error.retryable
@@ -264,8 +269,9 @@ async def test_what_no_request_can_mend_stops_everything(
 # ── what it is ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 DESCRIPTION: dict[str, Any] = {
-    "name": "exact", "mode": "pointwise", "source": "abc", "params": {"strict": True}, "batch": True,
-    "takes_any": False, "parameters": [{"name": "level", "required": True}, {"name": "finish_reason"}],
+    "name": "exact", "mode": "pointwise", "batch": True, "takes_any": False,
+    "identity": {"reward.function": "exact", "reward.source": "abc", "reward.params": {"strict": True}},
+    "parameters": [{"name": "level", "required": True}, {"name": "finish_reason"}],
 }  # fmt: skip
 
 
