@@ -210,6 +210,8 @@ class RewardError(ItemError):
     """What a judge replied, where no verdict could be read from it."""
     invalid_score: float | None = None
     """The score of a result that says of itself that it is not valid, and names no error."""
+    invalid_result: object = None
+    """The result that says of itself that it is no verdict."""
 
 
 class RewardTimeoutError(RewardError):

@@ -115,6 +115,7 @@ class EvaluationPipeline:
     async def run_async(self) -> RunResult:
         """The same, for callers that are asynchronous themselves."""
         check_copies(self.config)
+        self._check_agent()
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
@@ -140,6 +141,7 @@ class EvaluationPipeline:
 
     def plan(self) -> Plan:
         """What running would do and cost, without doing any of it."""
+        self._check_agent()
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
@@ -213,6 +215,13 @@ class EvaluationPipeline:
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _check_agent(self) -> None:
+        """Refuse settings of an agent that cannot be right, before there is anything on disk."""
+        if self.config.agent is not None and self.phase != "execution":
+            from reward_kit.agent.checks import check_agent  # here: most runs have no agent
+
+            check_agent(self.config.agent)
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
