@@ -31,6 +31,7 @@ class Nodes:
             head_node_args={"num_cpus": 0, "object_store_memory": _STORE_BYTES, "include_dashboard": False},
         )
         self._workers: list[Any] = []
+        self._lost: list[Any] = []
         self.add("plain")
         self.add("sandboxed", sandbox=2)
 
@@ -58,10 +59,15 @@ class Nodes:
         self._workers.append((node, name, resources))
 
     def lose_one(self, place: int = 0) -> None:
-        """Lose a node with all that runs on it, and have another, of the same kind, take its place."""
-        node, name, resources = self._workers.pop(place)
-        self._cluster.remove_node(node, allow_graceful=False)
-        self.add(name, **resources)
+        """Lose a node with all that runs on it."""
+        self._lost.append(self._workers.pop(place))
+        self._cluster.remove_node(self._lost[-1][0], allow_graceful=False)
+
+    def have_three_again(self) -> None:
+        """Have another of the same kind take the place of each that was lost."""
+        while self._lost:
+            _, name, resources = self._lost.pop()
+            self.add(name, **resources)
 
 
 def actors(kind: str) -> list[int]:

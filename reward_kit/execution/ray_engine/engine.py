@@ -188,6 +188,7 @@ class _RemoteScorer:
         self.judge_use = judge_use
         self.concurrency = crew.window
         self.sandbox = crew.facts.sandbox if crew.facts is not None else None
+        self.is_paid = crew.facts is not None and crew.facts.is_paid
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict per rollout, in their order."""
