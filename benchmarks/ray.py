@@ -195,17 +195,13 @@ def _processor_of_ray() -> float:
 
 
 def _serve_head() -> None:
-    from reward_kit.execution.ray_engine.cluster import load_ray
+    from reward_kit.config_models import EngineConfig
+    from reward_kit.execution.ray_engine.cluster import load_ray, open_cluster
 
     os.environ["RAY_AUTH_MODE"] = "disabled"
-    ray = load_ray()
-    ray.init(
-        address="local", num_cpus=8, object_store_memory=256 << 20, include_dashboard=False, log_to_driver=False,
-        logging_level="ERROR",
-    )  # fmt: skip
-    print(json.dumps({"address": ray.get_runtime_context().gcs_address}), flush=True)
-    sys.stdin.read()
-    ray.shutdown()
+    with open_cluster(EngineConfig.model_validate({"name": "ray", "generate": {"actors": 8}})):
+        print(json.dumps({"address": load_ray().get_runtime_context().gcs_address}), flush=True)
+        sys.stdin.read()
 
 
 def _one_run() -> dict[str, float]:

@@ -52,6 +52,10 @@ class Nodes:
         """Where all nodes write their logs."""
         return Path(self._cluster.head_node.get_session_dir_path())
 
+    def node_with(self, name: str) -> str:
+        """The id of the node that was added under a name."""
+        return next(str(node.node_id) for node, called, _ in self._workers if called == name)
+
     def add(self, name: str, **resources: float) -> None:
         node = self._cluster.add_node(
             num_cpus=4, object_store_memory=_STORE_BYTES, resources={name: 8, **resources}, include_dashboard=False
