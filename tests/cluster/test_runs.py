@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from reward_kit.errors import ConfigError
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.ray_engine.services import _Endpoint
 from reward_kit.models import EvaluateResult, Message
 from tests.cluster.nodes import Misfortune, Nodes, kill_an_actor
 from tests.cluster.test_faults import slowly
@@ -47,12 +50,20 @@ def test_requests_in_flight_and_money_are_limited_for_all_actors_together(tmp_pa
     assert len(results(tmp_path)) == len(endpoint.requests), "what was paid for is judged"
 
 
-def test_a_rate_holds_for_all_actors_together(tmp_path: Path, nodes: Nodes) -> None:
+def test_a_rate_holds_for_all_actors_together(tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request comes before the driver's schedule, and the schedule has the rate, whoever was charged."""
     times: list[float] = []
+    schedule: list[float] = []
+    charge = _Endpoint.charge
+
+    def noted(self: _Endpoint, tokens: float) -> float:
+        wait = charge(self, tokens)
+        schedule.append(time.monotonic() + wait)
+        return wait
+
+    monkeypatch.setattr(_Endpoint, "charge", noted)
 
     def stamped(body: dict[str, Any], number: int) -> Reaction:
-        import time
-
         times.append(time.monotonic())
         return honest(body, number)
 
@@ -63,7 +74,8 @@ def test_a_rate_holds_for_all_actors_together(tmp_path: Path, nodes: Nodes) -> N
         )  # fmt: skip
         EvaluationPipeline(values).run()
     assert len(times) == 60
-    assert times[-1] - times[0] >= (60 - 1) / 20 - 0.2, "within the burst of a tenth of a second"
+    assert all(due - schedule[0] >= place / 20 - 0.11 for place, due in enumerate(sorted(schedule)))
+    assert all(came >= due - 0.01 for came, due in zip(sorted(times), sorted(schedule), strict=True))
 
 
 def test_scoring_runs_only_where_the_sandboxes_are_and_generating_elsewhere(tmp_path: Path, nodes: Nodes) -> None:
@@ -101,9 +113,10 @@ def test_no_secret_is_in_a_log_or_a_file_of_the_cluster(tmp_path: Path, nodes: N
         )  # fmt: skip
         tool = tmp_path / "tool.py"
         tool.write_text(
-            "import os\n"
+            "import hashlib, os\n"
             "async def checked(messages, api_key, **kwargs):\n"
-            f"    ok = os.environ['MY_TOOL_TOKEN'] == {other!r} and api_key == 'reward-secret-112358'\n"
+            "    seen = hashlib.sha256((os.environ['MY_TOOL_TOKEN'] + api_key).encode()).hexdigest()\n"
+            f"    ok = seen == {hashlib.sha256(f'{other}reward-secret-112358'.encode()).hexdigest()!r}\n"
             "    return 1.0 if ok else 0.0\n"
         )
         values["reward"]["function_path"] = f"{tool}:checked"
