@@ -15,6 +15,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -125,7 +126,14 @@ def _bottleneck(shop: Workshop, address: str, samples: int) -> list[Row]:
 
 
 def _engine(address: str, **parts: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": "ray", "address": address, "working_dir": str(ROOT / "benchmarks"), **parts}
+    return {"name": "ray", "address": address, "working_dir": _nothing(), **parts}
+
+
+def _nothing() -> str:
+    """A directory for the actors to have a copy of: with nothing in it, not even a file called ray.py."""
+    place = Path(tempfile.gettempdir()) / "reward-kit-benchmark-nothing"
+    place.mkdir(exist_ok=True)
+    return str(place)
 
 
 def _run(
