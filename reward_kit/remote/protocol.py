@@ -92,7 +92,7 @@ class Description(BaseModel):
             for each in self.parameters
             if each.name.isidentifier() and each.name not in {subject, "ground_truth"}
         ]
-        rest = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)] if self.takes_any else []
+        rest = [inspect.Parameter("_others", inspect.Parameter.VAR_KEYWORD)] if self.takes_any else []
         first = [inspect.Parameter(subject, by_name), inspect.Parameter("ground_truth", by_name, default=None)]
         return inspect.Signature([*first, *named, *rest])
 
