@@ -200,7 +200,11 @@ def _failure_in(reply: Mapping[str, Any]) -> ItemError | None:
         return None
     message = failure.get("message") or reply.get("error") or reply.get("reason")
     retryable = bool(failure.get("retryable", False))
-    return _error_of(failure.get("type"), message, retryable) or RewardError(str(message), retryable=retryable)
+    error = _error_of(failure.get("type"), message, retryable) or RewardError(str(message), retryable=retryable)
+    replies = failure.get("unread_replies")
+    if isinstance(error, RewardError) and isinstance(replies, list):
+        error.unread_replies = tuple(map(str, replies))
+    return error
 
 
 def _error_of(kind: Any, message: Any, retryable: bool | None) -> ItemError | None:

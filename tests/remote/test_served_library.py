@@ -73,7 +73,11 @@ GROUPS = [
 NAMES = [name for name in library_rewards() if name not in ELSEWHERE]
 SERVERS = [NAMES[start : start + 12] for start in range(0, len(NAMES), 12)]
 JUDGE = JudgeConfig.model_validate(
-    {"model_name": "mock", "mock": {"responses": ['{"score": 0.5, "reason": "so so"}']}, "cache": {"enabled": False}}
+    {
+        "model_name": "mock",
+        "mock": {"responses": ["VERDICT: 4", "VERDICT: 2", "VERDICT: A", "Hm."]},
+        "cache": {"enabled": False},
+    }
 )
 
 

@@ -94,7 +94,8 @@ async def test_what_cannot_be_understood_is_a_4xx(address: str, path: str, body:
 
 async def test_an_action_that_says_nothing_is_refused_and_the_episode_goes_on(address: str) -> None:
     session, _ = await reset(address)
-    for action in (None, 3, {}, {"role": 3}, []):
+    odd: list[Any] = [None, 3, {}, {"role": 3}, []]
+    for action in odd:
         status, _ = await ask(f"{address}/step", {"session_id": session, "action": action})
         assert status == 422
     _, told = await ask(f"{address}/step", {"session_id": session, "action": RIGHT})
