@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.interrupts import alongside, interrupts
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, WorkQueue
 from reward_kit.execution.result import RunStatus
@@ -49,8 +47,6 @@ _READ_AHEAD = 64
 processor's caches."""
 _GRACE_SECONDS = 10.0
 """How long work in flight may go on after a stop was asked for."""
-_UNHEARD_SECONDS = 1.0
-"""How long the loop may leave an interruption unheard before the next one ends the run by force."""
 _SYNC_SECONDS = 5.0
 """How often the journals are put on the disk itself, against power loss. (Against kill -9 every write is safe.)"""
 
@@ -111,10 +107,10 @@ class LocalEngine:
         play = models.play
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
-            around.enter_context(_interrupts(stop))
-            await around.enter_async_context(_background(self._keep_on_disk(journals, stop)))
+            around.enter_context(interrupts(stop))
+            await around.enter_async_context(alongside(self._keep_on_disk(journals, stop)))
             if self._reporter is not None:
-                await around.enter_async_context(_background(self._reporter.watch(self._counters)))
+                await around.enter_async_context(alongside(self._reporter.watch(self._counters)))
             if reward is None or results is None:
                 made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False, beside=self._beside)
                 await self._generate(queue, play, made, None, stop)
@@ -198,52 +194,3 @@ def _flush(output: Output[Any], stop: Stop) -> None:
         output.flush()
     except RewardKitError as error:
         stop.request("error", error)
-
-
-@contextlib.asynccontextmanager
-async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-@contextlib.contextmanager
-def _interrupts(stop: Stop) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM ask for a gentle stop; asked twice, the run ends where it stands: KeyboardInterrupt."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    running = asyncio.current_task()
-    in_a_hurry = False
-    unheard: float | None = None
-
-    def interrupted() -> None:
-        nonlocal in_a_hurry, unheard
-        unheard = None
-        if stop.requested.is_set() and running is not None:
-            in_a_hurry = True
-            running.cancel()
-        stop.request("interrupted")
-
-    def arrived(*_: object) -> None:
-        """A handler that runs in the middle of anything: something may block the loop, and then it must do alone."""
-        nonlocal unheard
-        if unheard is not None and time.monotonic() - unheard > _UNHEARD_SECONDS:
-            raise KeyboardInterrupt
-        unheard = unheard or time.monotonic()
-        loop.call_soon_threadsafe(interrupted)
-
-    previous = {number: signal.signal(number, arrived) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except asyncio.CancelledError:
-        if in_a_hurry:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -8,17 +8,17 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
 from reward_kit.datasets import RolloutStream
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
-from reward_kit.execution.local_engine import LocalEngine, Reporter
+from reward_kit.execution.local_engine import End, LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
-from reward_kit.execution.result import Phase, RunResult
+from reward_kit.execution.result import Phase, RunResult, RunStatus
 from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
 from reward_kit.execution.run_summary import RunSummary
 from reward_kit.execution.vocabulary import RUN, Vocabulary
@@ -28,6 +28,7 @@ from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Rewards, load_rewards
+from reward_kit.storage.batch_journal import BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.projected_file import ProjectedFile
@@ -43,6 +44,9 @@ from reward_kit.storage.run_directory import (
 )
 from reward_kit.storage.turn_journal import TurnJournal
 from reward_kit.utils.event_loop import run_sync
+
+if TYPE_CHECKING:
+    from reward_kit.execution.batches import BatchStage
 
 __all__ = ["EvaluationPipeline"]
 
@@ -85,10 +89,12 @@ class EvaluationPipeline:
         client: ModelClient | None = None,
         reporter: Reporter | None = None,
         vocabulary: Vocabulary = RUN,
+        detach: bool = False,
     ) -> None:
         """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name.
 
-        `overwrite` begins anew where another run is; that one is set aside, not deleted.
+        `overwrite` begins anew where another run is; that one is set aside, not deleted. With `detach`, batches are
+        submitted and not waited for: the same run, entered again, fetches what is ready.
         """
         self.config = config if isinstance(config, PipelineConfig) else load_config(config)
         remember_settings(self.config.model_dump())
@@ -103,6 +109,8 @@ class EvaluationPipeline:
         self._samples = samples
         self._client = client
         self._reporter = reporter
+        self._detach = detach
+        self._check_transport()
 
     def run(self) -> RunResult:
         """Run to the end and return the figures. Works in a plain script and inside a notebook's running loop."""
@@ -179,7 +187,18 @@ class EvaluationPipeline:
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
             turns: TurnJournal | None = None
-            if workload.needs_model:
+            batches: BatchStage | None = None
+            if workload.needs_model and self.config.generation.transport == "batch":
+                batches = await serving.enter_async_context(self._open_batches(directory, counters, budget))
+                watch = None if self._reporter is None else self._reporter.watch
+                not_yet = await batches.bring(workload, ledger, detach=self._detach, watch=watch)
+                if not_yet is not None:
+                    known = cast(RunSummary, interim_summary(self.config, counters))
+                    status: RunStatus = "interrupted" if not_yet.is_interrupted else "detached"
+                    return RunResult(status, directory.path, known, counters, not_yet.reason)
+                models = batches.models()
+            elif workload.needs_model:
+                _refuse_to_pay_twice(directory)
                 models = await serving.enter_async_context(open_models(self.config, self._client, budget))
                 if self.config.agent is not None:
                     self._see_the_environment(directory)
@@ -192,12 +211,18 @@ class EvaluationPipeline:
             keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
             engine = LocalEngine(*parts, budget=budget, keep=keep, beside=beside)
             works = workload.works(ledger)
+            if batches is not None:
+                works = batches.only_answered(works)
             try:
                 end = await engine.run(
                     works, models, rollouts, results, reward, blocking=workload.blocking, backlog=ledger.has_backlog
                 )
             finally:
                 judging.keep()
+            if batches is not None and end.status == "finished":
+                rollouts.sync()  # before the files go that could have made them again
+                batches.absorbed()
+                end = end if batches.why_left is None else End("stopped", batches.why_left)
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
@@ -211,6 +236,26 @@ class EvaluationPipeline:
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _check_transport(self) -> None:
+        """Refuse, before anything else, what cannot be had by batches."""
+        generation = self.config.generation
+        if generation.transport != "batch" or not generation.enabled or self.phase == "execution":
+            return
+        if self._client is not None:
+            raise ConfigError(
+                "A client of your own is asked online. Leave `generation.transport=batch` out, or the client."
+            )
+        from reward_kit.generation.batch.choose import batch_model  # here: most runs have no batches
+
+        batch_model(generation)
+
+    def _open_batches(
+        self, directory: RunDirectory, counters: RunCounters, budget: Budget | None
+    ) -> contextlib.AbstractAsyncContextManager[BatchStage]:
+        from reward_kit.execution.batches import open_batches  # here: most runs have no batches
+
+        return open_batches(self.config, directory, digest_of(rollouts_settings(self.config)), counters, budget)
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
@@ -402,6 +447,18 @@ class EvaluationPipeline:
             return None
         counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
         return RunResult("finished", directory.path, summary, counters)
+
+
+def _refuse_to_pay_twice(directory: RunDirectory) -> None:
+    """Stop where batches are under way whose answers would be asked for a second time, online."""
+    with BatchJournal(directory.batches_path, read_only=True) as batches:
+        under_way = batches.under_way
+    if under_way:
+        requests = sum(part.requests for part in under_way)
+        raise ConfigError(
+            f"Batches of {requests:,} requests of this run are under way, and would be paid for twice. Fetch them with "
+            "`generation.transport=batch`, or give them up with `reward-kit batches cancel` and `batches forget`."
+        )
 
 
 class _JudgeCost:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reward_kit.execution.counters import RunCounters
+    from reward_kit.execution.counters import BatchWatch, RunCounters
 
 __all__ = ["LineReporter", "NotebookReporter", "facts", "in_notebook", "of_expected", "progress_line", "stages"]
 
@@ -35,6 +35,8 @@ def stages(counters: RunCounters) -> list[tuple[str, int]]:
 
 def facts(counters: RunCounters) -> list[str]:
     """Rates, costs, failures, the mean so far, and the time that is left."""
+    if counters.batches is not None:
+        return _batches(counters.batches, counters.stopping)
     seconds = max(counters.seconds, 1e-9)
     done = counters.generated if counters.phase == "inference" else counters.scored
     found = [f"{done / seconds:.1f}/s"]
@@ -60,6 +62,20 @@ def facts(counters: RunCounters) -> list[str]:
     return found
 
 
+def _batches(watch: BatchWatch, stopping: str | None) -> list[str]:
+    found = [watch.doing]
+    if watch.files:
+        found.append(f"{watch.ended} of {watch.files} batches ended")
+        found.append(f"{watch.answered:,} of {watch.requests:,} requests answered")
+    if watch.failed:
+        found.append(f"{watch.failed:,} failed")
+    if stopping:
+        found.append("stopping")
+    elif (left := watch.seconds_left) is not None:
+        found.append(f"{_clock(left)} left")
+    return found
+
+
 def of_expected(expected: int | None) -> str:
     """`/100`, or nothing where nobody knows how many there will be."""
     return f"/{expected}" if expected is not None else ""
@@ -69,8 +85,11 @@ def _time_left(counters: RunCounters, rate: float) -> str | None:
     if counters.expected is None or rate <= 0:
         return None
     _, done = stages(counters)[-1]
-    seconds = int(max(0, counters.expected - done) / rate)
-    minutes, seconds = divmod(seconds, 60)
+    return _clock(max(0, counters.expected - done) / rate)
+
+
+def _clock(duration: float) -> str:
+    minutes, seconds = divmod(int(duration), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 

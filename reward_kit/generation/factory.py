@@ -9,7 +9,7 @@ from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
 
-__all__ = ["make_client", "make_judge_client"]
+__all__ = ["is_fireworks", "make_client", "make_judge_client"]
 
 OPENAI_API_BASE = "https://api.openai.com/v1"
 """Where a model is asked for when nothing else says where."""
@@ -72,14 +72,15 @@ def _remote(name: str, config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.auth import get_fireworks_api_base, resolve_api_key
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
-    fireworks = _is_fireworks(name, config.api_base)
+    fireworks = is_fireworks(name, config.api_base)
     base = config.api_base or (f"{get_fireworks_api_base()}/inference/v1" if fireworks else OPENAI_API_BASE)
     key = resolve_api_key(base, explicit=config.api_key, env_name=config.api_key_env) if needs_key else None
     client = FireworksModelClient if fireworks and needs_key else OpenAICompatibleClient
     return client(name, api_base=base, api_key=key, api_params=config.api_params, n_mode=config.n_mode)
 
 
-def _is_fireworks(name: str, api_base: str | None) -> bool:
+def is_fireworks(name: str, api_base: str | None) -> bool:
+    """Whether a model is asked for at Fireworks."""
     if api_base is None:
         return name.startswith("accounts/")
     host = urlsplit(api_base).hostname or ""
