@@ -54,6 +54,9 @@ _OWN_NAMES = {
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another run is; that one is set aside, not deleted.")
+@click.option(
+    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+)
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
 @click.option(
@@ -68,7 +71,7 @@ _OWN_NAMES = {
 @click.argument("overrides", nargs=-1, shell_complete=completed_by("complete_overrides"))
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
-    dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, floors: tuple[Floor, ...],
+    dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, detach: bool, floors: tuple[Floor, ...],
     junit: Path | None, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Generate n answers per prompt, judge them, and keep everything.
@@ -82,10 +85,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit run conf/math.yaml --dry-run
     reward-kit run conf/math.yaml -m generation.temperature=0.2,0.7,1.0
     reward-kit run conf/math.yaml --rescore reward.function_path=stricter.py:evaluate
+    reward-kit run conf/math.yaml generation.transport=batch --detach
     reward-kit run conf/math.yaml --fail-under mean_score=0.8:low --fail-under judged=1 --junit report.xml
 
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
-    4 below a figure of --fail-under; 130 interrupted.
+    4 below a figure of --fail-under; 5 left with batches under way (--detach); 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(_OWN_NAMES, takes_config=True)
@@ -94,6 +98,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     gate.check(phase, configs)
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed, "overwrite": overwrite}
+    options["detach"] = detach
     if dry_run:
         with prints_on_stderr(when=as_json):
             plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]

@@ -71,7 +71,7 @@ _LOOKS_IN_VAIN = 20
 _WORKS_AT_ONCE = 256
 _LONGEST_BACKOFF = 60.0
 _HEARD_LATE = 2.0
-"""Seconds after which a batch is looked for again whose request broke off: it may have been heard, and not dealt with."""
+"""Seconds after which a batch is looked for again whose request broke off: it may have been heard late."""
 _ANY_SIZE = BatchLimits(1 << 60, 1 << 60)
 
 
@@ -103,7 +103,7 @@ async def open_batches(
 class BatchStage:
     """What comes before the stages of a run whose answers come by batches."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a run that it touches
+    def __init__(
         self, config: PipelineConfig, journal: BatchJournal, settings: str, counters: RunCounters,
         budget: Budget | None, cache: ResponseCache | None,
     ) -> None:  # fmt: skip
@@ -232,7 +232,7 @@ class BatchStage:
         batches = "1 batch" if len(under_way) == 1 else f"{len(under_way)} batches"
         return (
             f"{batches} of {requests:,} requests under way at the provider, and going on there. Run the same command "
-            f"again to fetch the answers, or end them with `reward-kit batches cancel {str(self._journal.path.parent)}`"
+            f"again to fetch the answers, or end them with `reward-kit batches cancel {self._journal.path.parent!s}`"
         )
 
     def _drop_what_is_of_no_use(self) -> None:
@@ -245,8 +245,8 @@ class BatchStage:
                 self._journal.note("dropped", part.name, reason="made for other settings, and never submitted")
             elif not path.exists():
                 raise StorageError(
-                    f"{str(path)!r} is gone: it says what the batch {part.batch or part.label!r} was asked. Restore it, "
-                    f"or give the batch up with `reward-kit batches forget {str(self._journal.path.parent)}`"
+                    f"{str(path)!r} is gone: it says what the batch {part.batch or part.label!r} was asked. Restore "
+                    f"it, or give the batch up with `reward-kit batches forget {self._journal.path.parent!s}`"
                 )
 
     def _see_what_was_fetched(self) -> None:
@@ -313,7 +313,8 @@ class BatchStage:
             self._set_apart += cost
 
     def _is_to_be_asked(self, sample_id: str, draw: int, request: bytes, asking: _Asking) -> bool:
-        if digest64(custom_id(sample_id, draw, request).encode()) in asking.covered:
+        covered = asking.covered
+        if len(covered) and digest64(custom_id(sample_id, draw, request).encode()) in covered:
             return False
         if self._cache is None:
             return True
@@ -342,7 +343,7 @@ class BatchStage:
         for part in self._journal.live:
             self._set_apart += part.most_cost
             for name, _ in ids_in(self._journal.requests_path(part.name)):
-                if not part.settled or self._is_settled(name):
+                if not part.settled or part.fetched is None or self._is_settled(name):
                     covered.put(digest64(name), 0)
         return covered
 
@@ -484,7 +485,7 @@ class BatchStage:
                 entries.append(await self._receive(state, output, path))
             except NotThere as error:
                 _log.warning("%s. The answers in %r of batch %r count as lost.", error, output, state.id)
-        self._journal.note("fetched", part.name, files=entries)
+        self._journal.note("fetched", part.name, fetched=entries)
 
     async def _receive(self, state: BatchState, output: str, path: Path) -> dict[str, Any]:
         retries = self._generation.api_params.max_retries
@@ -511,9 +512,7 @@ class BatchStage:
 
     def _is_settled(self, name: bytes) -> bool:
         """Whether a request has its answer, or a refusal that asking again would not change."""
-        return self._index.is_answered(name) or (
-            (error := self._error_of(name)) is not None and is_final(error)
-        )
+        return self._index.is_answered(name) or ((error := self._error_of(name)) is not None and is_final(error))
 
     def _error_of(self, name: bytes) -> RewardKitError | None:
         line = self._index.line(name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -16,9 +16,9 @@ from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.local_engine import End, LocalEngine, Reporter
-from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
+from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Work, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
-from reward_kit.execution.result import Phase, RunResult, RunStatus
+from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
 from reward_kit.execution.run_summary import RunSummary
 from reward_kit.execution.vocabulary import RUN, Vocabulary
@@ -171,9 +171,7 @@ class EvaluationPipeline:
             self._vocabulary.prepare(directory)
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
-                for journal in (rollouts if workload.needs_model else None, results):
-                    if journal is not None:
-                        owe_failures_again(journal)
+                _owe_failures_again(rollouts if workload.needs_model else None, results)
             ledger = self._ledger(rollouts, results, reward)
             if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
                 workload = UnjudgedOnDisk()
@@ -182,47 +180,38 @@ class EvaluationPipeline:
             self._see_what_is_missing(directory, rollouts, results)
             open_things.callback(_note_held, directory, rollouts, results)
             counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
-            models = ModelStack()
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
-            turns: TurnJournal | None = None
-            batches: BatchStage | None = None
+            models, turns, batches = ModelStack(), None, None
             if workload.needs_model and self.config.generation.transport == "batch":
                 batches = await serving.enter_async_context(self._open_batches(directory, counters, budget))
-                watch = None if self._reporter is None else self._reporter.watch
-                not_yet = await batches.bring(workload, ledger, detach=self._detach, watch=watch)
-                if not_yet is not None:
+                if (left := await self._bring(batches, workload, ledger)) is not None:
                     known = cast(RunSummary, interim_summary(self.config, counters))
-                    status: RunStatus = "interrupted" if not_yet.is_interrupted else "detached"
-                    return RunResult(status, directory.path, known, counters, not_yet.reason)
+                    return RunResult(left.status, directory.path, known, counters, left.reason)
                 models = batches.models()
             elif workload.needs_model:
-                _refuse_to_pay_twice(directory)
-                models = await serving.enter_async_context(open_models(self.config, self._client, budget))
-                if self.config.agent is not None:
-                    self._see_the_environment(directory)
-                    turns = open_things.enter_context(TurnJournal(directory.episodes_path))
-                    models = await serving.enter_async_context(
-                        self._open_episodes(models, turns, counters, budget, ledger)
-                    )
+                turns = self._open_turns(open_things, directory)
+                models = await self._open_online(serving, directory, turns, counters, budget, ledger)
             parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
             held = _Held(directory, rollouts, results)
             keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
             engine = LocalEngine(*parts, budget=budget, keep=keep, beside=beside)
-            works = workload.works(ledger)
-            if batches is not None:
-                works = batches.only_answered(works)
+            works = _with_answers(batches, workload.works(ledger))
             try:
                 end = await engine.run(
-                    works, models, rollouts, results, reward, blocking=workload.blocking, backlog=ledger.has_backlog
+                    works,
+                    models,
+                    rollouts,
+                    results,
+                    reward,
+                    blocking=workload.blocking,
+                    backlog=ledger.has_backlog,
                 )
             finally:
                 judging.keep()
-            if batches is not None and end.status == "finished":
-                rollouts.sync()  # before the files go that could have made them again
-                batches.absorbed()
-                end = end if batches.why_left is None else End("stopped", batches.why_left)
+            if batches is not None:
+                end = _absorbed(batches, rollouts, end)
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
@@ -256,6 +245,32 @@ class EvaluationPipeline:
         from reward_kit.execution.batches import open_batches  # here: most runs have no batches
 
         return open_batches(self.config, directory, digest_of(rollouts_settings(self.config)), counters, budget)
+
+    async def _bring(self, batches: BatchStage, workload: Workload, ledger: Ledger) -> End | None:
+        """Have the answers of all batches on this disk; how the run ends for now where they are not."""
+        watch = None if self._reporter is None else self._reporter.watch
+        not_yet = await batches.bring(workload, ledger, detach=self._detach, watch=watch)
+        if not_yet is None:
+            return None
+        return End("interrupted" if not_yet.is_interrupted else "detached", not_yet.reason)
+
+    def _open_turns(self, files: contextlib.AsyncExitStack, directory: RunDirectory) -> TurnJournal | None:
+        """The turns of unfinished episodes, for a run with an agent."""
+        if self.config.agent is None:
+            return None
+        self._see_the_environment(directory)
+        return files.enter_context(TurnJournal(directory.episodes_path))
+
+    async def _open_online(
+        self, serving: contextlib.AsyncExitStack, directory: RunDirectory, turns: TurnJournal | None,
+        counters: RunCounters, budget: Budget | None, ledger: Ledger,
+    ) -> ModelStack:  # fmt: skip
+        """The model that is asked now, with a world around it where there is an agent."""
+        _refuse_to_pay_twice(directory)
+        models = await serving.enter_async_context(open_models(self.config, self._client, budget))
+        if turns is None:
+            return models
+        return await serving.enter_async_context(self._open_episodes(models, turns, counters, budget, ledger))
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
@@ -447,6 +462,26 @@ class EvaluationPipeline:
             return None
         counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
         return RunResult("finished", directory.path, summary, counters)
+
+
+def _owe_failures_again(*journals: Journal | None) -> None:
+    for journal in journals:
+        if journal is not None:
+            owe_failures_again(journal)
+
+
+def _with_answers(batches: BatchStage | None, works: Iterator[Work]) -> Iterator[Work]:
+    """The work without draws that batches left owed."""
+    return works if batches is None else batches.only_answered(works)
+
+
+def _absorbed(batches: BatchStage, rollouts: Journal, end: End) -> End:
+    """Let the files of batches go whose answers are all in the rollouts; how the run ends where some had none."""
+    if end.status != "finished":
+        return end
+    rollouts.sync()  # before the files go that could have made them again
+    batches.absorbed()
+    return end if batches.why_left is None else End("stopped", batches.why_left)
 
 
 def _refuse_to_pay_twice(directory: RunDirectory) -> None:

@@ -34,9 +34,12 @@ def stages(counters: RunCounters) -> list[tuple[str, int]]:
 
 
 def facts(counters: RunCounters) -> list[str]:
-    """Rates, costs, failures, the mean so far, and the time that is left."""
-    if counters.batches is not None:
-        return _batches(counters.batches, counters.stopping)
+    """Rates, costs, failures, the mean so far, and the time that is left; of batches, while they are waited for."""
+    watch = counters.batches
+    return _of_stages(counters) if watch is None else _of_batches(watch, counters.stopping)
+
+
+def _of_stages(counters: RunCounters) -> list[str]:
     seconds = max(counters.seconds, 1e-9)
     done = counters.generated if counters.phase == "inference" else counters.scored
     found = [f"{done / seconds:.1f}/s"]
@@ -62,7 +65,7 @@ def facts(counters: RunCounters) -> list[str]:
     return found
 
 
-def _batches(watch: BatchWatch, stopping: str | None) -> list[str]:
+def _of_batches(watch: BatchWatch, stopping: str | None) -> list[str]:
     found = [watch.doing]
     if watch.files:
         found.append(f"{watch.ended} of {watch.files} batches ended")

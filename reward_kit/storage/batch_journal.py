@@ -185,25 +185,25 @@ class BatchJournal:
         self.parts[fields["part"]] = Part(fields["part"], **values)
 
     def _advance(self, part: Part, event: str, fields: Mapping[str, Any]) -> None:
-        if event == "uploaded":
-            part.file = fields["file"]
-        elif event == "submitting":
-            part.submitting = True
-        elif event == "submitted":
-            part.batch = fields["batch"]
-        elif event == "declined":
-            part.submission, part.submitting, part.batch, part.end = part.submission + 1, False, None, None
-        elif event == "ended":
-            part.end = fields["end"]
-        elif event == "fetched":
-            part.fetched = fields["files"]
-        elif event == "settled":
-            part.settled = True
-            if repeat := fields.get("repeat"):
-                part.repeated_in = repeat["part"]
-                self._add(repeat)
-        elif event == "absorbed":
-            part.absorbed = True
-        elif event == "dropped":
-            part.dropped = True
+        for name, value in _CHANGES.get(event, {}).items():
+            setattr(part, name, fields[name] if value is ... else value)
+        if event == "declined":
+            part.submission += 1
+        if repeat := fields.get("repeat"):
+            part.repeated_in = repeat["part"]
+            self._add(repeat)
         part.noted |= {key: fields[key] for key in ("total", "answered", "failed", "words", "reason") if key in fields}
+
+
+_CHANGES: dict[str, dict[str, Any]] = {
+    "uploaded": {"file": ...},
+    "submitting": {"submitting": True},
+    "submitted": {"batch": ...},
+    "declined": {"submitting": False, "batch": None, "end": None},
+    "ended": {"end": ...},
+    "fetched": {"fetched": ...},
+    "settled": {"settled": True},
+    "absorbed": {"absorbed": True},
+    "dropped": {"dropped": True},
+}
+"""What each event changes of a part; `...` stands for the event's own field of that name."""

@@ -119,7 +119,8 @@ class Provider:
         content = form.get("file")
         if form.get("purpose") != "batch" or not isinstance(content, web.FileField):
             return self._complain(f"upload with the fields {sorted(form)}")
-        data = content.file.read()
+        with content.file as file:
+            data = file.read()
         if problem := self._problem(data):
             return self._complain(problem)
         name = f"file-{len(self.files)}"
@@ -128,7 +129,7 @@ class Provider:
             {"id": name, "object": "file", "bytes": len(data), "purpose": "batch", "filename": content.filename}
         )
 
-    def _problem(self, data: bytes, *, openai: bool = True) -> str | None:
+    def _problem(self, data: bytes, *, openai: bool = True) -> str | None:  # noqa: PLR0911 - one for each rule
         """What the documentation has against a file of requests."""
         if len(data) > self.most_bytes:
             return f"a file of {len(data)} bytes"
@@ -208,7 +209,9 @@ class Provider:
         page = names[start : start + min(self.page, int(request.query.get("limit", "20")))]
         more = start + len(page) < len(names)
         data = [self._as_openai(self.batches[name]) for name in page]
-        return web.json_response({"object": "list", "data": data, "has_more": more, "last_id": (page or [None])[-1]})
+        return web.json_response(
+            {"object": "list", "data": data, "has_more": more, "last_id": page[-1] if page else None}
+        )
 
     async def state(self, request: web.Request) -> web.Response:
         if refused := self._authorised(request) or await self._fault(request, "state", "before"):
@@ -273,7 +276,7 @@ class Provider:
                 response = {"status_code": 200, "request_id": "q", "body": completion(body)}
                 entry = {"id": f"r{number}", "custom_id": line["custom_id"], "response": response, "error": None}
                 good += [entry] * (2 if fate == "twice" else 1)
-            self.answered[key] += fate in {"answer", "twice"} and not half_done
+            self.answered[key] += fate in ("answer", "twice") and not half_done
         batch.output, batch.errors = f"{batch.id}-output", f"{batch.id}-errors"
         self.files[batch.output] = b"".join(orjson.dumps(line) + b"\n" for line in good)
         self.files[batch.errors] = b"".join(orjson.dumps(line) + b"\n" for line in bad)
@@ -304,7 +307,8 @@ class Provider:
         content = (await request.post()).get("file")
         if name not in self.datasets or not isinstance(content, web.FileField):
             return self._complain(f"an upload to {name}")
-        data = content.file.read()
+        with content.file as file:
+            data = file.read()
         if problem := self._problem(data, openai=False):
             return self._complain(problem)
         if data.count(b"\n") != int(self.datasets[name]["exampleCount"]):

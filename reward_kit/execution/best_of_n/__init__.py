@@ -90,10 +90,11 @@ class BestOfN:
         overwrite: bool = False,
         rescore: bool = False,
         retry_failed: bool = False,
+        detach: bool = False,
     ) -> ExperimentResult:
         """Generate, verify, and write the Parquet; or only one of the two, where a `phase` is named.
 
-        `overwrite` begins anew where another experiment's table is.
+        `overwrite` begins anew where another experiment's table is. With `detach`, batches are not waited for.
         """
         require_parquet(self.experiment.parquet)
         if overwrite:
@@ -104,9 +105,9 @@ class BestOfN:
         if samples is not None and not rescore and not (self.experiment.run_directory / ROLLOUTS).exists():
             samples.check()
         result = self._pipeline(
-            samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed
+            samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed, detach=detach,
         ).run()  # fmt: skip
-        if result.status == "interrupted" or phase == "inference":
+        if result.status in {"interrupted", "detached"} or phase == "inference":
             return ExperimentResult(result, None)
         self._write(result)
         return ExperimentResult(result, self.experiment.parquet)
@@ -171,7 +172,14 @@ class BestOfN:
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     """The experiment as its table remembers it, without the sections that were left out."""
-    left_out = {"judge", "response_column", "sandbox_image", "sos_url"} - experiment.model_fields_set
+    left_out = {
+        "batch",
+        "judge",
+        "response_column",
+        "sandbox_image",
+        "sos_url",
+        "transport",
+    } - experiment.model_fields_set
     return experiment.model_dump(mode="json", exclude=left_out)
 
 

@@ -84,6 +84,8 @@ class ShellEvaluation:
     """Execute the commands again where other settings were used before; those results are kept aside."""
     max_cost: float | None = None
     """Stop generating before more than this is spent, in all entries together."""
+    detach: bool = False
+    """Submit batches, and do not wait for them."""
 
     def run(self, reporter: Reporter | None = None) -> RunResult:
         """Both phases at once: each command is executed as soon as it is written down."""
@@ -111,7 +113,7 @@ class ShellEvaluation:
             raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
         return EvaluationPipeline(
             self._config(self._dataset(self.dataset)), phase=phase, retry_failed=self.retry_failed, reporter=reporter,
-            samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples),
+            samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples), detach=self.detach,
             vocabulary=vocabulary or Vocabulary(summary=self._inference_summary, projection=_commands),
         )  # fmt: skip
 

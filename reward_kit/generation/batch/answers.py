@@ -112,7 +112,7 @@ class FetchedAnswers:
     What no batch answered is a failure that may pass: it is owed again when the run is entered again.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter a part
         self, model: str, identity: Mapping[str, Any], index: AnswerIndex, requests: RequestLines, answers: AnswerLines,
         *, largest_line: int, cache: ResponseCache | None = None, budget: Budget | None = None,
         price: Price | None = None,
@@ -150,7 +150,7 @@ class FetchedAnswers:
         """Let go of the files."""
         self._index.close()
 
-    def _answer(  # noqa: PLR0913, PLR0917 - what a draw is of
+    def _answer(
         self, messages: Sequence[Message], draw: int, sampling: Sampling, tools: list[dict[str, Any]] | None,
         sample_id: str, request: bytes,
     ) -> Completion | Failure:  # fmt: skip

@@ -27,7 +27,7 @@ from reward_kit.models import Completion
 __all__ = ["AnswerLines", "FileFill", "RequestLine", "RequestLines", "custom_id", "id_in", "is_answered", "is_final"]
 
 _SHOWN_AS_IT_IS = re.compile(r"[A-Za-z0-9._:-]{1,40}")
-_CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
 """The key itself: inside a text its quotes would be escaped."""
 _CHOICES = re.compile(rb'"choices"\s*:\s*\[')
 _REFUSED_FOR_GOOD = re.compile(r"invalid|bad_request|unsupported|context_length", re.IGNORECASE)

@@ -60,9 +60,6 @@ class BatchState(NamedTuple):
 class BatchProvider(Protocol):
     """One provider's batches, for one model."""
 
-    limits: BatchLimits
-    shape: LineShape
-
     async def upload(self, path: Path, label: BatchLabel, requests: int) -> str:
         """Hand a file of requests over; its name there. May be done again: what is not submitted costs nothing."""
         ...

@@ -7,7 +7,6 @@ memory as a whole.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -164,7 +163,7 @@ class Rest:
                 timeout=ClientTimeout(total=timeout, sock_connect=30, sock_read=_LONGEST_SILENCE), **more,
             ) as response:  # fmt: skip
                 yield response
-        except (ClientError, OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, ClientError, OSError) as error:
             where = urlsplit(url).hostname if not ours else self.shown
             reason = mask(f"{type(error).__name__} {error}".strip())
             raise ProviderError(f"{where} broke off or cannot be reached: {reason}. Check that it runs.") from None
