@@ -122,7 +122,7 @@ def test_killed_between_submitting_and_noting_it_finds_its_batch_again(
             process.wait()
         return batch
 
-    provider._make = make_and_kill  # type: ignore[method-assign]
+    provider._make = make_and_kill  # type: ignore[method-assign, assignment]
     with serving(provider) as base:
         (tmp_path / "conf.yaml").write_text(yaml.safe_dump(settings(tmp_path, base)))
         process = start(tmp_path)
