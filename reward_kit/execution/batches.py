@@ -36,7 +36,7 @@ from reward_kit.errors import (
     StorageError,
 )
 from reward_kit.execution.counters import BatchWatch, RunCounters
-from reward_kit.execution.interrupts import alongside, interrupts
+from reward_kit.execution.engine import background, interrupts
 from reward_kit.execution.owed import Ledger, Work, Workload
 from reward_kit.execution.stages import Stop, run_stage_tasks
 from reward_kit.generation.batch.answers import AnswerIndex, FetchedAnswers, ids_in
@@ -148,7 +148,7 @@ class BatchStage:
             async with contextlib.AsyncExitStack() as around:
                 around.enter_context(interrupts(stop))
                 if watch is not None:
-                    await around.enter_async_context(alongside(watch(self._counters)))
+                    await around.enter_async_context(background(watch(self._counters)))
                 await self._to_the_end(workload, ledger, stop, detach=detach)
         finally:
             self._counters.batches = None
