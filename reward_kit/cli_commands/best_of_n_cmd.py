@@ -59,8 +59,6 @@ SETTINGS = {
     "generation.transport": "--transport",
     "generation.transport=batch": "--transport batch",
     "generation.transport=online": "--transport online",
-    "generation.batch.account": "batch.account",
-    "generation.batch.max_requests": "batch.max_requests",
     "judge": "judge",
     "judge.api_base": "--judge-base-url",
     "judge.api_key_env": "--judge-api-key-env",

@@ -470,7 +470,7 @@ class BatchStage:
         if not others and part.submission >= self._batch.attempts:
             raise EndpointError(
                 f"The provider has no room for a batch of {part.requests:,} requests ({state.words}). Try again later, "
-                "or make files smaller with `generation.batch.max_requests`."
+                "or make files smaller with batch.max_requests in the config."
             )
         _log.info("The provider has no room for a batch now (%s): it is submitted again later.", state.words)
         with contextlib.suppress(TimeoutError):

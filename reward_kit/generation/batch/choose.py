@@ -56,8 +56,8 @@ def open_provider(config: GenerationConfig) -> BatchProvider:
     account = config.batch.account or get_fireworks_account_id()
     if account is None:
         raise ConfigError(
-            "Fireworks' batch inference needs the name of your account. Set FIREWORKS_ACCOUNT_ID, or "
-            "`generation.batch.account`."
+            "Fireworks' batch inference needs the name of your account. Set the variable FIREWORKS_ACCOUNT_ID, or "
+            "batch.account beside the model's name in the config."
         )
     return FireworksBatches(rest, account=account, model=model)
 
