@@ -45,6 +45,7 @@ from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
 from reward_kit.storage.vocabularies import SHELL
+from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.checksums import CHECK
 from reward_kit.utils.clock import now
 
@@ -140,7 +141,7 @@ class ShellEvaluation:
         given: dict[str, Any] = {"path_or_name": name, "prompt_template": PROMPT}
         given |= {"config_name": self.config_name, "on_bad_row": self.on_bad_row}
         dataset = validated(DatasetConfig, given, "The dataset", section="dataset")
-        local = file_format(name) is not None or "*" in name or os.path.exists(name)
+        local = is_stored(name) or file_format(name) is not None or "*" in name or os.path.exists(name)
         return dataset if local else dataset.model_copy(update={"split": self.split})
 
     def _config(self, dataset: DatasetConfig | None) -> PipelineConfig:
