@@ -122,27 +122,29 @@ def files_in(folder: str, options: Mapping[str, Any] | None = None) -> list[Data
 def open_bytes(path: DataFile) -> BinaryIO:
     """The bytes of a file, decompressed where its name ends in `.gz` or `.zst`."""
     try:
-        plain = path.open("rb", _CHUNK) if isinstance(path, Path) else path.open()
         unpack = _UNPACKED.get(path.suffix)
-        return plain if unpack is None else unpack(plain)
+        if unpack is not None:
+            return unpack(path)
+        return path.open("rb", _CHUNK) if isinstance(path, Path) else path.open()
     except OSError as error:
         raise DatasetError(f"Cannot read {str(path)!r}: {error.strerror or error}. Make it readable.") from error
 
 
-def _gunzip(packed: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=packed, mode="rb"))
+def _gunzip(packed: DataFile) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(packed if isinstance(packed, Path) else packed.open(), "rb"))
 
 
-def _unzstd(packed: BinaryIO) -> BinaryIO:
+def _unzstd(packed: DataFile) -> BinaryIO:
     """Zstandard is in no standard library before Python 3.14; Arrow has it."""
     try:
         import pyarrow as pa
     except ImportError as error:
         raise MissingExtraError("Reading a .zst file", "parquet") from error
-    return cast(BinaryIO, io.BufferedReader(pa.CompressedInputStream(cast(io.IOBase, packed), "zstd"), _CHUNK))
+    source = str(packed) if isinstance(packed, Path) else cast(io.IOBase, packed.open())
+    return cast(BinaryIO, io.BufferedReader(pa.CompressedInputStream(source, "zstd"), _CHUNK))
 
 
-_UNPACKED: dict[str, Callable[[BinaryIO], BinaryIO]] = {".gz": _gunzip, ".zst": _unzstd}
+_UNPACKED: dict[str, Callable[[DataFile], BinaryIO]] = {".gz": _gunzip, ".zst": _unzstd}
 
 
 def count_lines(paths: Iterable[DataFile], up_to: int | None = None) -> int | None:

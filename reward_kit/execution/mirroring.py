@@ -48,6 +48,14 @@ class Mirroring:
         if resume and not self._address:
             raise ConfigError("`resume_from_mirror` needs a mirror to go on from. Set `output.mirror`.")
 
+    def refuse_plan(self) -> None:
+        """A plan is made of what is on this machine."""
+        if self._resume:
+            raise ConfigError(
+                "What a mirror holds is not on this machine yet, so there is nothing to plan with. Leave out "
+                "`resume_from_mirror`, or go on with the run."
+            )
+
     async def restore(self) -> None:
         """Make the run directory from its mirror, where that is asked for."""
         if self._resume:

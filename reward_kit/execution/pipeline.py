@@ -159,6 +159,7 @@ class EvaluationPipeline:
 
     def plan(self) -> Plan:
         """What running would do and cost, without doing any of it."""
+        self._mirroring.refuse_plan()
         with self._rollouts_at_hand():
             return self._plan()
 

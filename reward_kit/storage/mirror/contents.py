@@ -74,6 +74,8 @@ class Contents:
     """Everything that a mirror holds."""
 
     generation: int = 0
+    writer: str = ""
+    """The id of whoever wrote this."""
     finished: bool = False
     """Whether the files lie in the mirror whole, under their own names."""
     files: dict[str, MirroredFile] = field(default_factory=dict)
@@ -88,7 +90,8 @@ class Contents:
             name: {"modified_ns": file.modified_ns, "parts": [list(part) for part in file.parts]}
             for name, file in self.files.items()
         }
-        fields = {"format": FORMAT, "generation": self.generation, "finished": self.finished, "files": files}
+        fields = {"format": FORMAT, "generation": self.generation, "writer": self.writer}
+        fields |= {"finished": self.finished, "files": files}
         return sealed_document(fields)
 
     @classmethod
@@ -99,7 +102,7 @@ class Contents:
             name: MirroredFile([Part(*part) for part in file["parts"]], file["modified_ns"])
             for name, file in fields["files"].items()
         }
-        return cls(fields["generation"], fields["finished"], files)
+        return cls(fields["generation"], fields["writer"], fields["finished"], files)
 
 
 @dataclass

@@ -45,6 +45,8 @@ class Copier:
         self._also = tuple(also)
         self._listed = claim.contents.written()
         """The list as the store has it."""
+        self._copies: set[str] = set()
+        """The parts that were copied since the list was last written."""
         self._seen: dict[str, tuple[int, int]] = {}
         """The inode of each journal whose mirrored bytes are known to be those of the file, and how many they were."""
 
@@ -69,7 +71,8 @@ class Copier:
         before, contents.files = contents.names(), {**beside, **fresh}
         contents.finished = contents.finished and contents.names() == before
         self._write_list()
-        self._delete(before - contents.names())
+        self._delete((before | self._copies) - contents.names())
+        self._copies.clear()
 
     def publish(self) -> None:
         """Put every file into the mirror whole, under its own name, and forget the parts."""
@@ -141,6 +144,7 @@ class Copier:
     def _copied(self, name: str, start: int, data: bytes, tier: int = 0) -> Part:
         part = Part.of(name, start, data, _WHOLE if len(data) >= PART_BYTES // 2 else tier)
         self._claim.store.write(under(self._claim.mirror, part.name), data)
+        self._copies.add(part.name)
         return part
 
     def _put_together(self, name: str, descriptor: int, parts: list[Part]) -> list[Part]:

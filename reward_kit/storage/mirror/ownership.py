@@ -27,6 +27,7 @@ __all__ = ["Claim", "MirrorTakenError", "claim", "read_contents", "read_owner", 
 
 NOTE = ".mirror.json"
 """In a run directory: which writer of which mirror it was. Never mirrored."""
+_REMEMBERED = 8
 _BEATS_WAITED = 2.5
 _LEAST_WAIT = 1.0
 
@@ -83,14 +84,22 @@ def read_contents(store: Store, mirror: str, owner: Owner) -> Contents:
     return Contents.read(store.read_whole(where), where)
 
 
-def remembered(directory: Path, mirror: str) -> str | None:
-    """As which writer of the mirror this directory was last used; None where it was not."""
+def remembered(directory: Path, mirror: str) -> list[str]:
+    """As which writers of the mirror this directory was used, the last one last."""
     try:
         note = orjson.loads((directory / NOTE).read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        return None
-    found: str | None = note.get("id") if isinstance(note, dict) and note.get("mirror") == mirror else None
-    return found
+        return []
+    return [str(one) for one in note["ids"]] if isinstance(note, dict) and note.get("mirror") == mirror else []
+
+
+def _remember(directory: Path, mirror: str, writer: str) -> None:
+    """Before the store is told: who is killed in between may have been either, the one before or this one."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ids = [*remembered(directory, mirror), writer][-_REMEMBERED:]
+    draft = directory / f"{NOTE}.writing"
+    draft.write_bytes(orjson.dumps({"mirror": mirror, "ids": ids}))
+    draft.replace(directory / NOTE)
 
 
 def claim(store: Store, mirror: str, directory: Path, every: float) -> Claim:
@@ -102,8 +111,9 @@ def claim(store: Store, mirror: str, directory: Path, every: float) -> Claim:
     if before is not None:
         contents = read_contents(store, mirror, before)
         generation = before.generation + 1
+    contents.writer = uuid.uuid4().hex
     contents.generation = generation = max(generation, _newest(store, mirror) + 1)
-    owner = Owner(generation, uuid.uuid4().hex, _machine(), platform.node(), os.getpid(), every)
+    owner = Owner(generation, contents.writer, _machine(), platform.node(), os.getpid(), every)
     try:
         store.write(contents_at(mirror, generation), contents.written(), only_new=True)
     except StoreError as error:
@@ -112,16 +122,15 @@ def claim(store: Store, mirror: str, directory: Path, every: float) -> Claim:
         raise MirrorTakenError(
             f"Another machine has just taken {mirror!r}. Wait for it, or choose another `output.mirror`."
         ) from error
+    _remember(directory, mirror, owner.id)
     store.write(owner_at(mirror), owner.written())
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / NOTE).write_bytes(orjson.dumps({"mirror": mirror, "id": owner.id}))
     _forget_older(store, mirror, generation)
     return Claim(store, mirror, owner, contents)
 
 
 def _is_gone(owner: Owner, directory: Path, mirror: str) -> bool:
     """Whether it is certain that the last writer writes no more."""
-    if owner.released or owner.id == remembered(directory, mirror):
+    if owner.released or owner.id in remembered(directory, mirror):
         return True  # its own directory is locked by us, so whoever worked in it has ended
     if owner.machine != _machine():
         return False

@@ -27,7 +27,7 @@ _OTHER_PLACES = "Choose another `output.mirror`, or go on with what is there: wi
 def take(store: Store, mirror: str, directory: Path, every: float) -> Claim:
     """Take the mirror for a run that is begun, or goes on, in its own directory."""
     owner = read_owner(store, mirror)
-    if owner is not None and owner.id != remembered(directory, mirror):
+    if owner is not None and owner.id not in remembered(directory, mirror):
         if read_contents(store, mirror, owner).files:
             raise StorageError(
                 f"{mirror!r} holds a run that another directory has written last (on {owner.host}, process "
@@ -49,8 +49,7 @@ def restore(store: Store, mirror: str, directory: Path, every: float) -> Claim:
             f"There is no mirror at {mirror!r}. Correct `output.mirror`, or begin without `resume_from_mirror`."
         )
     with RunDirectory(directory):  # nobody is working in it
-        known = remembered(directory, mirror)
-        if known == owner.id and not (directory / _DRAFTS).exists():
+        if owner.id in remembered(directory, mirror) and not (directory / _DRAFTS).exists():
             return claim(store, mirror, directory, every)
         _refuse_others(directory, mirror, read_contents(store, mirror, owner))
         drafts = directory / _DRAFTS
@@ -66,7 +65,7 @@ def restore(store: Store, mirror: str, directory: Path, every: float) -> Claim:
 
 def _refuse_others(directory: Path, mirror: str, contents: Contents) -> None:
     """Refuse to put a run where something else is. What an earlier attempt left is ours."""
-    allowed = {".lock", NOTE, _DRAFTS}
+    allowed = {".lock", NOTE, f"{NOTE}.writing", _DRAFTS}
     if (directory / _DRAFTS).exists():
         allowed |= contents.files.keys()
     if others := sorted({path.name for path in directory.iterdir()} - allowed):
