@@ -100,6 +100,7 @@ def _made(folder: Path) -> Path:
 
 def _fetch_file(store: Store, found: Facts, folder: Path, wanted: Collection[str]) -> Path:
     """A file; beside the results of a run also what says what they mean."""
+    folder = folder / last_name(beside(found.address, ""))  # the results of a run are called after their directory
     path = fetch_object(StoredObject(store, found), folder)
     if path.name == RESULTS:
         for name in set(wanted) - {RESULTS}:

@@ -7,14 +7,11 @@ import io
 import time
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from reward_kit.stores.addresses import last_name
 from reward_kit.stores.reasons import StoreError
 from reward_kit.stores.store import Facts, Store
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 __all__ = ["StoredObject", "objects_at"]
 
@@ -87,8 +84,8 @@ class ObjectReader(io.RawIOBase):
         self._place = max(0, begin + offset)
         return self._place
 
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill the buffer; less only at the end of the object."""
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer (anything that can be written to); less only at the end of the object."""
         room = memoryview(buffer).cast("B")
         end = min(self._facts.size, self._place + len(room))
         data = self._store.read(self._facts.address, self._place, end) if end > self._place else b""
