@@ -35,6 +35,7 @@ SAMPLES, N, CONCURRENCY = 10, 2, 2
 POINTS = int(os.environ.get("REWARD_KIT_KILL_POINTS", "2"))
 """A run with a mirror takes seconds; `make test-mirrors` tries more of them."""
 KILLED = -signal.SIGKILL
+pytestmark = pytest.mark.timeout(400)  # loading S3's package takes long on a busy machine
 
 
 @pytest.fixture(scope="module")
