@@ -27,7 +27,9 @@ __all__ = [
     "BranchingConfig",
     "CacheConfig",
     "DatasetConfig",
+    "EngineConfig",
     "EvaluationParamsConfig",
+    "GenerateActorsConfig",
     "GenerationConfig",
     "JudgeApi",
     "JudgeConfig",
@@ -42,6 +44,7 @@ __all__ = [
     "Sampling",
     "SandboxConfig",
     "SandboxTool",
+    "ScoreActorsConfig",
     "StrictPart",
     "UserConfig",
     "by_main_names",
@@ -594,6 +597,64 @@ class AgentConfig(_Part):
         return pattern
 
 
+class _ActorsConfig(_Part):
+    """The actors of one stage on a Ray cluster."""
+
+    num_cpus: float = Field(default=1.0, ge=0, le=10_000)
+    """Cores that each actor takes of its node, as Ray counts them."""
+    resources: dict[str, float] = Field(default_factory=dict)
+    """What else a node must have for each actor, by the names that its nodes were started with: `{sandbox: 1}`."""
+
+
+class GenerateActorsConfig(_ActorsConfig):
+    """The actors that ask the model, and play an agent's episodes."""
+
+    actors: int = Field(default=1, ge=1, le=10_000)
+    """How many there are."""
+    concurrency: int | None = Field(default=None, ge=1, le=100_000)
+    """Samples that each of them has under way. Default: its share of `generation.api_params.max_concurrent_requests`
+    (with an agent, of `agent.concurrency`). However many there are, the limits on requests hold for all together."""
+
+
+class ScoreActorsConfig(_ActorsConfig):
+    """The actors that judge."""
+
+    actors: int = Field(default=1, ge=1, le=10_000)
+    """How many there are. Each runs a synchronous reward in `reward.workers` processes; by default one for each core
+    that it takes."""
+
+
+class EngineConfig(_Part):
+    """Where the stages run: on this machine, or on a Ray cluster. The files of the run are the same."""
+
+    name: Literal["local", "ray"] = "local"
+    """`local`, or `ray`. The section may also be this name alone: `engine: ray`."""
+    address: str | None = None
+    """Of a Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`. Left out, the cluster that this process is in
+    (`RAY_ADDRESS`, `ray job submit`), else a Ray of its own, which ends with the run."""
+    working_dir: str | None = None
+    """The directory of code that the actors of a cluster get a copy of. Default: the current one, unless the job or a
+    local Ray has it already."""
+    env: list[str] = Field(default_factory=list)
+    """Names of environment variables that the actors get from this process, beside the keys of the run's models."""
+    generate: GenerateActorsConfig = GenerateActorsConfig()
+    """The actors that generate."""
+    score: ScoreActorsConfig = ScoreActorsConfig()
+    """The actors that score."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name_alone(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+    @field_validator("env")
+    @classmethod
+    def _names_of_variables(cls, names: list[str]) -> list[str]:
+        if not all(is_variable_name(name) for name in names):
+            raise ValueError("give names of environment variables, not their values")
+        return names
+
+
 class EvaluationParamsConfig(_Part):
     """Bounds on how much is evaluated."""
 
@@ -627,6 +688,8 @@ class PipelineConfig(_Part):
     """The model that judges, for rewards that ask one."""
     agent: AgentConfig | None = None
     """A world to act in. Left out, the model is asked once for each answer."""
+    engine: EngineConfig = EngineConfig()
+    """Where all this runs: here, or on a Ray cluster."""
     system_prompt: str | None = None
     """The system prompt of every sample to which neither its row nor the `dataset` gives one."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.progress import LineReporter, NotebookReporter, in_notebook
 from reward_kit.execution.result import RunResult

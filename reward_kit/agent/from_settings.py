@@ -12,7 +12,7 @@ from reward_kit.agent.environment import Environment, World, environment_of, fin
 from reward_kit.config_models import AgentConfig, SandboxConfig, UserConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import price_of
 from reward_kit.models import Sample
@@ -69,10 +69,7 @@ async def _open_user(config: UserConfig, budget: Budget | None) -> AsyncIterator
         return
     client = make_client(config)
     price = price_of(client.model, config.price)
-    layered = within(budget, client, price, "agent.user")
-    with contextlib.ExitStack() as files:
-        if config.cache.enabled:
-            layered = CachedClient(layered, files.enter_context(ResponseCache(config.cache.cache_dir)))
+    with cached(within(budget, client, price, "agent.user"), config.cache) as layered:
         try:
             yield ModelUser(layered, config.sampling(), price, config.prompt or "", config.last_words)
         finally:
