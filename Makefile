@@ -75,6 +75,10 @@ layers: $(STAMP)  ## Check who imports whom
 unit: $(STAMP)  ## Run the tests only
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
 
+.PHONY: test-mirrors
+test-mirrors: $(STAMP)  ## Kill runs with a mirror at more moments, and break more uploads (about five minutes)
+	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n 0 tests/execution/test_mirroring.py $(ARGS)
+
 .PHONY: coverage
 coverage: $(STAMP)  ## Run the tests in one process and print which lines of the package they reach (an hour)
 	$(BIN)/coverage run -m pytest -n 0 $(ARGS)
@@ -95,6 +99,10 @@ test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine tha
 		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
 		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py \
 		tests/agent/resources/test_docker.py $(ARGS)
+
+.PHONY: test-cluster
+test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster of three nodes (6 minutes, 4 GB)
+	REWARD_KIT_TEST_CLUSTER=1 $(PYTEST) -n 0 tests/cluster $(ARGS)
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks

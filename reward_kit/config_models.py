@@ -27,7 +27,9 @@ __all__ = [
     "BranchingConfig",
     "CacheConfig",
     "DatasetConfig",
+    "EngineConfig",
     "EvaluationParamsConfig",
+    "GenerateActorsConfig",
     "GenerationConfig",
     "JudgeApi",
     "JudgeConfig",
@@ -42,6 +44,7 @@ __all__ = [
     "Sampling",
     "SandboxConfig",
     "SandboxTool",
+    "ScoreActorsConfig",
     "StrictPart",
     "UserConfig",
     "by_main_names",
@@ -57,7 +60,7 @@ _MAY_BE_BLANK = frozenset({"system_prompt", "prompt_template", "pattern", "respo
 """Texts for a model or a person. Every other text is a name, a path or an address, and a blank one is a mistake."""
 _ADDRESSES = frozenset({"api_base", "base_url", "sos_url"})
 _MAY_BE_ADDRESSES = frozenset(
-    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image"}
+    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image", "mirror"}
 )
 _DEEPEST_VALUE = 64
 """Levels of lists and mappings in one value; deeper ones are an accident or an attack."""
@@ -100,7 +103,7 @@ _LOGIN_IN_ADDRESS = (
 def _check_text(name: str, value: str) -> None:
     if not value.strip() and name not in _MAY_BE_BLANK and value != "":
         raise ValueError("it is blank; give a name, or leave the key out")
-    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path"}:
+    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path", "mirror"}:
         raise ValueError("it is empty; give a name, or leave the key out")
     if name in _ADDRESSES | _MAY_BE_ADDRESSES and url_holds_login(value):
         remember_settings({name: value})
@@ -187,7 +190,8 @@ class DatasetConfig(_Part):
     source_type: Literal["jsonl", "csv", "parquet", "huggingface"] | None = None
     """How to read the source. Left out, the file's suffix says; a name without one is a Hugging Face dataset."""
     path_or_name: str | None = None
-    """A file, a glob of files (plain or .gz), or the name of a Hugging Face dataset."""
+    """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, or the name of a
+    Hugging Face dataset."""
     base_dataset: DatasetConfig | None = None
     """Derive from another dataset: its rows come first through its own settings, then through these."""
     split: str | None = None
@@ -196,6 +200,9 @@ class DatasetConfig(_Part):
     """The configuration (subset) of a Hugging Face dataset."""
     data_files: dict[str, Any] | str | list[str] | None = None
     """Passed to Hugging Face `load_dataset`."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For data in an object store: handed to its fsspec filesystem, such as `endpoint_url` or `anon`. Credentials are
+    better left to the store's own environment variables; here they are never written down."""
     streaming: bool = True
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
@@ -594,6 +601,64 @@ class AgentConfig(_Part):
         return pattern
 
 
+class _ActorsConfig(_Part):
+    """The actors of one stage on a Ray cluster."""
+
+    num_cpus: float = Field(default=1.0, ge=0, le=10_000)
+    """Cores that each actor takes of its node, as Ray counts them."""
+    resources: dict[str, float] = Field(default_factory=dict)
+    """What else a node must have for each actor, by the names that its nodes were started with: `{sandbox: 1}`."""
+
+
+class GenerateActorsConfig(_ActorsConfig):
+    """The actors that ask the model, and play an agent's episodes."""
+
+    actors: int = Field(default=1, ge=1, le=10_000)
+    """How many there are."""
+    concurrency: int | None = Field(default=None, ge=1, le=100_000)
+    """Samples that each of them has under way. Default: its share of `generation.api_params.max_concurrent_requests`
+    (with an agent, of `agent.concurrency`). However many there are, the limits on requests hold for all together."""
+
+
+class ScoreActorsConfig(_ActorsConfig):
+    """The actors that judge."""
+
+    actors: int = Field(default=1, ge=1, le=10_000)
+    """How many there are. Each runs a synchronous reward in `reward.workers` processes; by default one for each core
+    that it takes."""
+
+
+class EngineConfig(_Part):
+    """Where the stages run: on this machine, or on a Ray cluster. The files of the run are the same."""
+
+    name: Literal["local", "ray"] = "local"
+    """`local`, or `ray`. The section may also be this name alone: `engine: ray`."""
+    address: str | None = None
+    """Of a Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`. Left out, the cluster that this process is in
+    (`RAY_ADDRESS`, `ray job submit`), else a Ray of its own, which ends with the run."""
+    working_dir: str | None = None
+    """The directory of code that the actors of a cluster get a copy of. Default: the current one, unless the job or a
+    local Ray has it already."""
+    env: list[str] = Field(default_factory=list)
+    """Names of environment variables that the actors get from this process, beside the keys of the run's models."""
+    generate: GenerateActorsConfig = GenerateActorsConfig()
+    """The actors that generate."""
+    score: ScoreActorsConfig = ScoreActorsConfig()
+    """The actors that score."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name_alone(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+    @field_validator("env")
+    @classmethod
+    def _names_of_variables(cls, names: list[str]) -> list[str]:
+        if not all(is_variable_name(name) for name in names):
+            raise ValueError("give names of environment variables, not their values")
+        return names
+
+
 class EvaluationParamsConfig(_Part):
     """Bounds on how much is evaluated."""
 
@@ -610,6 +675,13 @@ class OutputConfig(_Part):
     """A further copy of the results, where one is wanted outside the run directory."""
     preview_pairs_file: str | None = None
     """Also write `{messages, ground_truth, id}` lines: the conversations that were judged."""
+    mirror: str | None = None
+    """An address such as `s3://bucket/runs/one`: what the run writes is copied there while it goes on, so that another
+    machine can go on with it (`--resume-from-mirror`)."""
+    mirror_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """How often what is new is copied to the mirror."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For the mirror's store: handed to its fsspec filesystem. Never written down."""
 
 
 class PipelineConfig(_Part):
@@ -627,6 +699,8 @@ class PipelineConfig(_Part):
     """The model that judges, for rewards that ask one."""
     agent: AgentConfig | None = None
     """A world to act in. Left out, the model is asked once for each answer."""
+    engine: EngineConfig = EngineConfig()
+    """Where all this runs: here, or on a Ray cluster."""
     system_prompt: str | None = None
     """The system prompt of every sample to which neither its row nor the `dataset` gives one."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

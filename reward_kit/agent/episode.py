@@ -39,7 +39,7 @@ from reward_kit.errors import EnvironmentFailure, ItemError, ReplayError, Storag
 from reward_kit.generation.client import ModelClient
 from reward_kit.models import Branch, Completion, Ended, Failure, Message, Rollout, Sample
 from reward_kit.redaction import without_secrets
-from reward_kit.storage.turn_journal import RecordedTurn, TurnJournal
+from reward_kit.storage.turn_journal import RecordedTurn, Turns
 from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["Episodes", "replayed"]
@@ -56,7 +56,7 @@ class _Setting:
     client: ModelClient | None = None
     """None where the model is not to be asked any more."""
     sampling: Sampling = field(default_factory=Sampling)
-    journal: TurnJournal | None = None
+    journal: Turns | None = None
     approve: Approval | None = None
     watch: EpisodeWatch = field(default_factory=EpisodeWatch)
 
@@ -72,7 +72,7 @@ class Episodes:
         environment: Environment,
         config: AgentConfig,
         *,
-        journal: TurnJournal | None = None,
+        journal: Turns | None = None,
         approve: Approval | None = None,
         branches: Branches | None = None,
         known: Callable[[str, int], Rollout | None] = lambda *_: None,

@@ -161,4 +161,4 @@ def _is_a_signal(error: KeyboardInterrupt) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "reward_kit.execution.local_engine"
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "reward_kit.execution.engine"

@@ -367,7 +367,7 @@ async def test_cancelling_run_async_ends_it_at_once(tmp_path: Path) -> None:
 def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reward_kit.execution.local_engine as engine
+    from reward_kit.execution import engine
     from reward_kit.execution.counters import RunCounters
 
     def bug(*_: object) -> None:
@@ -381,7 +381,7 @@ def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
 
 
 def test_a_disk_that_does_not_take_the_lines_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import reward_kit.execution.local_engine as engine
+    from reward_kit.execution import engine
 
     def refuse(self: Journal) -> None:
         raise StorageError("not on the disk")
@@ -416,7 +416,7 @@ def test_a_line_that_could_not_be_written_is_never_passed_over(
 
 
 def test_an_interrupt_does_not_wait_for_a_reward_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import reward_kit.execution.local_engine as engine
+    from reward_kit.execution import engine
 
     monkeypatch.setattr(engine, "_GRACE_SECONDS", 0.3)
     told = config(tmp_path, reward="interrupting", rows=questions(4))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world that fails when it is told to, and rewards over accounts: what trainers are given in these tests."""
+"""A world that fails when it is told to, and rewards: what trainers are given in these tests.
+
+Rewards are here because a worker imports the module of its reward, and a test of verl imports a lot.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,16 @@ def saved(messages: list[Message], facts: dict[str, Any], ground_truth: Any) -> 
 def raises(messages: list[Message]) -> float:
     """Never judges."""
     raise ValueError("broken")
+
+
+def most(messages: list[Message], facts: dict[str, Any]) -> float:
+    """How many were inside at the same time."""
+    return float(facts["most"])
+
+
+def cut_off(messages: list[Message], truncated: bool) -> float:
+    """1 where a limit ended the episode."""
+    return float(truncated)
 
 
 class Lamp(World):

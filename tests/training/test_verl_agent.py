@@ -20,7 +20,7 @@ from reward_kit.integrations.verl_agent import verl_agent_loop, verl_tools
 from reward_kit.models import Message, Sample
 from tests.agent.worlds import Account
 from tests.training.conftest import make_tokenizer
-from tests.training.saving import call, raises, saved
+from tests.training.saving import call, cut_off, most, raises, saved
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # verl imports what Ray says is going to move
@@ -74,16 +74,6 @@ class Narrow(World):
 
     def facts(self) -> dict[str, Any]:
         return {"most": self.most}
-
-
-def most(messages: list[Message], facts: dict[str, Any]) -> float:
-    """How many were inside at the same time."""
-    return float(facts["most"])
-
-
-def cut_off(messages: list[Message], truncated: bool) -> float:
-    """1 where a limit ended the episode."""
-    return float(truncated)
 
 
 # ── tools without the loop ───────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from reward_kit.cli_commands.display.run import Display
 from reward_kit.cli_commands.output import failure_lines, make_console, print_json, same_command
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.shell import COMMANDS, ShellEvaluation
@@ -35,7 +35,7 @@ class ShellDisplay:
         model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
         sandbox = f"sandbox {evaluation.sandbox.backend}"
         what = {"both": f"{model} · {sandbox}", "inference": model}.get(
-            phase, f"{sandbox} · {evaluation.commands_path}"
+            phase, f"{sandbox} · {evaluation.commands_shown}"
         )
         self._console.print(f"[bold]{phase}[/] · {escape(f'{what} · {evaluation.output_dir}')}", soft_wrap=True)
 

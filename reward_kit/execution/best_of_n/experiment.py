@@ -25,6 +25,7 @@ from reward_kit.config_models import (
     CacheConfig,
     DatasetConfig,
     DatasetFormat,
+    EngineConfig,
     GenerationConfig,
     JudgeConfig,
     MockConfig,
@@ -129,6 +130,9 @@ class ExperimentConfig(StrictPart):
     config of a run."""
     max_cost: float | None = Field(default=None, ge=0)
     """Stop, cleanly and resumably, before the experiment, its judge included, has cost more than this."""
+    engine: EngineConfig = EngineConfig()
+    """Where it runs: `local` or `ray`, or a section with `name`, `address` and the other keys of `engine` in the config
+    of a run."""
     prices: dict[str, Price] | str = Field(default_factory=dict)
     """Money for a million tokens by model, beside the built-in table; or a YAML file of such."""
     cache_dir: str | None = ".reward_kit_cache"
@@ -137,6 +141,11 @@ class ExperimentConfig(StrictPart):
     """For the model `mock`: the path of a function (messages, draw) that says what it answers."""
     output: str | None = None
     """The Parquet file. What it is made from is kept beside it, in a folder called like it, with .run at the end."""
+    mirror: str | None = None
+    """An address such as `s3://bucket/baseline`: what the experiment writes is copied there while it goes on, so that
+    another machine can go on with it (`--resume-from-mirror`)."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For data and mirrors in an object store: handed to its fsspec filesystem. Never written down."""
     notes: str | None = None
     """What you test and what you expect; kept in the Parquet's metadata."""
 
@@ -205,8 +214,11 @@ class ExperimentConfig(StrictPart):
             sandbox=self._sandbox(),
             judge=self._judge(),
             system_prompt=self.system_prompt,
-            output=OutputConfig(output_dir=str(self.run_directory)),
+            output=OutputConfig(
+                output_dir=str(self.run_directory), mirror=self.mirror, storage_options=self.storage_options
+            ),
             max_cost=self.max_cost,
+            engine=self.engine,
         )
 
     def _kind(self, split: str) -> str:
@@ -227,6 +239,7 @@ class ExperimentConfig(StrictPart):
             prompt_template=self.prompt_template,
             id_column=self.id_column,
             on_bad_row=self.on_bad_row,
+            storage_options=self.storage_options,
             **({} if self.response_column is None else {"response_column": self.response_column}),
         )
 
