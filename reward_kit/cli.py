@@ -2,7 +2,8 @@
 """The command line. Each command is one module of `cli_commands`, imported only when it is called.
 
 Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong usage, configuration or data ·
-3 stopped early by max_cost, can go on · 4 figures below --fail-under · 5 batches under way (--detach), can go on ·
+3 stopped early by max_cost, can go on · 4 figures below --fail-under · 5 not all in the mirror ·
+6 batches under way (--detach), can go on ·
 130 interrupted, can go on.
 """
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Rollout, Verdict
 
-__all__ = ["BatchWatch", "RunCounters"]
+__all__ = ["BatchWatch", "MirrorWatch", "RunCounters"]
 
 
 @dataclass
@@ -44,6 +45,13 @@ class BatchWatch:
         if self.since is None or done <= 0:
             return None
         return max(0, self.requests - self.answered) * (time.monotonic() - self.since) / done
+
+
+class MirrorWatch(Protocol):
+    """Tells how a mirror keeps up."""
+
+    def lag(self) -> str | None:
+        """How far it is behind, in words; None where it keeps up."""
 
 
 @dataclass
@@ -86,6 +94,8 @@ class RunCounters:
     """What goes on in the episodes of an agent, where there is one."""
     batches: BatchWatch | None = None
     """What goes on with batches, as long as they are waited for."""
+    mirror: MirrorWatch | None = None
+    """How the mirror of the run keeps up, where it has one."""
     started: float = field(default_factory=time.monotonic)
     stopping: str | None = None
     """Why the run is coming to an early end, once it is."""

@@ -152,7 +152,7 @@ def test_interrupted_it_says_how_to_come_back_and_how_to_cancel(tmp_path: Path) 
         assert "reward-kit batches cancel" in told and "Run the same command again" in told
         assert not any(batch.cancelled for batch in provider.batches.values())
         code, left = finished(tmp_path, "--detach")
-        assert code == 5, left
+        assert code == 6, left
         provider.polls = 1
         assert finished(tmp_path)[0] == 0
     assert set(provider.answered.values()) == {1}
