@@ -117,9 +117,13 @@ def _growth(shop: Workshop, address: str, small: int, large: int) -> list[Row]:
 def _bottleneck(shop: Workshop, address: str, samples: int) -> list[Row]:
     """What the driver itself needs for a record, with actors that do next to nothing: the most it can keep up with."""
     model = {"model_name": "mock", "cache": {"enabled": False}, "api_params": {"max_concurrent_requests": 1024}}
-    took = _run(shop, samples, model, _engine(address, generate={"actors": 8, "num_cpus": 0.1}))
-    context = f"{1e6 * took.driver / samples:.0f} µs of the driver's processor time per record, 8 generating actors"
-    return [Row("records per second that one driver can keep up with", samples / took.driver, context, unit="/s")]
+    engine = _engine(address, generate={"actors": 8, "num_cpus": 0.1})
+    few, many = (_run(shop, count, model, engine) for count in (samples, 4 * samples))
+    each = (many.driver - few.driver) / (3 * samples)  # what starting costs is in both
+    context = (
+        f"{1e6 * each:.0f} µs of the driver's processor time per record, 8 generating actors, packs of {many.batch:.0f}"
+    )
+    return [Row("records per second that one driver can keep up with", 1 / each, context, unit="/s")]
 
 
 # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -57,8 +57,6 @@ class Facts(NamedTuple):
     concurrency: int
     """Things that are worth having under way in it."""
     sandbox: str | None = None
-    is_paid: bool = False
-    """Whether what it does costs money, or may."""
 
 
 class Task(NamedTuple):
@@ -222,7 +220,7 @@ class ScoreStation(_Station):
         self._log_path = place / "reward_output.log"
         self._scorer = await self._stack.enter_async_context(open_rewards(rewards, config, place, budget))
         scorer = self._scorer
-        return {"concurrency": scorer.concurrency, "sandbox": scorer.sandbox, "is_paid": scorer.is_paid}
+        return {"concurrency": scorer.concurrency, "sandbox": scorer.sandbox}
 
     def _outcome(self, thing: list[Rollout]) -> Awaitable[Any]:
         return self._scorer.score(thing)
