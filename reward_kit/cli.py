@@ -41,6 +41,7 @@ COMMANDS: dict[str, _Entry] = {
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
+    "serve": _Entry("serve_cmd", "serve", "Serve rewards over HTTP, to trainers and others."),
     "deploy": _Entry(
         "deploy_cmd", "deploy", "Deploy a reward to this machine, a container, Cloud Run, Lambda or Fireworks."
     ),

@@ -130,7 +130,8 @@ class Episodes:
                 try:
                     return await episode.run()
                 except ItemError as failure:
-                    recorded = episode.so_far
+                    # A world that failed while turns were played again has not reached the last of them.
+                    recorded = max(recorded, episode.so_far, key=len)
                     if not (attempts and failure.retryable and isinstance(failure, EnvironmentFailure)):
                         return episode.failed(Failure.of(failure, "generate"))
         finally:

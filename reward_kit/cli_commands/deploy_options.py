@@ -94,7 +94,7 @@ _OPTIONS = [
         "--runtime", default=None, metavar="pythonXY", help="The version of Python. [default: this one's]"
     ),
     click.option("--entry-point", help="The reward's name, where --function-ref names a file or module only."),
-    click.option("--timeout", type=click.IntRange(1, 3600), default=300, show_default=True, help="Seconds per request."),
+    click.option("--timeout", type=click.IntRange(1, 3600), default=300, show_default=True, help="Seconds a request."),
     click.option("--local-port", type=PORT, default=8001, show_default=True, help="local-serve, docker: the port."),
     click.option("--docker-program", default="docker", show_default=True, help="The engine's command, such as podman."),
     click.option("--docker-network", help="docker: the container's network, such as host."),

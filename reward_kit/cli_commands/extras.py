@@ -83,7 +83,8 @@ EXTRAS = {
     "text": Extra("ROUGE with word stems, and BLEU", {"rouge-score": "rouge_score", "sacrebleu": "sacrebleu"}),
     "train": Extra("training with TRL on this machine; not in `all`", {"torch": "torch", "trl": "trl"}),
     "view": Extra(
-        "`reward-kit view`: runs in the browser", {"duckdb": "duckdb", "starlette": "starlette", "uvicorn": "uvicorn"}
+        "`reward-kit view`: runs in the browser",
+        {"duckdb": "duckdb", "httptools": "httptools", "starlette": "starlette", "uvicorn": "uvicorn"},
     ),
 }
 """Every extra of pyproject.toml but `all`, which is all of these except `train`."""

@@ -40,9 +40,13 @@ async def test_a_child_has_threads_of_its_own() -> None:
     await in_a_thread(time.sleep, 0)  # one is idle now, and the child has only its memory
     child = os.fork()
     if child == 0:
-        loop = asyncio.new_event_loop()
-        asyncio._set_running_loop(None)
-        os._exit(loop.run_until_complete(asyncio.wait_for(in_a_thread(lambda: 7), 30)))
+        said = 1
+        try:
+            loop = asyncio.new_event_loop()
+            asyncio._set_running_loop(None)
+            said = loop.run_until_complete(asyncio.wait_for(in_a_thread(lambda: 7), 30))
+        finally:
+            os._exit(said)  # the child must never go on as a second pytest
     _, status = await asyncio.to_thread(os.waitpid, child, 0)
     assert os.waitstatus_to_exitcode(status) == 7
 

@@ -457,3 +457,19 @@ class Untidy(Snapshots):
 async def test_a_snapshot_that_is_not_bytes_is_told() -> None:
     rollout = await played(Model(SAVING), Untidy)
     assert rollout.failure is not None and "Return bytes" in rollout.failure.message
+
+
+@pytest.mark.parametrize("where", ["open", "start", "answer"])
+async def test_a_world_that_fails_while_turns_are_played_again_costs_none_of_them(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "episodes.jsonl"
+    with TurnJournal(path) as journal:
+        whole = await played(Model(SAVING), opened, journal=journal)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:6]))  # three whole turns
+    for name, value in {"fails": where, "times": 1, "how": ValueError("broken")}.items():
+        monkeypatch.setattr(Frail, name, value)
+    model = Model(SAVING)
+    with TurnJournal(path) as journal:
+        assert essence(await played(model, opened, settings(world_retries=1), journal)) == essence(whole)
+    assert [turn for _, _, turn in model.asked] == [3, 4]

@@ -54,7 +54,7 @@ def test_sandboxes_are_tried_and_what_to_install_is_said(call: Call, monkeypatch
 def test_every_extra_of_the_package_is_looked_at() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     declared = {
-        name: {re.split(r"[<>=~! ]", requirement)[0] for requirement in requirements}
+        name: {re.split(r"[<>=~! \[]", requirement)[0] for requirement in requirements}
         for name, requirements in project["optional-dependencies"].items()
         if name != "all"
     }

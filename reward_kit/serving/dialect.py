@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a dialect is: how one kind of caller asks for verdicts over HTTP, and how it wants to hear them.
+
+    request ─▶ authentication, limits, JSON        the server
+            ─▶ Route.read(Incoming) ─▶ Exchange    the dialect: what is asked, and how the reply is made
+            ─▶ one verdict per Asked               the server, by the scoring engine
+            ─▶ Exchange.reply(verdicts) ─▶ Reply   the dialect
+            ─▶ response                            the server
+
+A dialect is a pure function of plain data: it knows no web framework, no reward and no clock. A request that it cannot
+read is a `BadRequest` with a plain sentence. A `Failure` among the verdicts becomes what the dialect calls "invalid";
+where it has no word for that, the whole reply is a 5xx (see `failed_reply`), so that the caller tries again. A failure
+is never a score of zero.
+
+What does not fit questions and verdicts, such as an environment that is stepped through, is an `Extension`: routes of
+its own, behind the same authentication and limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from reward_kit.models import Failure, Message, Verdict
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+__all__ = [
+    "Asked",
+    "BadRequest",
+    "Dialect",
+    "Exchange",
+    "Extension",
+    "Incoming",
+    "Reply",
+    "Route",
+    "failed_reply",
+    "messages_in",
+    "object_in",
+]
+
+
+class Asked(NamedTuple):
+    """One answer that a caller wants judged."""
+
+    messages: Sequence[Mapping[str, Any]]
+    """The whole conversation, the answer last: see `messages_in`."""
+    ground_truth: Any = None
+    columns: Mapping[str, Any] = {}
+    """Everything else that the caller says; handed to the reward by name."""
+    sample_id: str | None = None
+    """Which answers belong together, for rewards that judge all answers to a prompt at once. Where no answer of a
+    request has one, all of them do."""
+
+
+class Incoming(NamedTuple):
+    """A request whose caller may call, and whose body is valid JSON within the limits."""
+
+    json: Any
+    """The decoded body; None where the request has none."""
+    headers: Mapping[str, str]
+    """By their names in lower case. Credentials are not among them."""
+
+
+class Reply(NamedTuple):
+    """What the caller is told."""
+
+    status: int
+    body: Any
+    """Plain data, sent as JSON. Numbers must be finite."""
+    headers: Mapping[str, str] = {}
+
+
+class Exchange(NamedTuple):
+    """What one request asks, and how its reply is made of the verdicts."""
+
+    asked: Sequence[Asked]
+    """May be empty: then nothing is judged, and the reply is made at once."""
+    reply: Callable[[Sequence[Verdict]], Reply]
+    """Given one verdict per answer, in their order."""
+
+
+class Route(NamedTuple):
+    """One path of a dialect, and how a request to it is read."""
+
+    path: str
+    """Such as `/evaluate`. It is served at the root for the first reward, and under `/rewards/NAME` for each."""
+    read: Callable[[Incoming], Exchange]
+    summary: str
+    """A sentence for the OpenAPI document."""
+    method: str = "POST"
+    request_schema: Mapping[str, Any] = {}
+    """JSON Schema of the request's body, for the OpenAPI document."""
+    response_schema: Mapping[str, Any] = {}
+    """JSON Schema of the body of a reply with status 200."""
+
+
+class Dialect(NamedTuple):
+    """How one kind of caller asks."""
+
+    name: str
+    summary: str
+    """A sentence: who speaks it."""
+    routes: Sequence[Route]
+
+
+class Extension(Protocol):
+    """Routes that are not questions to a reward. They are served behind the same authentication and limits."""
+
+    @property
+    def name(self) -> str:
+        """For messages and the OpenAPI document."""
+        ...
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Starlette routes, WebSockets among them. Called once for each application."""
+        ...
+
+    def open(self) -> AbstractAsyncContextManager[None]:
+        """Entered before the first request is served, and left after the last one was answered."""
+        ...
+
+
+class BadRequest(ValueError):
+    """A request that cannot be understood. The message is a plain sentence for the caller that says what to send."""
+
+    def __init__(self, message: str, status: int = 422) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+# ── for dialects ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def failed_reply(verdicts: Sequence[Verdict]) -> Reply | None:
+    """The 5xx of a dialect that has no word for "not judged"; None where every verdict is a result.
+
+    503 where trying again may help, else 500. The body says what failed first, and how many did.
+    """
+    failures = [verdict for verdict in verdicts if isinstance(verdict, Failure)]
+    if not failures:
+        return None
+    first = failures[0]
+    status = 503 if all(failure.retryable for failure in failures) else 500
+    body = {"detail": first.message, "type": first.type, "failed": len(failures), "asked": len(verdicts)}
+    return Reply(status, body, {"retry-after": "1"} if status == 503 else {})
+
+
+def object_in(json: Any, *required: str) -> dict[str, Any]:
+    """The body as a JSON object that has these fields."""
+    if not isinstance(json, dict):
+        raise BadRequest(f"The body is {_kind(json)}. Send a JSON object with {_names(required)}.")
+    for name in required:
+        if name not in json:
+            raise BadRequest(f"The field {name!r} is missing. Send a JSON object with {_names(required)}.")
+    return json
+
+
+def messages_in(value: Any, field: str = "messages") -> list[dict[str, Any]]:
+    """A conversation as the rewards take it: a list, not empty, of objects with a `role`, OpenAI-shaped."""
+    if not isinstance(value, list) or not value:
+        what = "an empty list" if value == [] else _kind(value)
+        raise BadRequest(f"The field {field!r} is {what}. Send a list of messages, each with a role and content.")
+    for number, message in enumerate(value):
+        if type(message) is not dict or type(message.get("role")) is not str:
+            raise BadRequest(f"{field}[{number}] is not an object with a text as its role. Send role and content.")
+        if type(message.get("content", "")) is not str or len(message) > 2:
+            _check(message, f"{field}[{number}]")
+    return value
+
+
+def _check(message: dict[str, Any], where: str) -> None:
+    try:
+        Message.model_validate(message)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise BadRequest(f"{where}.{place}: {first['msg']}. Send OpenAI-shaped messages.") from None
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    return "nothing" if value is None else kinds.get(type(value), "of another kind")
+
+
+def _names(required: Sequence[str]) -> str:
+    return ", ".join(required) or "the fields of the documentation"
