@@ -13,9 +13,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from reward_kit.config_models import StrictPart, validated
+from reward_kit.config_models import StrictPart, as_config_error
+from reward_kit.errors import ConfigError
+from reward_kit.redaction import remember_settings
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
@@ -90,7 +92,13 @@ def load_config(config_path: str | None = None) -> RewardKitConfig:
     if path is None:
         return RewardKitConfig()
     text = read_yaml_text(Path(path), f"The file {path!r}", "Name a file with the settings of deployments.")
-    return validated(RewardKitConfig, load_yaml(text, path) or {}, f"What {path!r} says")
+    told = load_yaml(text, path) or {}
+    if isinstance(told, dict):  # the rest names secrets and holds none
+        remember_settings({"keys": told.get("evaluator_endpoint_keys")})
+    try:
+        return RewardKitConfig.model_validate(told)
+    except ValidationError as error:
+        raise ConfigError(f"{path!r} cannot be used. {as_config_error(error)}") from None
 
 
 def get_config() -> RewardKitConfig:

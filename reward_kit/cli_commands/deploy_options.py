@@ -178,14 +178,13 @@ def _rewards(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _settings(given: Mapping[str, Any], config: RewardKitConfig) -> DeploySettings:
-    from reward_kit.config_models import validated
     from reward_kit.deploy.settings import DeploySettings
 
     target = given["target"] or _default_target(config)
     told: dict[str, Any] = {
         "id": given["deployment_id"],
         "target": target,
-        "auth": given["auth_mode"] or _default_auth(target, config),
+        "auth_mode": given["auth_mode"] or _default_auth(target, config),
         "display_name": given["display_name"],
         "description": given["description"],
         "force": given["force"],
@@ -205,7 +204,7 @@ def _settings(given: Mapping[str, Any], config: RewardKitConfig) -> DeploySettin
         "gcp": _gcp(given, config),
         "aws": _aws(given, config),
     }  # fmt: skip
-    return validated(DeploySettings, told, "The deployment")
+    return DeploySettings.model_validate(told)
 
 
 def _default_target(config: RewardKitConfig) -> str:

@@ -95,15 +95,19 @@ def run_command(command: Command, tell: Callable[[str], None]) -> str:
         advice = _INSTALL.get(program, "Install it, or put it on the PATH.")
         raise DeployError(f"{program!r} cannot be run: {error.strerror}. {advice}") from None
     said: deque[str] = deque(maxlen=_KEPT_LINES)
-    listener = threading.Thread(target=_listen, args=(process, said, tell), daemon=True)
+    # Who only asks whether something is there need not hear that it is not.
+    hear = (lambda _: None) if command.missing else tell
+    listener = threading.Thread(target=_listen, args=(process, said, hear), daemon=True)
     listener.start()
-    try:
-        out = _talk(process, command.stdin)
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
-    listener.join()
+    with process:
+        try:
+            out = _talk(process, command.stdin)
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            process.wait()
+            listener.join()
     if process.returncode == 0:
         return out
     words = mask(" ".join(said)[-1500:] or out[-500:] or "it says nothing")
@@ -120,9 +124,7 @@ def _talk(process: subprocess.Popen[str], stdin: str | None) -> str:
             process.stdin.close()
         except BrokenPipeError:
             pass  # it ended without reading; its status says why
-    out = process.stdout.read() if process.stdout is not None else ""
-    process.wait()
-    return out
+    return process.stdout.read() if process.stdout is not None else ""
 
 
 def _listen(process: subprocess.Popen[str], said: deque[str], tell: Callable[[str], None]) -> None:

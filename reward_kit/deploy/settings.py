@@ -75,7 +75,7 @@ class DeploySettings(_Settings):
 
     id: str
     target: str
-    auth: AuthMode = "api-key"
+    auth_mode: AuthMode = "api-key"
     display_name: str | None = None
     description: str | None = None
     force: bool = False

@@ -45,8 +45,9 @@ def bundle_lines(bundle: Bundle) -> Iterator[str]:
 def plan_lines(prepared: Prepared, facts: Mapping[str, str]) -> Iterator[str]:
     """Every step with what it does; `facts` are known from before."""
     plan: Plan = prepared.plan
-    for command in plan.before:
+    if plan.before:
         yield "before anything else, on this machine:"
+    for command in plan.before:
         yield from _command(shown(command, facts))
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title}"

@@ -143,6 +143,7 @@ class Deployments:
         import shutil
 
         self._path(deployment_id).unlink(missing_ok=True)
+        (self.folder / f"{deployment_id}.lock").unlink(missing_ok=True)
         shutil.rmtree(self.place(deployment_id), ignore_errors=True)
 
     def place(self, deployment_id: str) -> Path:

@@ -29,6 +29,7 @@ _LITTER = frozenset(
 _LITTER_FILES = ("*.pyc", "*.pyo", "*.swp", "*~", ".coverage*")
 
 _STAND_IN = re.compile(r"^[<$\[{(*]|x{4,}|\.{3}|\b(?:your|example|changeme|placeholder|dummy)\b", re.IGNORECASE)
+_STAND_IN_BEARER = re.compile(r"\b(?:Bearer|Basic|Token)\s+[^\s\d]+(?=\s|$)", re.IGNORECASE)
 _STAND_IN_LOGIN = re.compile(r"//(?:user(?:name)?|me):(?:pass(?:word)?|secret|\*+)@")
 _ASSIGNED = re.compile(
     r"""["']?(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})["']?\s*[:=]\s*["']?(?P<value>[^"'\s,;)]{12,})"""
@@ -65,7 +66,7 @@ def credential_in(content: bytes) -> int | None:
 
 
 def _is_suspicious(line: str) -> bool:
-    if looks_secret(_STAND_IN_LOGIN.sub("//", line)):
+    if looks_secret(_STAND_IN_BEARER.sub("", _STAND_IN_LOGIN.sub("//", line))):
         return True
     return any(
         is_secret_name(found["name"]) and _is_varied(found["value"]) and not _STAND_IN.search(found["value"])

@@ -12,13 +12,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import requires
 from pathlib import Path
+from typing import NamedTuple
 
 from reward_kit.deploy.archive import files_in
 from reward_kit.deploy.pinned import canonical, own_requirement
 from reward_kit.errors import DeployError
 from reward_kit.redaction import mask
 
-__all__ = ["Platform", "read_wheelhouse", "unpacked"]
+__all__ = ["Platform", "Wanted", "read_wheelhouse", "total_size", "unpacked"]
 
 _COMMAND_LINE_ONLY = frozenset({"antlr4-python3-runtime", "hydra-core", "omegaconf", "rich"})
 """Dependencies of reward-kit that no reward needs; one of them has no wheel."""
@@ -34,6 +35,11 @@ class Platform:
         self.python = python
         self._machine = {"arm64": "aarch64"}.get(architecture, architecture)
         self._glibc = glibc
+
+    def uv_name(self) -> str:
+        """The same, as uv calls it, which knows fewer: the nearest that is not later."""
+        known = max(minor for minor in (17, 28, 34) if minor <= self._glibc)
+        return f"{self._machine}-manylinux_2_{known}"
 
     def tags(self) -> list[str]:
         """The names of platforms whose wheels run there."""
@@ -51,28 +57,38 @@ def read_wheelhouse(folder: Path | None) -> dict[str, bytes]:
     return found
 
 
-def unpacked(
-    requirements: Sequence[str], constraints: Sequence[str], platform: Platform, house: Path | None
-) -> dict[str, bytes]:
+class Wanted(NamedTuple):
+    """The packages of a function, and where they come from."""
+
+    requirements: Sequence[str]
+    constraints: Sequence[str]
+    platform: Platform
+    house: Path | None
+
+    def commands(self, lists: str, target: str) -> list[list[str]]:
+        """What fetches them: reward-kit without what only its command line needs, then all others."""
+        installer = _installer(self.platform, self.house)
+        return [
+            [*installer, "--no-deps", "--requirement", f"{lists}/own.txt", "--target", target],
+            [*installer, "--requirement", f"{lists}/others.txt", "--constraint", f"{lists}/constraints.txt",
+             "--target", target],
+        ]  # fmt: skip
+
+    def lists(self) -> dict[str, Sequence[str]]:
+        """The files that the commands read."""
+        others = [*_own_dependencies(), *self.requirements[1:]]
+        return {"own.txt": [own_requirement()], "others.txt": others, "constraints.txt": self.constraints}
+
+
+def unpacked(wanted: Wanted) -> dict[str, bytes]:
     """The files of all packages, as they lie in `site-packages`: from wheels only, nothing is built or run."""
     with tempfile.TemporaryDirectory(prefix="reward-kit-packages-") as place:
-        target, lists = Path(place) / "packages", Path(place)
-        (lists / "own.txt").write_text(f"{_without_extras(requirements)}\n", encoding="utf-8")
-        others = [*_own_dependencies(), *requirements[1:]]
-        (lists / "others.txt").write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
-        (lists / "constraints.txt").write_text("".join(f"{line}\n" for line in constraints), encoding="utf-8")
-        for arguments in (
-            ["--no-deps", "--requirement", str(lists / "own.txt")],
-            ["--requirement", str(lists / "others.txt"), "--constraint", str(lists / "constraints.txt")],
-        ):
-            _install([*arguments, "--target", str(target)], platform, house)
-        files = files_in(target)
+        for name, lines in wanted.lists().items():
+            (Path(place) / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        for command in wanted.commands(place, f"{place}/packages"):
+            _install(command, wanted.platform)
+        files = files_in(Path(place) / "packages")
     return {name: content for name, content in files.items() if not _NEEDLESS.search(name)}
-
-
-def _without_extras(requirements: Sequence[str]) -> str:
-    assert requirements[0].startswith("reward-kit")
-    return own_requirement()
 
 
 def _own_dependencies() -> Iterator[str]:
@@ -83,34 +99,33 @@ def _own_dependencies() -> Iterator[str]:
             yield line
 
 
-def _install(arguments: Sequence[str], platform: Platform, house: Path | None) -> None:
-    offline = [] if house is None else ["--no-index", "--find-links", str(house)]
+def _install(command: Sequence[str], platform: Platform) -> None:
     done = subprocess.run(
-        [*_installer(platform), *arguments, *offline], capture_output=True, text=True, errors="replace",
-        stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+        command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False
+    )
     if done.returncode != 0:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        words = " ".join(line for line in said if "https://" not in line)
         raise DeployError(
             f"The packages cannot be had as wheels for Python {platform.python} on {platform.tags()[0]}: "
-            f"{mask(' '.join(said[-3:]))}. Choose another --runtime, fill a --wheelhouse, or deploy a container."
+            f"{mask(words[-600:])}. Choose another --runtime, fill a --wheelhouse, or deploy a container."
         )
 
 
-def _installer(platform: Platform) -> list[str]:
+def _installer(platform: Platform, house: Path | None) -> list[str]:
     """pip, or uv where there is no pip; both are told the platform that they install for."""
+    offline = [] if house is None else ["--no-index", "--find-links", str(house)]
     if importlib.util.find_spec("pip") is not None:
         tags = [part for tag in platform.tags() for part in ("--platform", tag)]
         return [
             sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile",
             "--only-binary=:all:", "--implementation", "cp", "--python-version", platform.python, "--upgrade", *tags,
+            *offline, *([] if house is None else ["--isolated"]),
         ]  # fmt: skip
     if program := shutil.which("uv"):
-        newest = platform.tags()[0]
-        machine = newest.partition("_")[2].split("_", 2)[2]
         return [
             program, "pip", "install", "--quiet", "--only-binary", ":all:", "--python-version", platform.python,
-            "--python-platform", f"{machine}-{newest.removesuffix('_' + machine)}",
+            "--python-platform", platform.uv_name(), *offline,
         ]  # fmt: skip
     raise DeployError("Neither pip nor uv is here to fetch packages. Install one of them: python -m ensurepip")
 

@@ -16,10 +16,10 @@ from reward_kit.deploy.archive import zip_of
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE, SECRETS_VARIABLE, SERVE_FILE
 from reward_kit.deploy.dockerfile import serve_settings
-from reward_kit.deploy.plan import FirstCall, Plan, Request, Step
+from reward_kit.deploy.plan import Command, FirstCall, Plan, Request, Step
 from reward_kit.deploy.settings import DeploySettings
 from reward_kit.deploy.target import Place, Prepared, name_within, python_version, verdict_step
-from reward_kit.deploy.wheels import Platform, total_size, unpacked
+from reward_kit.deploy.wheels import Platform, Wanted, total_size, unpacked
 from reward_kit.errors import DeployError
 
 __all__ = ["HANDLER", "AwsLambda", "function_files"]
@@ -66,15 +66,17 @@ class AwsLambda:
             *_permission_steps(names),
             *verdict_step(settings, call),
         )
+        fetch = _wanted(settings, bundle).commands("LISTS", "PACKAGES")
         plan = Plan(
             target=self.name,
+            before=tuple(Command(argv=tuple(argv)) for argv in fetch),
             steps=steps,
             url=call.url,
-            auth=settings.auth,
+            auth=settings.auth_mode,
             key=f"aws secretsmanager get-secret-value --secret-id {names.key} --query SecretString --output text"
-            if settings.auth == "api-key"
+            if settings.auth_mode == "api-key"
             else "",
-            key_from=_read_key(names) if settings.auth == "api-key" else None,
+            key_from=_read_key(names) if settings.auth_mode == "api-key" else None,
             status=(names.about("get_function_configuration"),),
             logs=(
                 Request(
@@ -132,15 +134,19 @@ def _too_large(size: int, most: int, how: str) -> str:
 
 def function_files(settings: DeploySettings, bundle: Bundle) -> dict[str, bytes]:
     """Everything in the zip: packages at its root, where Lambda imports from, and the bundle beside them."""
+    packages = unpacked(_wanted(settings, bundle))
+    access = {"api_key_envs": [KEY_VARIABLE]} if settings.auth_mode == "api-key" else _open_access(settings)
+    limits = {"request_seconds": max(1, _timeout(settings) - 2)}  # so that a late verdict is told, not cut off
+    served = serve_settings(bundle, {"host": "0.0.0.0", "access": access, "limits": limits})
+    return {**packages, **bundle.files, SERVE_FILE: served}
+
+
+def _wanted(settings: DeploySettings, bundle: Bundle) -> Wanted:
     python = python_version(settings)
     modern = tuple(map(int, python.split("."))) >= (3, 12)
     glibc = _GLIBC_OF_AMAZON_LINUX_2023 if modern else _GLIBC_OF_AMAZON_LINUX_2
     platform = Platform(settings.aws.architecture, python, glibc)
-    packages = unpacked(bundle.pinned.requirements, bundle.pinned.constraints, platform, settings.wheelhouse)
-    access = {"api_key_envs": [KEY_VARIABLE]} if settings.auth == "api-key" else _open_access(settings)
-    limits = {"request_seconds": max(1, _timeout(settings) - 2)}  # so that a late verdict is told, not cut off
-    served = serve_settings(bundle, {"host": "0.0.0.0", "access": access, "limits": limits})
-    return {**packages, **bundle.files, SERVE_FILE: served}
+    return Wanted(bundle.pinned.requirements, bundle.pinned.constraints, platform, settings.wheelhouse)
 
 
 def _timeout(settings: DeploySettings) -> int:
@@ -148,7 +154,7 @@ def _timeout(settings: DeploySettings) -> int:
 
 
 def _open_access(settings: DeploySettings) -> dict[str, Any]:
-    return {"behind": "aws-iam"} if settings.auth == "iam" else {"insecure": True}
+    return {"behind": "aws-iam"} if settings.auth_mode == "iam" else {"insecure": True}
 
 
 # ── the steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,7 +184,7 @@ def _role_steps(names: _Names) -> Iterator[Step]:
 
 def _secret_steps(names: _Names) -> Iterator[Step]:
     settings, gone = names.settings, "ResourceNotFoundException"
-    if settings.auth == "api-key":
+    if settings.auth_mode == "api-key":
         secret = {"SecretId": names.key}
         create = {
             "Name": names.key,
@@ -221,7 +227,7 @@ def _arns(names: _Names) -> dict[str, str]:
         variable: f"${{secret{chr(ord('a') + order.index(secret))}.arn}}"
         for variable, secret in settings.secrets.items()
     }
-    return {KEY_VARIABLE: "${secret.arn}", **arns} if settings.auth == "api-key" else arns
+    return {KEY_VARIABLE: "${secret.arn}", **arns} if settings.auth_mode == "api-key" else arns
 
 
 def _policy_steps(names: _Names) -> Iterator[Step]:
@@ -335,13 +341,13 @@ def _url_step(names: _Names) -> Step:
 
 
 def _auth_type(settings: DeploySettings) -> str:
-    return "AWS_IAM" if settings.auth == "iam" else "NONE"
+    return "AWS_IAM" if settings.auth_mode == "iam" else "NONE"
 
 
 def _permission_steps(names: _Names) -> Iterator[Step]:
     """Two permissions for each who may call: for the URL, and for the function that is behind it."""
     settings = names.settings
-    principals = settings.aws.invokers if settings.auth == "iam" else ("*",)
+    principals = settings.aws.invokers if settings.auth_mode == "iam" else ("*",)
     for principal in principals:
         mark = "anybody" if principal == "*" else hashlib.sha256(principal.encode()).hexdigest()[:12]
         url, function = f"reward-kit-url-{mark}", f"reward-kit-invoke-{mark}"
@@ -365,7 +371,7 @@ def _permission_steps(names: _Names) -> Iterator[Step]:
 
 
 def _first_call(names: _Names) -> FirstCall:
-    auth = names.settings.auth
+    auth = names.settings.auth_mode
     return FirstCall(
         url="${url.url}evaluate",
         auth="aws" if auth == "iam" else auth,
@@ -383,9 +389,9 @@ def _read_key(names: _Names) -> Request:
 
 
 def _remarks(settings: DeploySettings) -> Iterator[str]:
-    if settings.auth == "open":
+    if settings.auth_mode == "open":
         yield "Anybody on the internet can call this function, and you pay for it. Use --auth-mode api-key or iam."
-    if settings.auth == "iam" and not settings.aws.invokers:
+    if settings.auth_mode == "iam" and not settings.aws.invokers:
         yield "Nobody was named with --allow-invoker: who has lambda:InvokeFunctionUrl in this account can call it."
-    if settings.auth == "api-key":
+    if settings.auth_mode == "api-key":
         yield "Anybody can reach the URL; the key is checked by the function, so refused calls are paid for too."

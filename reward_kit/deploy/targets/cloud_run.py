@@ -57,9 +57,9 @@ class CloudRun:
             target=self.name,
             steps=tuple(steps),
             url=call.url,
-            auth=settings.auth,
-            key=" ".join(_read_key(names).argv) if settings.auth == "api-key" else "",
-            key_from=_read_key(names) if settings.auth == "api-key" else None,
+            auth=settings.auth_mode,
+            key=" ".join(_read_key(names).argv) if settings.auth_mode == "api-key" else "",
+            key_from=_read_key(names, missing=NOT_FOUND) if settings.auth_mode == "api-key" else None,
             status=(names.run("services", "describe", names.service, "--format=yaml(status.url,status.conditions)"),),
             logs=(names.run("services", "logs", "read", names.service, "--limit=200", follow=True),),
             remarks=tuple(_remarks(settings)),
@@ -140,7 +140,7 @@ def _account_steps(names: _Names) -> Iterator[Step]:
 
 def _secret_steps(names: _Names) -> Iterator[Step]:
     settings = names.settings
-    if settings.auth == "api-key":
+    if settings.auth_mode == "api-key":
         add = names.do("secrets", "versions", "add", names.key, "--data-file=-", stdin="${secret:api_key}")
         yield Step(
             name="secret",
@@ -190,11 +190,11 @@ def _reader_step(names: _Names, secret: str, *, is_ours: bool) -> Step:
 def _service_step(names: _Names, image: str) -> Step:
     settings, gcp = names.settings, names.settings.gcp
     mounted = {variable: f"{secret}:latest" for variable, secret in settings.secrets.items()}
-    if settings.auth == "api-key":
+    if settings.auth_mode == "api-key":
         mounted[KEY_VARIABLE] = f"{names.key}:latest"
     deploy = names.run(
         "deploy", names.service, f"--image={image}", f"--service-account={names.account}", f"--port={IMAGE_PORT}",
-        "--no-allow-unauthenticated" if settings.auth == "iam" else "--allow-unauthenticated",
+        "--no-allow-unauthenticated" if settings.auth_mode == "iam" else "--allow-unauthenticated",
         f"--min-instances={gcp.min_instances}", f"--max-instances={gcp.max_instances}",
         f"--concurrency={gcp.concurrency}", f"--cpu={gcp.cpu}", f"--memory={gcp.memory}",
         f"--timeout={settings.request_seconds}", "--execution-environment=gen2",
@@ -222,7 +222,7 @@ def _pairs(values: Mapping[str, str]) -> str:
 
 
 def _invoker_steps(names: _Names) -> Iterator[Step]:
-    for member in names.settings.gcp.invokers if names.settings.auth == "iam" else ():
+    for member in names.settings.gcp.invokers if names.settings.auth_mode == "iam" else ():
         who = (names.service, f"--member={member}", f"--role={_INVOKER}")
         yield Step(
             name=f"invoker-{member}",
@@ -233,7 +233,7 @@ def _invoker_steps(names: _Names) -> Iterator[Step]:
 
 
 def _first_call(names: _Names) -> FirstCall:
-    auth = names.settings.auth
+    auth = names.settings.auth_mode
     return FirstCall(
         url="${service.url}/evaluate",
         auth="google" if auth == "iam" else auth,
@@ -243,7 +243,7 @@ def _first_call(names: _Names) -> FirstCall:
 
 
 def _remarks(settings: DeploySettings) -> Iterator[str]:
-    if settings.auth == "open":
+    if settings.auth_mode == "open":
         yield "Anybody on the internet can call this service. Use --gcp-auth-mode api-key or iam to prevent that."
-    if settings.auth == "iam" and not settings.gcp.invokers:
+    if settings.auth_mode == "iam" and not settings.gcp.invokers:
         yield "Nobody was named with --allow-invoker: only who may call every service of the project can call it."

@@ -27,9 +27,9 @@ _NO_CONTAINER = "no such (container|object)|not found"
 
 def server_access(settings: DeploySettings, platform: str | None = None) -> dict[str, object]:
     """Who may call, as the server's settings say it. `platform` is who checks callers where IAM does."""
-    if settings.auth == "api-key":
+    if settings.auth_mode == "api-key":
         return {"api_key_envs": [KEY_VARIABLE]}
-    return {"insecure": True} if settings.auth == "open" else {"behind": platform}
+    return {"insecure": True} if settings.auth_mode == "open" else {"behind": platform}
 
 
 class Docker:
@@ -40,7 +40,7 @@ class Docker:
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Write the files, build the image, run it, have it judge an answer."""
-        if settings.auth == "iam":
+        if settings.auth_mode == "iam":
             raise DeployError("A container of this machine is behind no IAM. Use --auth-mode api-key.")
         base = settings.docker.base_image or default_base(python_version(settings))
         wheels = read_wheelhouse(settings.wheelhouse)
@@ -50,8 +50,8 @@ class Docker:
         tag = f"reward-kit/{settings.id}:{digest[:12]}"
         call = FirstCall(
             url=f"http://{_reached_at(settings)}:{settings.port}/evaluate", patience=180.0, sample={},
-            auth="open" if settings.auth == "open" else "api-key",
-            key=None if settings.auth == "open" else ReadFile(path=place.key),
+            auth="open" if settings.auth_mode == "open" else "api-key",
+            key=None if settings.auth_mode == "open" else ReadFile(path=place.key),
         )  # fmt: skip
         steps = (
             Step(
@@ -70,9 +70,9 @@ class Docker:
             target=self.name,
             steps=steps,
             url=call.url,
-            auth=settings.auth,
-            key=f"cat {place.key}" if settings.auth == "api-key" else "",
-            key_from=ReadFile(path=place.key) if settings.auth == "api-key" else None,
+            auth=settings.auth_mode,
+            key=f"cat {place.key}" if settings.auth_mode == "api-key" else "",
+            key_from=ReadFile(path=place.key) if settings.auth_mode == "api-key" else None,
             status=(_inspect(engine, "container", name, state, _NO_CONTAINER),),
             logs=(Command(argv=(engine, "logs", "--tail", "200", name), follow=True),),
         )
@@ -126,7 +126,7 @@ def _run(settings: DeploySettings, name: str, tag: str) -> Action:
     is_host = settings.docker.network == "host"
     port = settings.port if is_host else IMAGE_PORT
     values = {"PORT": str(port), **settings.environment, **local_secrets(settings)}
-    if settings.auth == "api-key":
+    if settings.auth_mode == "api-key":
         values[KEY_VARIABLE] = "${secret:api_key}"
     argv = [
         settings.docker.program, "run", "--detach", "--name", name, "--label", f"reward-kit-deployment={settings.id}",

@@ -41,17 +41,17 @@ class LocalServe:
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Write the files, start the server, have it judge an answer."""
-        if settings.auth == "iam":
+        if settings.auth_mode == "iam":
             raise DeployError("There is no IAM on this machine. Use --auth-mode api-key, or open: it is loopback only.")
         folder = Path(place.context).absolute()
-        access = {"api_key_envs": [KEY_VARIABLE]} if settings.auth == "api-key" else {}
+        access = {"api_key_envs": [KEY_VARIABLE]} if settings.auth_mode == "api-key" else {}
         served = {"host": "127.0.0.1", "port": settings.port, "access": access}
         files = {**bundle.files, SERVE_FILE: serve_settings(bundle, served)}
         files.setdefault(f"{PROJECT}/.keep", b"")
         url = f"http://127.0.0.1:{settings.port}"
         pythonpath = os.pathsep.join(str(folder / root) for root in bundle.import_roots)
         environment = {"PYTHONPATH": pythonpath, "PYTHONDONTWRITEBYTECODE": "1", **settings.environment}
-        if settings.auth == "api-key":
+        if settings.auth_mode == "api-key":
             environment[KEY_VARIABLE] = "${secret:api_key}"
         start = Start(
             argv=(sys.executable, "-m", "reward_kit", "serve", "--config", str(folder / SERVE_FILE)),
@@ -61,8 +61,8 @@ class LocalServe:
         )
         stop = Stop(pid="${server.pid}", started="${server.started}")
         call = FirstCall(
-            url=f"{url}/evaluate", auth="open" if settings.auth == "open" else "api-key", sample={},
-            key=None if settings.auth == "open" else ReadFile(path=place.key),
+            url=f"{url}/evaluate", auth="open" if settings.auth_mode == "open" else "api-key", sample={},
+            key=None if settings.auth_mode == "open" else ReadFile(path=place.key),
         )  # fmt: skip
         steps = (
             Step(
@@ -84,9 +84,9 @@ class LocalServe:
             target=self.name,
             steps=steps,
             url=f"{url}/evaluate",
-            auth=settings.auth,
-            key=f"cat {place.key}" if settings.auth == "api-key" else "",
-            key_from=ReadFile(path=place.key) if settings.auth == "api-key" else None,
+            auth=settings.auth_mode,
+            key=f"cat {place.key}" if settings.auth_mode == "api-key" else "",
+            key_from=ReadFile(path=place.key) if settings.auth_mode == "api-key" else None,
             status=(Command(argv=("ps", "-o", "pid=,stat=,etime=,args=", "-p", "${server.pid}"), missing=".*"),),
             logs=(Command(argv=("tail", "-n", "200", place.log), follow=True),),
         )
@@ -95,7 +95,7 @@ class LocalServe:
 
 def key_step(settings: DeploySettings, place: Place) -> tuple[Step, ...]:
     """The endpoint's key in a file, for a target that has no store of secrets."""
-    if settings.auth != "api-key":
+    if settings.auth_mode != "api-key":
         return ()
     write = WriteSecret(path=place.key, value="${secret:api_key}")
     return (
