@@ -45,6 +45,9 @@ COMMANDS: dict[str, _Entry] = {
     "deploy": _Entry(
         "deploy_cmd", "deploy", "Deploy a reward to this machine, a container, Cloud Run, Lambda or Fireworks."
     ),
+    "deploy-mcp": _Entry(
+        "deploy_mcp_cmd", "deploy_mcp", "Deploy an MCP server, such as an agent's world, to Cloud Run."
+    ),
     "secrets": _Entry("secrets_cmd", "secrets", "Keep values that deployed rewards need and nobody may see."),
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),

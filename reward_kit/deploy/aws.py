@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -28,7 +29,8 @@ def aws_client(service: str, region: str | None) -> Any:
     except ImportError:
         raise MissingExtraError("AWS", "aws") from None
     try:
-        return boto3.client(service, region_name=region or None)
+        # A session of its own: boto3's shared one would keep the credentials of whoever asked first.
+        return boto3.Session().client(service, region_name=region or os.environ.get("AWS_REGION") or None)
     except NoRegionError:
         raise DeployError("No region of AWS is named. Give --aws-region, or set AWS_REGION.") from None
     except BotoCoreError as error:

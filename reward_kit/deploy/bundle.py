@@ -32,7 +32,7 @@ from reward_kit.redaction import secret_paths
 from reward_kit.reward_call import RESOURCES, RewardCall, wants
 from reward_kit.reward_names import reward_path
 
-__all__ = ["Bundle", "LeftOut", "Source", "make_bundle"]
+__all__ = ["Bundle", "LeftOut", "Source", "bundle_of", "make_bundle"]
 
 _FORMAT = 1
 _LARGEST = 200 << 20
@@ -91,20 +91,33 @@ def make_bundle(source: Source, *, extras: Sequence[str] = ()) -> Bundle:
     with _no_bytecode():
         calls = [_load(reward, source.params) for reward in source.rewards.values()]
     found = [_find_files(reward_path(reward), project) for reward in source.rewards.values()]
-    imports = follow_imports([file for one in found for file in one.entries], import_roots(project, *_own_roots(found)))
+    entries = [file for one in found for file in one.entries]
+    wider = replace(source, requirements=_requirements(source, calls, found))
+    bundle = bundle_of(entries, wider, roots=list(_own_roots(found)), extras=extras)
+    rewards = {name: one.reference for name, one in zip(source.rewards, found, strict=True)}
+    named = replace(bundle, rewards=rewards, remarks=(*_wishes(calls), *bundle.remarks))
+    return replace(named, files=_with_lists(named))
+
+
+def bundle_of(
+    entries: Sequence[Path], source: Source, *, roots: Sequence[Path] = (), extras: Sequence[str] = ()
+) -> Bundle:
+    """The bundle of a program that begins in these files; `roots` are where its modules are looked for first."""
+    project = source.project.resolve()
+    imports = follow_imports(entries, import_roots(project, *roots))
     included, left_out = _included(source, project)
-    pinned = pin(_requirements(source, calls, found), extras=extras)
+    pinned = pin(source.requirements, extras=extras)
     _check_requirements(imports, pinned, project)
     files = {_name_in(path, project): path.read_bytes() for path in sorted({*imports.files, *included})}
     _check_contents(files, source.allow)
     bare = Bundle(
         files=files,
-        rewards={name: one.reference for name, one in zip(source.rewards, found, strict=True)},
+        rewards=source.rewards,
         params=dict(source.params),
         pinned=pinned,
         import_roots=_roots_used(imports, import_roots(project), project),
         left_out=left_out,
-        remarks=tuple(_remarks(calls, imports, included, pinned, project)),
+        remarks=tuple(_remarks(imports, included, pinned, project)),
     )
     return replace(bare, files=_with_lists(bare))
 
@@ -282,12 +295,13 @@ def _check_contents(files: Mapping[str, bytes], allow: Sequence[str]) -> None:
             )
 
 
-def _remarks(
-    calls: Sequence[RewardCall], imports: Imports, included: set[Path], pinned: Pinned, project: Path
-) -> Iterator[str]:
+def _wishes(calls: Sequence[RewardCall]) -> Iterator[str]:
     for call in calls:
         if needed := [name for name in RESOURCES if wants(call.func, name)]:
             yield f"{call.name!r} asks for {' and '.join(needed)}, which must be there where it will run."
+
+
+def _remarks(imports: Imports, included: set[Path], pinned: Pinned, project: Path) -> Iterator[str]:
     if imports.reads_beside and not included:
         names = ", ".join(sorted(path.relative_to(project).as_posix() for path in imports.reads_beside))
         yield f"{names} may read files beside it. Name those with --include."
@@ -301,7 +315,7 @@ def _remarks(
 
 def _with_lists(bundle: Bundle) -> dict[str, bytes]:
     whole = {
-        **bundle.files,
+        **{name: content for name, content in bundle.files.items() if name != MANIFEST},
         "requirements.txt": _lines(bundle.pinned.requirements),
         "constraints.txt": _lines(bundle.pinned.constraints),
     }

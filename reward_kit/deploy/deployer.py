@@ -76,8 +76,8 @@ def deploy_prepared(
         for line in plan_lines(prepare(place), known.facts if known is not None else {}):
             tell(line)
         return None
+    prepared = prepare(place)  # what cannot work is said before anything is written
     with kept.alone(settings.id):
-        prepared = prepare(place)
         deployment = known or Deployment(id=settings.id, target=settings.target)
         deployment.settings = settings.model_dump(mode="json", exclude_defaults=True, exclude={"sample"})
         deployment.bundle = digest

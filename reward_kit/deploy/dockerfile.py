@@ -18,7 +18,7 @@ from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import MANIFEST, PROJECT, SERVE_FILE
 from reward_kit.errors import DeployError
 
-__all__ = ["IMAGE_PORT", "default_base", "dockerfile", "image_files", "serve_settings"]
+__all__ = ["IMAGE_PORT", "default_base", "dockerfile", "final_stage", "image_files", "serve_settings"]
 
 IMAGE_PORT = 8080
 _USER = "10001:10001"
@@ -79,7 +79,7 @@ def dockerfile(  # noqa: PLR0913 - what differs between a reward's image and ano
     port: int = IMAGE_PORT,
     health: str | None = _HEALTH,
 ) -> str:
-    """The text of a Dockerfile; `copied` says which files of the context go where."""
+    """The text of a Dockerfile; `copied` says which files of the context go where. `health` is a line of Python."""
     if not re.fullmatch(r"[A-Za-z0-9][\w./:@-]*", base):
         raise DeployError(f"{base!r} is not the name of an image. Write it as 'python:3.12-slim' or with @sha256:….")
     pip = [f"/build/{_WHEELS}/{name}/pip" for name in wheels if _PIP_WHEEL.fullmatch(name)]
@@ -99,16 +99,37 @@ def dockerfile(  # noqa: PLR0913 - what differs between a reward's image and ano
         "FROM ${BASE}",
         f"COPY --from=build {_VENV} {_VENV}",
         *(f"COPY {source} {place}" for source, place in copied.items()),
-        f"ENV PATH={_VENV}/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH={pythonpath} PYTHONUNBUFFERED=1 "
-        "PYTHONDONTWRITEBYTECODE=1 HOME=/tmp",
+        *final_stage(
+            path=f"{_VENV}/bin:/usr/local/bin:/usr/bin:/bin",
+            pythonpath=pythonpath,
+            entry=entry,
+            command=command,
+            port=port,
+            health=health,
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def final_stage(
+    *,
+    path: str,
+    pythonpath: str,
+    entry: Sequence[str],
+    command: Sequence[str],
+    port: int,
+    health: str | None = _HEALTH,
+) -> list[str]:
+    """How an image runs: as whom, where, with which command, and how it says that it is well."""
+    return [
+        f"ENV PATH={path} PYTHONPATH={pythonpath} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp",
         f"WORKDIR {_ROOT}/{PROJECT}",
         f"USER {_USER}",
         f"EXPOSE {port}",
         *_health_check(health),
         f"ENTRYPOINT {_exec(entry)}",
-        f"CMD {_exec(command)}",
+        *([f"CMD {_exec(command)}"] if command else []),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _health_check(code: str | None) -> Iterable[str]:

@@ -12,11 +12,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from reward_kit.deploy.plan import Command, FirstCall
-from reward_kit.errors import AuthError, DeployError
+from reward_kit.deploy.plan import Command, FirstCall, ListTools
+from reward_kit.errors import AuthError, DeployError, ItemError
 from reward_kit.redaction import mask, remember
 
-__all__ = ["call_first", "verdict_line"]
+__all__ = ["call_first", "list_tools", "verdict_line"]
 
 _TIMEOUT = 60.0
 _PAUSE = 0.5
@@ -45,6 +45,42 @@ def call_first(action: FirstCall, key: str | None, run: Callable[[Command], str]
     return result
 
 
+def list_tools(action: ListTools, run: Callable[[Command], str]) -> list[str]:
+    """The names of the tools that a deployed MCP server has; tried again while nobody answers."""
+    from reward_kit.utils.event_loop import run_sync
+
+    token = _identity_token(run) if action.auth == "google" else None
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    deadline = time.monotonic() + action.patience
+    while True:
+        try:
+            return run_sync(lambda: _tools(action.url, headers))
+        except ItemError as error:
+            if time.monotonic() >= deadline:
+                raise DeployError(f"{action.url!r} does not answer as an MCP server: {mask(str(error))}") from None
+            time.sleep(_PAUSE)
+
+
+async def _tools(url: str, headers: Mapping[str, str]) -> list[str]:
+    from reward_kit.agent.mcp.client import McpClient
+    from reward_kit.agent.mcp.http import HttpServer
+
+    server = HttpServer(url, headers=headers)
+    client = McpClient(server.channel())
+    try:
+        await client.connect(_TIMEOUT)
+        return [tool.name for tool in await client.list_tools(_TIMEOUT)]
+    finally:
+        await client.close()
+        await server.close()
+
+
+def _identity_token(run: Callable[[Command], str]) -> str:
+    token = run(Command(argv=("gcloud", "auth", "print-identity-token", "--quiet"))).strip()
+    remember(token)
+    return token
+
+
 def _is_verdict(result: Mapping[str, Any]) -> bool:
     return result.get("score") is not None and not result.get("error")
 
@@ -63,9 +99,7 @@ def _headers(action: FirstCall, key: str | None, run: Callable[[Command], str]) 
     if action.auth == "api-key":
         return {**headers, "X-Api-Key": str(key)}
     if action.auth == "google":
-        token = run(Command(argv=("gcloud", "auth", "print-identity-token", "--quiet"))).strip()
-        remember(token)
-        return {**headers, "Authorization": f"Bearer {token}"}
+        return {**headers, "Authorization": f"Bearer {_identity_token(run)}"}
     return _signed(action, headers) if action.auth == "aws" else headers
 
 

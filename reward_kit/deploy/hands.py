@@ -10,9 +10,9 @@ from typing import Any
 
 from reward_kit.deploy.aws import AwsHands
 from reward_kit.deploy.carry_out import Hands, MissingThing, Tell
-from reward_kit.deploy.first_call import call_first, verdict_line
+from reward_kit.deploy.first_call import call_first, list_tools, verdict_line
 from reward_kit.deploy.machine import MachineHands, run_command
-from reward_kit.deploy.plan import Action, FirstCall, Plan, Request, fact_at
+from reward_kit.deploy.plan import Action, FirstCall, ListTools, Plan, Request, fact_at
 from reward_kit.deploy.settings import DeploySettings
 from reward_kit.errors import DeployError
 from reward_kit.redaction import remember
@@ -47,6 +47,10 @@ class AllHands:
             result = call_first(action, key, lambda command: run_command(command, self._tell))
             self._tell(verdict_line(result))
             return result
+        if isinstance(action, ListTools):
+            tools = list_tools(action, lambda command: run_command(command, self._tell))
+            self._tell(f"  tools: {', '.join(tools)}")
+            return tools
         return self._machine.do(action, secrets)
 
 

@@ -117,7 +117,8 @@ def secret_value(arn: str) -> str:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        return str(boto3.client("secretsmanager").get_secret_value(SecretId=arn)["SecretString"])
+        client = boto3.client("secretsmanager", region_name=arn.split(":")[3])
+        return str(client.get_secret_value(SecretId=arn)["SecretString"])
     except (BotoCoreError, ClientError) as error:
         raise DeployError(f"The secret {arn!r} cannot be read: {error}. Check the permissions of the role.") from None
 

@@ -25,6 +25,7 @@ __all__ = [
     "Action",
     "Command",
     "FirstCall",
+    "ListTools",
     "Plan",
     "ReadFile",
     "RemoveFile",
@@ -150,8 +151,17 @@ class FirstCall(_Plain):
     """Whether somebody gave the sample, so that a reward that cannot judge it is a failure."""
 
 
+class ListTools(_Plain):
+    """Have a deployed MCP server say which tools it has."""
+
+    kind: Literal["tools"] = "tools"
+    url: str
+    auth: Literal["open", "google"]
+    patience: float = 60.0
+
+
 Action = Annotated[
-    WriteFiles | Command | Request | Start | Stop | ReadFile | WriteSecret | RemoveFile | FirstCall,
+    WriteFiles | Command | Request | Start | Stop | ReadFile | WriteSecret | RemoveFile | FirstCall | ListTools,
     Field(discriminator="kind"),
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)

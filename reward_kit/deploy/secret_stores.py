@@ -190,7 +190,7 @@ class AwsStore:
         code = self._ask("create_secret", Name=name, SecretString=value, Tags=tags, refused=there)
         if code is None:
             return
-        if code == "InvalidRequestException":  # deleted less than a week ago
+        if "DeletedDate" in self._client.describe_secret(SecretId=name):  # less than a week ago
             self._ask("restore_secret", SecretId=name)
         self._ask("put_secret_value", SecretId=name, SecretString=value)
 

@@ -83,6 +83,8 @@ class DeploySettings(_Settings):
     rotate_key: bool = False
     port: int = 8001
     """On this machine, for `local-serve` and `docker`."""
+    image_port: int = 8080
+    """Inside of an image."""
     python: str = ""
     """The version of Python, such as `3.12`; by default this one's."""
     request_seconds: int = Field(default=300, ge=1, le=3600)

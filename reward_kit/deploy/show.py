@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as text: every file, command and request, without secrets."""
+"""A plan as text: every file, command and request. No plan holds a secret; what stands for one is shown as `***`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from reward_kit.deploy.plan import (
     Action,
     Command,
     FirstCall,
+    ListTools,
     Plan,
     ReadFile,
     RemoveFile,
@@ -25,7 +26,7 @@ from reward_kit.deploy.plan import (
     shown,
 )
 from reward_kit.deploy.target import Prepared
-from reward_kit.redaction import MASK, is_secret_name, mask, mask_words
+from reward_kit.redaction import MASK, is_secret_name, mask
 
 __all__ = ["bundle_lines", "plan_lines"]
 
@@ -80,12 +81,14 @@ def _action(action: Action, prepared: Prepared, facts: Mapping[str, str]) -> Ite
             yield f"     request {told.service}.{told.operation}"
             yield from (f"       {name}: {_value(value)}" for name, value in told.parameters.items())
         case Start():
-            yield f"     start {shlex.join(mask_words(told.argv))}"
+            yield f"     start {shlex.join(told.argv)}"
             yield f"       in {told.folder}, its output into {told.log}"
             yield from _environment(told.environment)
         case FirstCall():
             yield f"     POST {told.url} with {_AUTH[told.auth]}"
             yield f"       {mask(json.dumps(told.sample))}"
+        case ListTools():
+            yield f"     MCP {told.url}: initialize, tools/list"
         case _:
             yield f"     {_small(told)}"
 
@@ -118,7 +121,7 @@ _AUTH = {
 
 
 def _command(command: Command) -> Iterator[str]:
-    yield f"     $ {shlex.join(mask_words(command.argv))}"
+    yield f"     $ {shlex.join(command.argv)}"
     if command.stdin is not None:
         yield f"       standard input: {command.stdin if command.stdin == MASK else mask(command.stdin)}"
     yield from _environment(command.environment)

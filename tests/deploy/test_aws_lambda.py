@@ -138,7 +138,7 @@ def test_a_function_is_made_changed_and_deleted(aws: str, small_zip: None, call:
 
 
 STEPS = [
-    "iam.CreateRole", "iam.AttachRolePolicy", "secretsmanager.CreateSecret", "iam.PutRolePolicy",
+    "iam.CreateRole", "iam.PutRolePolicy", "secretsmanager.CreateSecret", "logs.CreateLogGroup",
     "logs.PutRetentionPolicy", "lambda.CreateFunction", "lambda.CreateFunctionUrlConfig", "lambda.AddPermission",
 ]  # fmt: skip
 

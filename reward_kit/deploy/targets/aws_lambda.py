@@ -29,7 +29,7 @@ _ZIP = "function.zip"
 _LARGEST_ZIP = 50 << 20
 _LARGEST_UNPACKED = 250 << 20
 _LONGEST_NAME = 64
-_BASIC_POLICY = "arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
+_LOG_POLICY = "write-log"
 _SECRETS_POLICY = "read-secrets"
 _LOG_DAYS = 30
 _MOST_SECONDS = 900
@@ -164,22 +164,31 @@ def _role_steps(names: _Names) -> Iterator[Step]:
     if names.settings.aws.role is not None:
         return
     role = {"RoleName": names.role}
-    attached = {**role, "PolicyArn": _BASIC_POLICY}
-    attach = Request(service="iam", operation="attach_role_policy", parameters=attached)
+    logs = {**role, "PolicyName": _LOG_POLICY}
+    group = f"arn:*:logs:*:*:log-group:{names.log_group}:*"
+    may = _allowing(["logs:CreateLogStream", "logs:PutLogEvents"], [group])
+    may_log = Request(service="iam", operation="put_role_policy", parameters={**logs, "PolicyDocument": may})
     tags = [{"Key": key, "Value": value} for key, value in names.tags.items()]
     create = {**role, "AssumeRolePolicyDocument": json.dumps(_TRUST), "Tags": tags}
+    gone = "NoSuchEntity"
     yield Step(
         name="role",
         title=f"the IAM role {names.role!r}",
-        look=Request(service="iam", operation="get_role", parameters=role, missing="NoSuchEntity"),
-        make=(Request(service="iam", operation="create_role", parameters=create), attach),
-        change=(attach,),
+        look=Request(service="iam", operation="get_role", parameters=role, missing=gone),
+        make=(Request(service="iam", operation="create_role", parameters=create), may_log),
+        change=(may_log,),
         facts={"arn": "Role.Arn"},
         remove=(
-            Request(service="iam", operation="detach_role_policy", parameters=attached, missing="NoSuchEntity"),
-            Request(service="iam", operation="delete_role", parameters=role, missing="NoSuchEntity"),
+            Request(service="iam", operation="delete_role_policy", parameters=logs, missing=gone),
+            Request(service="iam", operation="delete_role", parameters=role, missing=gone),
         ),
     )
+
+
+def _allowing(actions: list[str], resources: list[str]) -> str:
+    """A policy that allows these actions on these resources, and nothing else."""
+    statement = {"Effect": "Allow", "Action": actions, "Resource": resources}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def _secret_steps(names: _Names) -> Iterator[Step]:
@@ -233,16 +242,7 @@ def _arns(names: _Names) -> dict[str, str]:
 def _policy_steps(names: _Names) -> Iterator[Step]:
     if names.settings.aws.role is not None or not (arns := _arns(names)):
         return
-    allowed = {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Action": "secretsmanager:GetSecretValue",
-                "Resource": sorted(set(arns.values())),
-            }
-        ],
-    }
+    allowed = _allowing(["secretsmanager:GetSecretValue"], sorted(set(arns.values())))
     policy = {"RoleName": names.role, "PolicyName": _SECRETS_POLICY}
     yield Step(
         name="policy",
@@ -250,7 +250,7 @@ def _policy_steps(names: _Names) -> Iterator[Step]:
         make=(
             Request(
                 service="iam", operation="put_role_policy",
-                parameters={**policy, "PolicyDocument": json.dumps(allowed)},
+                parameters={**policy, "PolicyDocument": allowed},
             ),
         ),
         remove=(Request(service="iam", operation="delete_role_policy", parameters=policy, missing="NoSuchEntity"),),

@@ -7,12 +7,12 @@ its secrets and nothing else. The key is in Secret Manager.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE
-from reward_kit.deploy.dockerfile import IMAGE_PORT, default_base, image_files
+from reward_kit.deploy.dockerfile import default_base, image_files
 from reward_kit.deploy.gcloud import NOT_FOUND, gcloud
 from reward_kit.deploy.plan import Command, FirstCall, Plan, Step, WriteFiles
 from reward_kit.deploy.settings import DeploySettings
@@ -21,7 +21,7 @@ from reward_kit.deploy.targets.docker import server_access
 from reward_kit.deploy.wheels import read_wheelhouse
 from reward_kit.errors import DeployError
 
-__all__ = ["CloudRun"]
+__all__ = ["CloudRun", "joined_pairs"]
 
 _NO_ACCOUNT = f"{NOT_FOUND}|Unknown service account"
 _SECRET_READER = "roles/secretmanager.secretAccessor"
@@ -38,25 +38,32 @@ class CloudRun:
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Build the image, make the account and the secrets, deploy the service, have it judge an answer."""
-        names = _Names(settings)
-        steps: list[Step] = []
-        folders: dict[str, Mapping[str, bytes]] = {}
+        files: dict[str, bytes] | None = None
         if settings.gcp.image is None:
             base = settings.docker.base_image or default_base(python_version(settings))
             access = server_access(settings, "google-iam")
             files = image_files(bundle, base, read_wheelhouse(settings.wheelhouse), access)
-            folders[place.context] = files
+        call = _first_call(_Names(settings))
+        return self.prepare_image(settings, files, place, call.url, verdict_step(settings, call))
+
+    def prepare_image(
+        self, settings: DeploySettings, files: Mapping[str, bytes] | None, place: Place, url: str, last: Sequence[Step]
+    ) -> Prepared:
+        """The plan for any image: built from these files, or there already; `last` are the steps after its service."""
+        names = _Names(settings)
+        steps: list[Step] = []
+        folders = {} if files is None else {place.context: files}
+        if files is not None:
             steps += _image_steps(names, place, files)
         steps += _account_steps(names)
         steps += _secret_steps(names)
-        steps.append(_service_step(names, names.image(folders.get(place.context))))
+        steps.append(_service_step(names, names.image(files)))
         steps += _invoker_steps(names)
-        call = _first_call(names)
-        steps += verdict_step(settings, call)
+        steps += last
         plan = Plan(
             target=self.name,
             steps=tuple(steps),
-            url=call.url,
+            url=url,
             auth=settings.auth_mode,
             key=" ".join(_read_key(names).argv) if settings.auth_mode == "api-key" else "",
             key_from=_read_key(names, missing=NOT_FOUND) if settings.auth_mode == "api-key" else None,
@@ -193,14 +200,15 @@ def _service_step(names: _Names, image: str) -> Step:
     if settings.auth_mode == "api-key":
         mounted[KEY_VARIABLE] = f"{names.key}:latest"
     deploy = names.run(
-        "deploy", names.service, f"--image={image}", f"--service-account={names.account}", f"--port={IMAGE_PORT}",
+        "deploy", names.service, f"--image={image}", f"--service-account={names.account}",
+        f"--port={settings.image_port}",
         "--no-allow-unauthenticated" if settings.auth_mode == "iam" else "--allow-unauthenticated",
         f"--min-instances={gcp.min_instances}", f"--max-instances={gcp.max_instances}",
         f"--concurrency={gcp.concurrency}", f"--cpu={gcp.cpu}", f"--memory={gcp.memory}",
         f"--timeout={settings.request_seconds}", "--execution-environment=gen2",
         f"--labels=reward-kit-deployment={settings.id}",
-        f"--set-secrets={_pairs(mounted)}" if mounted else "--clear-secrets",
-        f"--set-env-vars={_pairs(settings.environment)}" if settings.environment else "--clear-env-vars",
+        f"--set-secrets={joined_pairs(mounted)}" if mounted else "--clear-secrets",
+        f"--set-env-vars={joined_pairs(settings.environment)}" if settings.environment else "--clear-env-vars",
         "--format=json",
     )  # fmt: skip
     return Step(
@@ -214,7 +222,7 @@ def _service_step(names: _Names, image: str) -> Step:
     )
 
 
-def _pairs(values: Mapping[str, str]) -> str:
+def joined_pairs(values: Mapping[str, str]) -> str:
     """`A=1,B=2`; with another mark than the comma where a value has one, as gcloud wants it said."""
     mark = next(mark for mark in ",@|#~%" if not any(mark in value for value in values.values()))
     joined = mark.join(f"{name}={value}" for name, value in sorted(values.items()))
