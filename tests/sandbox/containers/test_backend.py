@@ -176,7 +176,7 @@ async def test_a_killed_process_leaves_containers_that_end_and_are_swept(name: s
     assert len(await owned(name, owner)) == 1
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while any(one["State"] == "running" for one in await owned(name, owner)):
             await asyncio.sleep(0.1)
     async with made(name) as backend, await backend.open(SandboxSpec()):
