@@ -288,7 +288,7 @@ def test_the_packed_function_judges_under_lambdas_own_runtime(
     for body, status in (("{", 400), ("[]", 422), ('{"messages": 1}', 422), (None, 422)):
         assert function.invoke(http_event("/evaluate", body, **right))["statusCode"] == status
     assert function.invoke(http_event("/nowhere", ANSWER, **right))["statusCode"] == 404
-    assert function.invoke(http_event("/evaluate", method="GET", **right))["statusCode"] == 405
+    assert function.invoke(http_event("/evaluate", method="PUT", **right))["statusCode"] == 405
     failing = function.invoke(http_event("/evaluate", {"messages": [{"role": "user"}]}, **right))
     assert json.loads(failing["body"]).get("score") in (None, 0.25)  # no content: judged, or said to be no verdict
     assert function.invoke(http_event("/evaluate", ANSWER, **right))["statusCode"] == 200

@@ -19,13 +19,13 @@ from keyring.backend import KeyringBackend  # noqa: E402
 VALUE = "the-value-that-nobody-may-see-1234"
 
 
-class InMemory(KeyringBackend):  # type: ignore[misc]  # keyring's own types are loose
+class InMemory(KeyringBackend):
     """A keyring that works, and forgets with the process."""
 
-    priority = 1  # type: ignore[assignment]
+    priority = 1
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # keyring's own
         self.held: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, username: str) -> str | None:

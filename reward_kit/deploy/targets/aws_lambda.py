@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reward_kit.deploy.archive import zip_of
+from reward_kit.deploy.aws import aws_client
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE, SECRETS_VARIABLE, SERVE_FILE
 from reward_kit.deploy.dockerfile import serve_settings
@@ -52,6 +53,8 @@ class AwsLambda:
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Make the role and the secrets, the function, its URL and who may call it; have it judge an answer."""
         names = _Names(settings)
+        if not dry:
+            aws_client("lambda", settings.aws.region)  # says what is missing before anything is built
         files = {} if dry else {_ZIP: _zip(settings, bundle)}
         digest = hashlib.sha256(files[_ZIP]).hexdigest() if files else "<when it is built>"
         call = _first_call(names)
