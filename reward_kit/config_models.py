@@ -60,7 +60,7 @@ _MAY_BE_BLANK = frozenset({"system_prompt", "prompt_template", "pattern", "respo
 """Texts for a model or a person. Every other text is a name, a path or an address, and a blank one is a mistake."""
 _ADDRESSES = frozenset({"api_base", "base_url", "sos_url"})
 _MAY_BE_ADDRESSES = frozenset(
-    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image"}
+    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image", "mirror"}
 )
 _DEEPEST_VALUE = 64
 """Levels of lists and mappings in one value; deeper ones are an accident or an attack."""
@@ -103,7 +103,7 @@ _LOGIN_IN_ADDRESS = (
 def _check_text(name: str, value: str) -> None:
     if not value.strip() and name not in _MAY_BE_BLANK and value != "":
         raise ValueError("it is blank; give a name, or leave the key out")
-    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path"}:
+    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path", "mirror"}:
         raise ValueError("it is empty; give a name, or leave the key out")
     if name in _ADDRESSES | _MAY_BE_ADDRESSES and url_holds_login(value):
         remember_settings({name: value})
@@ -190,7 +190,8 @@ class DatasetConfig(_Part):
     source_type: Literal["jsonl", "csv", "parquet", "huggingface"] | None = None
     """How to read the source. Left out, the file's suffix says; a name without one is a Hugging Face dataset."""
     path_or_name: str | None = None
-    """A file, a glob of files (plain or .gz), or the name of a Hugging Face dataset."""
+    """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, or the name of a
+    Hugging Face dataset."""
     base_dataset: DatasetConfig | None = None
     """Derive from another dataset: its rows come first through its own settings, then through these."""
     split: str | None = None
@@ -199,6 +200,9 @@ class DatasetConfig(_Part):
     """The configuration (subset) of a Hugging Face dataset."""
     data_files: dict[str, Any] | str | list[str] | None = None
     """Passed to Hugging Face `load_dataset`."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For data in an object store: handed to its fsspec filesystem, such as `endpoint_url` or `anon`. Credentials are
+    better left to the store's own environment variables; here they are never written down."""
     streaming: bool = True
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
@@ -671,6 +675,13 @@ class OutputConfig(_Part):
     """A further copy of the results, where one is wanted outside the run directory."""
     preview_pairs_file: str | None = None
     """Also write `{messages, ground_truth, id}` lines: the conversations that were judged."""
+    mirror: str | None = None
+    """An address such as `s3://bucket/runs/one`: what the run writes is copied there while it goes on, so that another
+    machine can go on with it (`--resume-from-mirror`)."""
+    mirror_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """How often what is new is copied to the mirror."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For the mirror's store: handed to its fsspec filesystem. Never written down."""
 
 
 class PipelineConfig(_Part):

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Rollout, Verdict
 
-__all__ = ["RunCounters"]
+__all__ = ["MirrorWatch", "RunCounters"]
+
+
+class MirrorWatch(Protocol):
+    """Tells how a mirror keeps up."""
+
+    def lag(self) -> str | None:
+        """How far it is behind, in words; None where it keeps up."""
 
 
 @dataclass
@@ -51,6 +59,8 @@ class RunCounters:
     """Samples being generated."""
     episodes: EpisodeWatch | None = None
     """What goes on in the episodes of an agent, where there is one."""
+    mirror: MirrorWatch | None = None
+    """How the mirror of the run keeps up, where it has one."""
     started: float = field(default_factory=time.monotonic)
     stopping: str | None = None
     """Why the run is coming to an early end, once it is."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -16,6 +18,7 @@ from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.engine import Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
+from reward_kit.execution.mirroring import Mirroring
 from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
@@ -42,6 +45,9 @@ from reward_kit.storage.run_directory import (
     set_run_aside,
 )
 from reward_kit.storage.turn_journal import TurnJournal
+from reward_kit.stores.addresses import is_stored
+from reward_kit.stores.fetching import fetch
+from reward_kit.stores.reasons import StoreError
 from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["EvaluationPipeline"]
@@ -79,6 +85,7 @@ class EvaluationPipeline:
         rescore: bool = False,
         retry_failed: bool = False,
         overwrite: bool = False,
+        resume_from_mirror: bool = False,
         reward: Callable[..., Any] | None = None,
         samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None = None,
         rollouts: Collection[Rollout] | None = None,
@@ -91,7 +98,8 @@ class EvaluationPipeline:
 
         So does `engine`: `"ray"`, or the settings of the config's section `engine`.
 
-        `overwrite` begins anew where another run is; that one is set aside, not deleted.
+        `overwrite` begins anew where another run is; that one is set aside, not deleted. `resume_from_mirror` goes on
+        with the run that `output.mirror` holds.
         """
         config = config if isinstance(config, PipelineConfig) else load_config(config)
         self.config = config if engine is None else _with_engine(config, engine)
@@ -103,6 +111,8 @@ class EvaluationPipeline:
         self._rescore = rescore
         self._retry_failed = retry_failed
         self._overwrite = overwrite
+        self._mirroring = Mirroring(self.config.output, resume=resume_from_mirror)
+        self._fetched: Path | None = None
         self._given_reward = reward
         self._samples = samples
         self._client = client
@@ -116,32 +126,50 @@ class EvaluationPipeline:
         """The same, for callers that are asynchronous themselves."""
         check_copies(self.config)
         self._check_agent()
-        self._require_rollouts()
-        reward = self._reward()
-        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
-        if self._overwrite:
-            set_run_aside(Path(self.config.output.output_dir))
-        with RunDirectory(Path(self.config.output.output_dir)) as directory:
-            facts = self._facts(workload)
-            self._claim(directory, reward, facts)
-            if (known := self._finished_before(directory, facts)) is not None:
-                return known
-            whole = workload.needs_model and self._has_every_answer(directory, facts)
-            directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
-            entry = directory.begin_phase(self.phase, facts)
-            try:
-                result = await self._enter(directory, workload, reward, has_every_answer=whole)
-            except BaseException as error:
-                with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
-                    directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
-                raise
-            ending = {"files": self._sizes(directory), "seconds": result.counters.seconds}
-            directory.end_phase(entry, result.status, ending)
-            return result
+        with self._rollouts_at_hand():
+            await self._mirroring.restore()
+            self._require_rollouts()
+            reward = self._reward()
+            workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+            if self._overwrite:
+                set_run_aside(Path(self.config.output.output_dir))
+            with RunDirectory(Path(self.config.output.output_dir)) as directory:
+                await self._mirroring.begin()  # first: a mirror that cannot be had leaves nothing behind here
+                finished = False
+                try:
+                    result = await self._run_in(directory, workload, reward)
+                    finished = result.status != "interrupted"
+                finally:
+                    not_mirrored = await self._mirroring.end(finished=finished)
+                return replace(result, not_mirrored=not_mirrored)
+
+    async def _run_in(self, directory: RunDirectory, workload: Workload, reward: Rewards | None) -> RunResult:
+        """Do what is owed in a directory that is ours, as one phase in its manifest."""
+        facts = self._facts(workload)
+        self._claim(directory, reward, facts)
+        if (known := self._finished_before(directory, facts)) is not None:
+            return known
+        whole = workload.needs_model and self._has_every_answer(directory, facts)
+        directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
+        entry = directory.begin_phase(self.phase, facts)
+        try:
+            result = await self._enter(directory, workload, reward, has_every_answer=whole)
+        except BaseException as error:
+            with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
+                directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
+            raise
+        ending = {"files": self._sizes(directory), "seconds": result.counters.seconds}
+        directory.end_phase(entry, result.status, ending)
+        return result
 
     def plan(self) -> Plan:
         """What running would do and cost, without doing any of it."""
         self._check_agent()
+        self._mirroring.refuse_plan()
+        with self._rollouts_at_hand():
+            return self._plan()
+
+    def _plan(self) -> Plan:
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
@@ -180,6 +208,7 @@ class EvaluationPipeline:
             self._see_what_is_missing(directory, rollouts, results)
             open_things.callback(_note_held, directory, rollouts, results)
             counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
+            counters.mirror = self._mirroring.mirror
             models = ModelStack()
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             judging = _JudgeCost(directory, counters)
@@ -290,7 +319,28 @@ class EvaluationPipeline:
     def _rollouts_path(self) -> Path | None:
         if self._rollouts is not None:
             return Path(os.devnull)  # they are the caller's; nothing is to be read or kept here
-        return None if self.config.rollouts_file is None else Path(self.config.rollouts_file)
+        if self.config.rollouts_file is None:
+            return None
+        return self._fetched or Path(self.config.rollouts_file)
+
+    @contextlib.contextmanager
+    def _rollouts_at_hand(self) -> Iterator[None]:
+        """Have the file of rollouts on this machine for as long as this lasts, where it is in a store."""
+        address = self.config.rollouts_file
+        if address is None or not is_stored(address):
+            yield
+            return
+        with tempfile.TemporaryDirectory(prefix="reward-kit-") as folder:
+            try:
+                self._fetched = fetch(address, Path(folder))
+            except StoreError as error:
+                raise ConfigError(
+                    f"Cannot fetch {address!r}: {error}. Correct `rollouts_file`, or see to the rights."
+                ) from error
+            try:
+                yield
+            finally:
+                self._fetched = None
 
     def _require_rollouts(self) -> None:
         """Refuse to score what is not there, before a directory is made for it."""
@@ -356,7 +406,7 @@ class EvaluationPipeline:
         """What the rollouts and the results that this run makes or uses depend on."""
         rollouts = results = None
         if self.phase != "execution" or self.config.rollouts_file is not None:
-            settings = rollouts_settings(self.config)
+            settings = rollouts_settings(self.config, self._rollouts_path())
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
             settings = results_settings(reward, self.config)

@@ -50,14 +50,19 @@ def facts(counters: RunCounters) -> list[str]:
         found.append(f"cost {counters.cost:.4f}")
     if counters.judged:
         found.append(f"mean {counters.score_sum / counters.judged:.3f}")
-    failed = max(counters.failed, counters.generation_failures)
-    if failed:
-        found.append(f"{failed} failed")
+    found += _troubles(counters)
     if counters.stopping:
         found.append("stopping: finishing what is in flight")
     elif (left := _time_left(counters, done / seconds)) is not None:
         found.append(f"{left} left")
     return found
+
+
+def _troubles(counters: RunCounters) -> list[str]:
+    """What failed, and a mirror that does not keep up."""
+    failed = max(counters.failed, counters.generation_failures)
+    lag = None if counters.mirror is None else counters.mirror.lag()
+    return [*([f"{failed} failed"] if failed else []), *([lag] if lag is not None else [])]
 
 
 def of_expected(expected: int | None) -> str:

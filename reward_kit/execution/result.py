@@ -61,6 +61,8 @@ class RunResult:
     """What was done since the run was entered this time."""
     reason: str | None = None
     """Why the run ended early, where it did."""
+    not_mirrored: str | None = None
+    """What `output.mirror` lacks and why, where not everything could be copied there."""
 
     @property
     def rollouts_path(self) -> Path:

@@ -35,7 +35,7 @@ class ShellDisplay:
         model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
         sandbox = f"sandbox {evaluation.sandbox.backend}"
         what = {"both": f"{model} · {sandbox}", "inference": model}.get(
-            phase, f"{sandbox} · {evaluation.commands_path}"
+            phase, f"{sandbox} · {evaluation.commands_shown}"
         )
         self._console.print(f"[bold]{phase}[/] · {escape(f'{what} · {evaluation.output_dir}')}", soft_wrap=True)
 

@@ -141,6 +141,11 @@ class ExperimentConfig(StrictPart):
     """For the model `mock`: the path of a function (messages, draw) that says what it answers."""
     output: str | None = None
     """The Parquet file. What it is made from is kept beside it, in a folder called like it, with .run at the end."""
+    mirror: str | None = None
+    """An address such as `s3://bucket/baseline`: what the experiment writes is copied there while it goes on, so that
+    another machine can go on with it (`--resume-from-mirror`)."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For data and mirrors in an object store: handed to its fsspec filesystem. Never written down."""
     notes: str | None = None
     """What you test and what you expect; kept in the Parquet's metadata."""
 
@@ -209,7 +214,9 @@ class ExperimentConfig(StrictPart):
             sandbox=self._sandbox(),
             judge=self._judge(),
             system_prompt=self.system_prompt,
-            output=OutputConfig(output_dir=str(self.run_directory)),
+            output=OutputConfig(
+                output_dir=str(self.run_directory), mirror=self.mirror, storage_options=self.storage_options
+            ),
             max_cost=self.max_cost,
             engine=self.engine,
         )
@@ -232,6 +239,7 @@ class ExperimentConfig(StrictPart):
             prompt_template=self.prompt_template,
             id_column=self.id_column,
             on_bad_row=self.on_bad_row,
+            storage_options=self.storage_options,
             **({} if self.response_column is None else {"response_column": self.response_column}),
         )
 
