@@ -2,7 +2,9 @@
 """The command line. Each command is one module of `cli_commands`, imported only when it is called.
 
 Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong usage, configuration or data ·
-3 stopped early by max_cost, can go on · 4 figures below --fail-under · 130 interrupted, can go on.
+3 stopped early by max_cost, can go on · 4 figures below --fail-under · 5 not all in the mirror ·
+6 batches under way (--detach), can go on ·
+130 interrupted, can go on.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ COMMANDS: dict[str, _Entry] = {
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
     "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
+    "batches": _Entry("batches_cmd", "batches", "See a run's batches at the provider, or end them."),
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
     "mock": _Entry("mock_cmd", "mock", "Serve scripted answers and faults like a model's endpoint."),
     "doctor": _Entry("doctor_cmd", "doctor", "Say what works on this machine, and what to install."),

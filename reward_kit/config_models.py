@@ -24,6 +24,7 @@ from reward_kit.sandbox_backends import AUTO, BackendChoice
 __all__ = [
     "AgentConfig",
     "ApiParamsConfig",
+    "BatchConfig",
     "BranchingConfig",
     "CacheConfig",
     "DatasetConfig",
@@ -358,6 +359,29 @@ class ModelConfig(Sampling):
         return Sampling(**{name: self.__dict__[name] for name in Sampling.model_fields})
 
 
+class BatchConfig(_Part):
+    """How a batch endpoint is used, where `transport` is `batch`."""
+
+    provider: Literal["auto", "openai", "fireworks"] = "auto"
+    """Whose API: OpenAI's files and batches, which many others copy, or Fireworks' batch inference. `auto`: Fireworks
+    where the endpoint is theirs, else OpenAI's."""
+    discount: float = Field(default=0.5, ge=0, le=1)
+    """What the provider takes off the online price: 0.5 is half."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """The most requests of one file. Default: what the provider takes (OpenAI 50,000)."""
+    max_file_mb: float | None = Field(default=None, gt=0)
+    """The most megabytes of one file. Default: what the provider takes (OpenAI 200)."""
+    completion_window: str = "24h"
+    """How long the provider may take. OpenAI knows `24h` only."""
+    attempts: int = Field(default=3, ge=1, le=100)
+    """How often a request is put into a batch before it is a failure: for those that expire, get lost or fail in a way
+    that may pass."""
+    poll_seconds: float = Field(default=60.0, gt=0)
+    """The longest pause between two looks at a batch. The first come sooner."""
+    account: str | None = None
+    """The Fireworks account. Default: `FIREWORKS_ACCOUNT_ID`, else the one in `~/.fireworks/auth.ini`."""
+
+
 class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
 
@@ -367,6 +391,16 @@ class GenerationConfig(ModelConfig):
     """Answers per sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
+    transport: Literal["online", "batch"] = "online"
+    """`online`: a request for each answer, now. `batch`: files of requests, answered within a day at half the price."""
+    batch: BatchConfig = BatchConfig()
+    """How a batch endpoint is used."""
+
+    @model_validator(mode="after")
+    def _batched_one_by_one(self) -> Self:
+        if self.transport == "batch" and self.n_mode == "native":
+            raise ValueError("a batch has a line for each answer, so `n_mode=native` means nothing there; leave it out")
+        return self
 
 
 JudgeApi = Literal["chat", "embeddings", "pooling", "classify", "score"]
@@ -711,6 +745,15 @@ class PipelineConfig(_Part):
     """Score the rollouts in this file, without a dataset or a model."""
     max_cost: float | None = Field(default=None, ge=0)
     """Stop, cleanly and resumably, before the run, its judge included, has cost more than this."""
+
+    @model_validator(mode="after")
+    def _agents_are_online(self) -> Self:
+        if self.agent is not None and self.generation.enabled and self.generation.transport == "batch":
+            raise ValueError(
+                "an `agent` waits for each answer before it goes on, and a batch takes up to a day for one: leave "
+                "`generation.transport=batch` out"
+            )
+        return self
 
     @property
     def draws(self) -> Sequence[int]:

@@ -57,6 +57,9 @@ SETTINGS = {
     "generation.n": "--num-candidates",
     "generation.price": "--prices",
     "generation.temperature": "--temperature",
+    "generation.transport": "--transport",
+    "generation.transport=batch": "--transport batch",
+    "generation.transport=online": "--transport online",
     "judge": "judge",
     "judge.api_base": "--judge-base-url",
     "judge.api_key_env": "--judge-api-key-env",
@@ -81,8 +84,8 @@ SETTINGS = {
 """What sets each setting that a message may name: a flag, or a key of the experiment's file."""
 
 _NOT_KEYS = (
-    "config", "phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "dry_run", "quiet", "as_json",
-    "verbose",
+    "config", "phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "detach", "dry_run", "quiet",
+    "as_json", "verbose",
 )  # fmt: skip
 _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_key_env": "api_key_env"}
 """The flags for keys of the section `judge`."""
@@ -131,6 +134,10 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--reasoning-effort", help="How hard to think, in the endpoint's words.")
 @click.option("--seed", type=int, help="Each candidate of each query gets its own, derived from it.")
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
+@click.option(
+    "--transport", type=click.Choice(["online", "batch"]),
+    help="Ask now; or by files of requests, answered within a day at half the price.",
+)  # fmt: skip
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time.")
 @click.option(
     "--request-timeout", "--timeout", "timeout", type=FiniteRange(min=0, min_open=True),
@@ -163,6 +170,9 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
     help="Generate and verify; only generate; only verify what was generated (no dataset, no key).",
 )  # fmt: skip
+@click.option(
+    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+)
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost per split; send and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
@@ -189,7 +199,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     reward-kit inspect experiments/results/baseline_run.parquet
 
     Exit codes: 0 done; 1 failed, or nothing could be verified; 2 wrong usage or data; 3 stopped by max_cost;
-    5 done, but not all of it is in the mirror; 130 interrupted.
+    5 done, but not all of it is in the mirror; 6 left with batches under way (--detach); 130 interrupted.
     """
     from reward_kit.cli_commands.display.best_of_n import ExperimentDisplay
 
@@ -203,7 +213,8 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
         display.show_plan(plans)
         return
     display.announce(experiment.experiment)
-    options = {name: flags[name] for name in ("phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror")}
+    names = ("phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "detach")
+    options = {name: flags[name] for name in names}
     with prints_on_stderr(when=flags["as_json"]):
         result = experiment.run(display.reporter(), **options)
     display.show(result)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BELOW_FLOOR",
+    "DETACHED",
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "NOT_MIRRORED",
@@ -63,6 +64,8 @@ BELOW_FLOOR = 4
 """Of one whose figures are below what `--fail-under` asks for."""
 NOT_MIRRORED = 5
 """Of one whose run is done, and not all of it could be copied to its mirror."""
+DETACHED = 6
+"""Of one that left batches under way, as it was told to; it can go on."""
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
 
@@ -71,6 +74,8 @@ def exit_code(status: str, done: int) -> int:
     """How a command ends whose run has this status and `done` items to show for it."""
     if status == "interrupted":
         return INTERRUPTED
+    if status == "detached":
+        return DETACHED
     if status == "stopped":
         return STOPPED_BY_BUDGET
     return 0 if done else NOTHING_JUDGED

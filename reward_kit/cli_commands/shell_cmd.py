@@ -53,6 +53,9 @@ SETTINGS = {
     "generation.n": "-n",
     "generation.price": "--prices",
     "generation.temperature": "--temperature",
+    "generation.transport": "--transport",
+    "generation.transport=batch": "--transport batch",
+    "generation.transport=online": "--transport online",
     "max_cost": "--max-cost",
     "output.mirror": "--mirror",
     "output.output_dir": "--output-dir",
@@ -114,6 +117,10 @@ SETTINGS = {
     help="Seconds one request to the model may take.",
 )  # fmt: skip
 @click.option(
+    "--transport", type=click.Choice(["online", "batch"]), default="online", show_default=True,
+    help="Ask now; or by files of requests, answered within a day at half the price.",
+)  # fmt: skip
+@click.option(
     "--cache-dir", default=".reward_kit_cache", show_default=True, help="Where answers that were paid for are kept."
 )
 @click.option("--no-cache", is_flag=True, help="Ask again even for what was answered before.")
@@ -169,6 +176,9 @@ SETTINGS = {
     shell_complete=completed_by("complete_paths"),
     help="A YAML file: model, then input and output, money per million tokens.",
 )
+@click.option(
+    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+)
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
@@ -190,7 +200,7 @@ def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, v
     reward-kit shell --rescore --timeout 60
 
     Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 3 stopped by --max-cost;
-    5 done, but not all of it is in --mirror; 130 interrupted.
+    5 done, but not all of it is in --mirror; 6 left with batches under way (--detach); 130 interrupted.
     """
     from reward_kit.cli_commands.display.shell import ShellDisplay
 
@@ -288,6 +298,7 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         retry_failed=flags["retry_failed"],
         rescore=flags["rescore"],
         max_cost=flags["max_cost"],
+        detach=flags["detach"],
         engine=validated(
             EngineConfig, engine_settings(flags["engine"], flags["engine_set"]), _COMMAND_LINE, section="engine"
         ),
@@ -312,6 +323,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
         "n": flags["n"],
         "temperature": flags["temperature"],
         "max_tokens": flags["max_tokens"],
+        "transport": flags["transport"],
         "api_base": None if mock else base,
         "api_key": SecretStr(key) if key and not mock else None,
         "api_key_env": None if mock else flags["api_key_env"],

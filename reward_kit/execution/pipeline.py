@@ -10,16 +10,16 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from reward_kit.config_models import EngineConfig, PipelineConfig, RewardConfig, load_config, validated
 from reward_kit.datasets import RolloutStream
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.engine import Engine, Reporter
+from reward_kit.execution.engine import End, Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.mirroring import Mirroring
-from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
+from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Work, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
@@ -31,6 +31,7 @@ from reward_kit.generation.stack import ModelStack
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Rewards, load_rewards
+from reward_kit.storage.batch_journal import BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.projected_file import ProjectedFile
@@ -49,6 +50,9 @@ from reward_kit.stores.addresses import is_stored
 from reward_kit.stores.fetching import fetch
 from reward_kit.stores.reasons import StoreError
 from reward_kit.utils.event_loop import run_sync
+
+if TYPE_CHECKING:
+    from reward_kit.execution.batches import BatchStage
 
 __all__ = ["EvaluationPipeline"]
 
@@ -93,13 +97,15 @@ class EvaluationPipeline:
         reporter: Reporter | None = None,
         vocabulary: Vocabulary = RUN,
         engine: EngineConfig | Mapping[str, Any] | str | None = None,
+        detach: bool = False,
     ) -> None:
         """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name.
 
         So does `engine`: `"ray"`, or the settings of the config's section `engine`.
 
         `overwrite` begins anew where another run is; that one is set aside, not deleted. `resume_from_mirror` goes on
-        with the run that `output.mirror` holds.
+        with the run that `output.mirror` holds. With `detach`, batches are submitted and not waited for: the same run,
+        entered again, fetches what is ready.
         """
         config = config if isinstance(config, PipelineConfig) else load_config(config)
         self.config = config if engine is None else _with_engine(config, engine)
@@ -117,6 +123,8 @@ class EvaluationPipeline:
         self._samples = samples
         self._client = client
         self._reporter = reporter
+        self._detach = detach
+        self._check_transport()
 
     def run(self) -> RunResult:
         """Run to the end and return the figures. Works in a plain script and inside a notebook's running loop."""
@@ -197,9 +205,7 @@ class EvaluationPipeline:
             self._vocabulary.prepare(directory)
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
-                for journal in (rollouts if workload.needs_model else None, results):
-                    if journal is not None:
-                        owe_failures_again(journal)
+                _owe_failures_again(rollouts if workload.needs_model else None, results)
             ledger = self._ledger(rollouts, results, reward)
             if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
                 workload = UnjudgedOnDisk()
@@ -209,21 +215,24 @@ class EvaluationPipeline:
             open_things.callback(_note_held, directory, rollouts, results)
             counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
             counters.mirror = self._mirroring.mirror
-            models = ModelStack()
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
-            turns: TurnJournal | None = None
+            models, turns, batches = ModelStack(), None, None
+            if workload.needs_model and self.config.generation.transport == "batch":
+                batches = await serving.enter_async_context(self._open_batches(directory, counters, budget))
+                if (left := await self._bring(batches, workload, ledger)) is not None:
+                    known = cast(RunSummary, interim_summary(self.config, counters))
+                    return RunResult(left.status, directory.path, known, counters, left.reason)
+                models = batches.models()
             engine = self._engine(directory, counters, budget, beside)
             await serving.enter_async_context(engine.opened())
-            if workload.needs_model:
-                if self.config.agent is not None:
-                    self._see_the_environment(directory)
-                    turns = open_things.enter_context(TurnJournal(directory.episodes_path))
+            if workload.needs_model and batches is None:
+                turns = self._open_turns(open_things, directory)
                 models = await serving.enter_async_context(engine.open_models(self._client, turns, ledger.known))
             held = _Held(directory, rollouts, results)
             keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
-            works = workload.works(ledger)
+            works = _with_answers(batches, workload.works(ledger))
             try:
                 end = await engine.run(
                     works, models, rollouts, results, reward,
@@ -231,6 +240,8 @@ class EvaluationPipeline:
                 )  # fmt: skip
             finally:
                 judging.keep()
+            if batches is not None:
+                end = _absorbed(batches, rollouts, end)
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
@@ -251,6 +262,42 @@ class EvaluationPipeline:
             from reward_kit.agent.checks import check_agent  # here: most runs have no agent
 
             check_agent(self.config.agent)
+
+    def _check_transport(self) -> None:
+        """Refuse, before anything else, what cannot be had by batches."""
+        generation = self.config.generation
+        if generation.transport != "batch" or not generation.enabled or self.phase == "execution":
+            return
+        if self._client is not None:
+            raise ConfigError(
+                "A client of your own is asked online. Leave `generation.transport=batch` out, or the client."
+            )
+        from reward_kit.generation.batch.choose import batch_model  # here: most runs have no batches
+
+        batch_model(generation)
+
+    def _open_batches(
+        self, directory: RunDirectory, counters: RunCounters, budget: Budget | None
+    ) -> contextlib.AbstractAsyncContextManager[BatchStage]:
+        from reward_kit.execution.batches import open_batches  # here: most runs have no batches
+
+        return open_batches(self.config, directory, digest_of(rollouts_settings(self.config)), counters, budget)
+
+    async def _bring(self, batches: BatchStage, workload: Workload, ledger: Ledger) -> End | None:
+        """Have the answers of all batches on this disk; how the run ends for now where they are not."""
+        watch = None if self._reporter is None else self._reporter.watch
+        not_yet = await batches.bring(workload, ledger, detach=self._detach, watch=watch)
+        if not_yet is None:
+            return None
+        return End("interrupted" if not_yet.is_interrupted else "detached", not_yet.reason)
+
+    def _open_turns(self, files: contextlib.AsyncExitStack, directory: RunDirectory) -> TurnJournal | None:
+        """See that nothing is paid twice; and the turns of unfinished episodes, for a run with an agent."""
+        _refuse_to_pay_twice(directory)
+        if self.config.agent is None:
+            return None
+        self._see_the_environment(directory)
+        return files.enter_context(TurnJournal(directory.episodes_path))
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
@@ -467,6 +514,38 @@ class EvaluationPipeline:
             return None
         counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
         return RunResult("finished", directory.path, summary, counters)
+
+
+def _owe_failures_again(*journals: Journal | None) -> None:
+    for journal in journals:
+        if journal is not None:
+            owe_failures_again(journal)
+
+
+def _with_answers(batches: BatchStage | None, works: Iterator[Work]) -> Iterator[Work]:
+    """The work without draws that batches left owed."""
+    return works if batches is None else batches.only_answered(works)
+
+
+def _absorbed(batches: BatchStage, rollouts: Journal, end: End) -> End:
+    """Let the files of batches go whose answers are all in the rollouts; how the run ends where some had none."""
+    if end.status != "finished":
+        return end
+    rollouts.sync()  # before the files go that could have made them again
+    batches.absorbed()
+    return end if batches.why_left is None else End("stopped", batches.why_left)
+
+
+def _refuse_to_pay_twice(directory: RunDirectory) -> None:
+    """Stop where batches are under way whose answers would be asked for a second time, online."""
+    with BatchJournal(directory.batches_path, read_only=True) as batches:
+        under_way = batches.under_way
+    if under_way:
+        requests = sum(part.requests for part in under_way)
+        raise ConfigError(
+            f"Batches of {requests:,} requests of this run are under way, and would be paid for twice. Fetch them with "
+            "`generation.transport=batch`, or give them up with `reward-kit batches cancel` and `batches forget`."
+        )
 
 
 class _JudgeCost:

@@ -92,11 +92,12 @@ class BestOfN:
         rescore: bool = False,
         retry_failed: bool = False,
         resume_from_mirror: bool = False,
+        detach: bool = False,
     ) -> ExperimentResult:
         """Generate, verify, and write the Parquet; or only one of the two, where a `phase` is named.
 
         `overwrite` begins anew where another experiment's table is. `resume_from_mirror` goes on with the experiment
-        that the `mirror` holds.
+        that the `mirror` holds. With `detach`, batches are not waited for.
         """
         require_parquet(self.experiment.parquet)
         if overwrite:
@@ -108,9 +109,9 @@ class BestOfN:
             samples.check()
         result = self._pipeline(
             samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed,
-            resume_from_mirror=resume_from_mirror,
+            resume_from_mirror=resume_from_mirror, detach=detach,
         ).run()  # fmt: skip
-        if result.status == "interrupted" or phase == "inference":
+        if result.status in {"interrupted", "detached"} or phase == "inference":
             return ExperimentResult(result, None)
         self._write(result)
         missing = result.not_mirrored or copy_beside(self._config.output, self.experiment.parquet)
@@ -176,7 +177,7 @@ class BestOfN:
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     """The experiment as its table remembers it, without the sections that were left out."""
-    optional = {"judge", "mirror", "response_column", "sandbox_image", "sos_url"}
+    optional = {"batch", "judge", "mirror", "response_column", "sandbox_image", "sos_url", "transport"}
     left_out = optional - experiment.model_fields_set | {"storage_options"}
     return experiment.model_dump(mode="json", exclude=left_out)
 

@@ -22,6 +22,7 @@ from pydantic import Field, field_validator, model_validator
 
 from reward_kit.config_models import (
     ApiParamsConfig,
+    BatchConfig,
     CacheConfig,
     DatasetConfig,
     DatasetFormat,
@@ -117,6 +118,10 @@ class ExperimentConfig(StrictPart):
     """Further fields of the request body, sent as they are."""
     concurrency: int = Field(default=64, ge=1, le=100_000)
     """Requests at a time."""
+    transport: Literal["online", "batch"] = "online"
+    """Ask now; or by files of requests, answered within a day at half the price."""
+    batch: BatchConfig = BatchConfig()
+    """How a batch endpoint is used: the keys of `generation.batch` in the config of a run."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take. Also called `request_timeout`."""
     sandbox: BackendChoice = AUTO
@@ -279,6 +284,8 @@ class ExperimentConfig(StrictPart):
             api_key_env=self.api_key_env,
             api_params=ApiParamsConfig(max_concurrent_requests=self.concurrency, timeout=self.timeout),
             cache=self._cache(),
+            transport=self.transport,
+            batch=self.batch,
             mock=MockConfig(function_path=self.mock),
             price=price_table(self.prices).get(self.model or ""),
         )

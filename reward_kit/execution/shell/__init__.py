@@ -94,6 +94,8 @@ class ShellEvaluation:
     """Go on with what the mirror holds, in an empty output directory."""
     max_cost: float | None = None
     """Stop generating before more than this is spent, in all entries together."""
+    detach: bool = False
+    """Submit batches, and do not wait for them."""
     engine: EngineConfig = field(default_factory=EngineConfig)
     """Where the phases run: on this machine, or on a Ray cluster."""
 
@@ -125,7 +127,7 @@ class ShellEvaluation:
             raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
         return EvaluationPipeline(
             self._config(self._dataset(self.dataset)), phase=phase, retry_failed=self.retry_failed, reporter=reporter,
-            resume_from_mirror=self.resume_from_mirror,
+            resume_from_mirror=self.resume_from_mirror, detach=self.detach,
             samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples),
             vocabulary=vocabulary or Vocabulary(summary=self._inference_summary, projection=_commands),
         )  # fmt: skip
