@@ -33,6 +33,7 @@ from benchmarks import (
     rewards_text,
     rewards_tools,
     sandbox,
+    serving,
     startup,
     sync_reward,
     variants,
@@ -63,6 +64,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "adapters": adapters.main,
     "agent_forks": agent_forks.main,
     "agents": agents.main,
+    "serving": serving.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""
 

@@ -30,12 +30,13 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from reward_kit.errors import MissingExtraError, RewardKitError
+from reward_kit.models import Verdict
 from reward_kit.redaction import blot, mask
 from reward_kit.scoring.rewards import Reward
 from reward_kit.serving.access_log import AccessLog
 from reward_kit.serving.bodies import Bodies, CallerLeft, Held, Receive
 from reward_kit.serving.callers import ANYBODY, PEER_NAMES, Allowances
-from reward_kit.serving.dialect import BadRequest, Dialect, Extension, Incoming, Reply, Route
+from reward_kit.serving.dialect import Asked, BadRequest, Dialect, Extension, Incoming, Reply, Route
 from reward_kit.serving.dialects import DIALECTS, load_dialect
 from reward_kit.serving.gate import Gate
 from reward_kit.serving.judging import Judging, open_judging
@@ -206,6 +207,7 @@ class RewardApp:
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Open the rewards with what they need, and close them in the end."""
+        self.ending = False
         async with contextlib.AsyncExitStack() as stack:
             if self.settings.access_log is not None:
                 self._log = AccessLog(self.settings.access_log)
@@ -218,6 +220,7 @@ class RewardApp:
                 yield
             finally:
                 self.ending = True
+                self._judging = {}
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -291,12 +294,19 @@ class RewardApp:
             if len(asked) > self._most_answers:
                 raise Refusal.too_large(f"The request holds more than {self._most_answers} answers. Send less at once.")
             allowance.spend(len(asked))
-            verdicts = await self._judging[found.reward].judge(asked)
+            verdicts = await self._judge(found.reward, asked)
             served.answers = len(asked)
             served.failures = self.metrics.judged(found.reward, verdicts)
             return exchange.reply(verdicts)
         finally:
             allowance.leave()
+
+    async def _judge(self, name: str, asked: Sequence[Asked]) -> list[Verdict]:
+        if judging := self._judging.get(name):
+            return await judging.judge(asked)
+        # Nobody has told us that a server starts, as some test clients do: what is needed is opened for this request.
+        async with open_judging(name, self._rewards[name], self.settings) as judging:
+            return await judging.judge(asked)
 
     def _find(self, method: str, path: str) -> _Ask | _Tell | None:
         """What serves the path; None where it may be an extension's."""
