@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import time
@@ -216,6 +217,8 @@ class RewardApp:
                 self._judging[name] = await stack.enter_async_context(open_judging(name, reward, self.settings))
             for extension in self._extensions:
                 await stack.enter_async_context(extension.open())
+            gc.collect()
+            gc.freeze()  # what was loaded stays: no collection needs to look at it again
             try:
                 yield
             finally:
