@@ -191,6 +191,11 @@ class RewardApp:
         """Whether an answer would be judged now."""
         return bool(self._judging) and not self.ending and not any(each.is_full for each in self._judging.values())
 
+    @property
+    def has_extensions(self) -> bool:
+        """Whether something else is served than questions, WebSockets maybe."""
+        return self._more is not None
+
     def _add_gauges(self) -> None:
         held = Gauge(
             "reward_kit_answers_held", "Answers being judged or waiting for it.",

@@ -22,6 +22,7 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _MOST_CONTAINERS = 200_000
 """Objects and lists in one body: each takes a hundred times the memory of its two characters."""
 _STRING = re.compile(rb'"[^"]*"?')
+_SQUARE = bytes.maketrans(b"{}", b"[]")
 _NEITHER_BRACKETS_NOR_QUOTES = bytes(set(range(256)) - set(b'{}[]"'))
 _MEGABYTE = 1 << 20
 
@@ -112,7 +113,7 @@ class Bodies:
                 f"The body holds more than {_MOST_CONTAINERS} objects and lists. Send less at once."
             )
         for _ in range(self._deepest):
-            inner = brackets.replace(b"{}", b"").replace(b"[]", b"")  # takes the innermost ones away
+            inner = brackets.replace(b"[]", b"")  # takes the innermost ones away
             if not inner or inner == brackets:  # all gone; or they do not match, and decoding will say so
                 return
             brackets = inner
@@ -130,8 +131,8 @@ def _why(error: orjson.JSONDecodeError) -> str:
 
 
 def brackets_of(body: bytes) -> bytes:
-    """The brackets of a JSON text, without those inside of its strings."""
+    """The brackets of a JSON text, all of them as square ones, without those inside of its strings."""
     if b"\\" in body:  # first, so that a quote ends a string for certain
         body = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    marks = body.translate(None, _NEITHER_BRACKETS_NOR_QUOTES).replace(b'""', b"")
+    marks = body.translate(_SQUARE, _NEITHER_BRACKETS_NOR_QUOTES).replace(b'""', b"")
     return _STRING.sub(b"", marks) if b'"' in marks else marks
