@@ -221,6 +221,7 @@ def _children(pid: int) -> list[str]:
         (["math", "--host", "0.0.0.0"], "--insecure"),
         (["no.such.reward"], "cannot be loaded"),
         (["math", "--api-key-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE"),
+        (["math", "--api-key-env", "sk-4f9c0e7a1b2d3c4e5f6a"], "not shown"),
         (["math", "--api-key-file", "no/such/file"], "no/such/file"),
         (["math", "--tls-cert", "no/such/file"], "no/such/file"),
         (["math", "--google-audience", "https://x.example"], "allow_emails"),
@@ -235,6 +236,7 @@ def test_what_cannot_work_is_said_in_a_sentence(arguments: list[str], words: str
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    assert "4f9c0e7a" not in done.stderr
 
 
 def test_a_port_that_is_taken_is_named(log: Path) -> None:
