@@ -95,7 +95,7 @@ HEADS = {
     "no HTTP": (b"hello\r\n\r\n", b"400"),
     "an unknown method": (b"FETCH /evaluate HTTP/1.1\r\nhost: x\r\n\r\n", b"400"),
     "a wrong method": (b"DELETE /evaluate HTTP/1.1\r\nhost: x\r\n\r\n", b"405"),
-    "a GET": (b"GET /evaluate HTTP/1.1\r\nhost: x\r\n\r\n", b"405"),
+    "a GET": (b"GET /evaluate/batch HTTP/1.1\r\nhost: x\r\n\r\n", b"405"),
     "a wrong path": (raw(GOOD, "/nowhere"), b"404"),
     "a path that leaves": (raw(GOOD, "/../../etc/passwd"), b"404"),
     "another reward": (raw(GOOD, "/rewards/other/evaluate"), b"404"),
