@@ -145,7 +145,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         names = {name for name, _ in self.headers}
-        if self.scope["method"] != "GET" or not _HANDSHAKE <= names or b"content-length" in names:
+        if self.scope["method"] != "GET" or not names >= _HANDSHAKE or b"content-length" in names:
             self.cut_off(b"400 Bad Request", "handshake")
             return
         self._watch.connections.discard(self)  # the protocol of WebSockets has limits of its own
