@@ -92,6 +92,8 @@ class Client(threading.Thread):
     def run(self) -> None:
         connection: http.client.HTTPConnection | None = None
         for number in range(self._count):
+            if self.stopped.is_set():
+                break
             while not self.stopped.is_set():
                 try:
                     connection = connection or http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
