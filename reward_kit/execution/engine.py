@@ -52,7 +52,7 @@ from reward_kit.storage.line_writer import LineWriter
 from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.turn_journal import TurnJournal
 
-__all__ = ["End", "Engine", "Reporter", "background"]
+__all__ = ["End", "Engine", "Reporter", "background", "interrupts"]
 
 _ON_THE_WAY = 1024
 """Items that may wait for the score stage before generation waits for it."""
@@ -148,7 +148,7 @@ class Engine(ABC):
         play = models.play
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
-            around.enter_context(_interrupts(stop))
+            around.enter_context(interrupts(stop))
             await around.enter_async_context(background(self._keep_on_disk(journals, keep, stop)))
             if self._reporter is not None:
                 await around.enter_async_context(background(self._reporter.watch(self._counters)))
@@ -244,7 +244,7 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 @contextlib.contextmanager
-def _interrupts(stop: Stop) -> Iterator[None]:
+def interrupts(stop: Stop) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM ask for a gentle stop; asked twice, the run ends where it stands: KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -104,6 +104,7 @@ class Line:
         self._session: HttpSession | None = None
         self._sign_in: SignIn | None = None
         self._nobody_since: float | None = None
+        self._answered = False
         self._takes_batches = batches and settings.batch_size > 1 and url.partition("?")[0].endswith(ROUTE)
         self._waiting: list[_Question] = []
         self._asking: set[asyncio.Task[None]] = set()
@@ -251,7 +252,7 @@ class Line:
                 await self._timing.sleep(pause * (0.5 + self._timing.random() / 2))
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
-            self._nobody_since = None
+            self._nobody_since, self._answered = None, True
             return reply
 
     def _gone(self, why: str) -> RewardKitError:
@@ -345,10 +346,15 @@ class Line:
                     "certificate: set `reward.remote.client_cert_file`."
                 ) from None
             raise ProviderError(
-                f"The reward at {self._shown!r} broke off its answer: {mask(repr(error))}. Try again."
+                f"The reward at {self._shown!r} broke off its answer: {mask(repr(error))}. {self._why_broken()}"
             ) from None
         blotted = blot_bytes(reply.data)  # an endpoint that echoes the key puts it into no message or file
         return reply if blotted is reply.data else reply._replace(data=blotted)
+
+    def _why_broken(self) -> str:
+        if self._url.startswith("https:") and self._settings.client_cert_file is None and not self._answered:
+            return "It may want a client certificate: set `reward.remote.client_cert_file`."
+        return "Try again."
 
     async def _headers(self, method: str, url: str, data: bytes) -> Mapping[str, str]:
         if self._sign_in is None:

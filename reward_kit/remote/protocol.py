@@ -92,7 +92,7 @@ class Description(BaseModel):
             for each in self.parameters
             if each.name.isidentifier() and each.name not in {subject, "ground_truth"}
         ]
-        rest = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)] if self.takes_any else []
+        rest = [inspect.Parameter("_others", inspect.Parameter.VAR_KEYWORD)] if self.takes_any else []
         first = [inspect.Parameter(subject, by_name), inspect.Parameter("ground_truth", by_name, default=None)]
         return inspect.Signature([*first, *named, *rest])
 
@@ -200,7 +200,11 @@ def _failure_in(reply: Mapping[str, Any]) -> ItemError | None:
         return None
     message = failure.get("message") or reply.get("error") or reply.get("reason")
     retryable = bool(failure.get("retryable", False))
-    return _error_of(failure.get("type"), message, retryable) or RewardError(str(message), retryable=retryable)
+    error = _error_of(failure.get("type"), message, retryable) or RewardError(str(message), retryable=retryable)
+    replies = failure.get("unread_replies")
+    if isinstance(error, RewardError) and isinstance(replies, list):
+        error.unread_replies = tuple(map(str, replies))
+    return error
 
 
 def _error_of(kind: Any, message: Any, retryable: bool | None) -> ItemError | None:

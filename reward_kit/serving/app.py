@@ -122,7 +122,16 @@ def build_app(
     rewards = {name: Reward(config, given.get(name)) for name, config in settings.rewards.items()}
     names = list(DIALECTS) if settings.dialects is None else ["generic", *settings.dialects]
     dialects = [load_dialect(name) for name in dict.fromkeys(names)]
-    return RewardApp(settings, rewards, dialects, extensions)
+    return RewardApp(settings, rewards, dialects, [*extensions, *_worlds(settings)])
+
+
+def _worlds(settings: ServeSettings) -> list[Extension]:
+    if settings.worlds is None:
+        return []
+    from reward_kit.serving.worlds import Worlds  # here: most servers have no worlds
+
+    judged_by = settings.worlds.reward
+    return [Worlds(settings.worlds, None if judged_by is None else settings.rewards[judged_by])]
 
 
 def app_from_environment() -> RewardApp:

@@ -26,6 +26,7 @@ from pydantic import Field, field_validator, model_validator
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig, StrictPart, validated
 from reward_kit.errors import ConfigError
 from reward_kit.redaction import is_variable_name, remember
+from reward_kit.serving.world_settings import WorldsSettings
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
@@ -148,6 +149,8 @@ class ServeSettings(StrictPart):
     """Where commands run, for rewards that run any."""
     judge: JudgeConfig = JudgeConfig()
     """The model that judges, for rewards that ask one."""
+    worlds: WorldsSettings | None = None
+    """An environment that callers elsewhere step through: `/reset`, `/step`, `/state` and the WebSocket `/ws`."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = Field(default=8000, ge=0, le=65_535)
@@ -160,6 +163,12 @@ class ServeSettings(StrictPart):
     """How much at a time."""
     access_log: str | None = "-"
     """The file for a line of JSON about each request, without its body. `-`: standard error. None: no log."""
+
+    @model_validator(mode="after")
+    def _worlds_are_judged_by_what_is_served(self) -> Self:
+        if self.worlds is not None and self.worlds.reward not in {None, *self.rewards}:
+            raise ValueError(f"worlds.reward names {self.worlds.reward!r}, and served are {sorted(self.rewards)}")
+        return self
 
     @field_validator("rewards")
     @classmethod

@@ -107,7 +107,8 @@ class RayEngine(Engine):
         del at_hand
         asks_a_judge = any(each.call.wants("judge") for each in (reward.others, *reward.by_split.values()))
         async with self._crew("score", self._config.engine.score, None, needs_judge=asks_a_judge) as crew:
-            yield _RemoteScorer(crew, self._services.judge if asks_a_judge else None)
+            judge = self._services.judge if asks_a_judge else None
+            yield _RemoteScorer(crew, judge, is_paid=asks_a_judge or reward.are_remote)
 
     @contextlib.asynccontextmanager
     async def _crew(
@@ -183,9 +184,10 @@ class _RemotePlay:
 class _RemoteScorer:
     """Has rollouts judged by actors."""
 
-    def __init__(self, crew: Crew, judge_use: JudgeUse | None) -> None:
+    def __init__(self, crew: Crew, judge_use: JudgeUse | None, *, is_paid: bool) -> None:
         self._crew = crew
         self.judge_use = judge_use
+        self.is_paid = is_paid
         self.concurrency = crew.window
         self.sandbox = crew.facts.sandbox if crew.facts is not None else None
 

@@ -42,6 +42,8 @@ def result_body(verdict: Verdict) -> dict[str, Any]:
         failure: dict[str, Any] = {"type": verdict.type, "retryable": verdict.retryable}
         if verdict.invalid_result is not None:
             failure["result"] = verdict.invalid_result.model_dump()
+        if verdict.unread_replies:
+            failure["unread_replies"] = verdict.unread_replies
         return {
             "score": None, "is_score_valid": False, "reason": verdict.message, "metrics": {}, "step_outputs": None,
             "error": verdict.message, "failure": failure,
@@ -174,6 +176,7 @@ _RESULT = {
                 "type": {"type": "string"},
                 "retryable": {"type": "boolean"},
                 "result": {"type": "object", "description": "What the reward returned, where it is no verdict."},
+                "unread_replies": {"type": "array", "description": "What a judge replied that could not be read."},
             },
         },
     },
