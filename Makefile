@@ -94,11 +94,11 @@ test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-tra
 	.venv-train/bin/pytest tests/training $(ARGS)
 
 .PHONY: test-containers
-test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (2 minutes; the first time 4)
+test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (3 minutes; the first time 5)
 	scripts/with-docker.sh $(PYTEST) -n $(WORKERS) --dist loadgroup -k docker \
 		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
 		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py \
-		tests/agent/resources/test_docker.py $(ARGS)
+		tests/agent/resources/test_docker.py tests/deploy/test_docker.py $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster of three nodes (6 minutes, 4 GB)

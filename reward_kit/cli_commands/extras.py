@@ -103,6 +103,7 @@ TOOLS = {
     "g++": Tool("answers in C++, in sandboxes without an image", _PACKAGE_MANAGER.format("g++")),
     "node": Tool("answers in JavaScript, in sandboxes without an image", _PACKAGE_MANAGER.format("nodejs")),
     "lean": Tool("proofs in Lean 4, in sandboxes without an image", "Install Lean 4 with elan."),
+    "gcloud": Tool("`reward-kit deploy` to Cloud Run", "Install the Google Cloud CLI."),
     "git": Tool("noting in a run's manifest which revision made it", _PACKAGE_MANAGER.format("git")),
 }
 """Programs that some part of reward-kit starts, or needs to have been started."""
