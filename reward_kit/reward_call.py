@@ -254,6 +254,26 @@ class RewardCall:
             payload["facts"] = {name: [FACTS[name](rollout) for rollout in rollouts] for name in self._facts}
         return payload
 
+    def asked_payload(
+        self, conversations: Sequence[Sequence[Mapping[str, Any]]], ground_truth: Any, columns: Mapping[str, Any],
+        sample_id: str | None = None,
+    ) -> Payload:  # fmt: skip
+        """What a call needs that was asked for from outside, where there is no rollout: most facts are unknown then.
+
+        A pointwise reward is given one conversation; one that judges groups, all of those of a sample.
+        """
+        payload = Payload(ground_truth=ground_truth, columns=columns)
+        if self.mode == "batch":
+            payload["rollouts_messages"] = conversations
+        else:
+            (payload["messages"],) = conversations
+        if self._facts:
+            known = {"sample_id": sample_id}
+            facts = {name: known.get(name) for name in self._facts}
+            in_group = self.mode == "batch"
+            payload["facts"] = {k: [v] * len(conversations) for k, v in facts.items()} if in_group else facts
+        return payload
+
     def arguments_for(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The keyword arguments of one call; a parameter that nothing fills is a `RewardError` that names it."""
         given = self._answer_texts(payload) if self._named_answers else {}

@@ -26,7 +26,6 @@ from reward_kit.scoring.outcomes import verdicts_of
 from reward_kit.scoring.worker_call import WorkerCall, size_of, verdicts
 from reward_kit.utils.event_loop import background_loop
 from reward_kit.utils.per_process import PerProcess
-from reward_kit.utils.tasks import end
 from reward_kit.workers import WorkerPool
 
 __all__ = ["Scoring", "hint_of"]
@@ -113,16 +112,12 @@ class Scoring:
 
     async def _on_the_loop(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
         caller = OnTheLoop(self._call, self._seconds, self._call.concurrency or defaults.CONCURRENCY, {}, _SETTING)
-        calls = [asyncio.ensure_future(caller.judge(copied_payload(payload))) for payload in payloads]
         try:
-            if calls:
-                await asyncio.wait(calls, timeout=max(0.0, ends - time.monotonic()))
-        finally:  # the step's time may be up, or nobody wants it any more
-            end(call for call in calls if not call.done())
+            judged = await caller.judge_all([copied_payload(payload) for payload in payloads], until=ends)
+        finally:
             caller.close()
         return [
-            [*call.result()] if call.done() and not call.cancelled() else self._late(payload)
-            for call, payload in zip(calls, payloads, strict=True)
+            self._late(payload) if found is None else [*found] for found, payload in zip(judged, payloads, strict=True)
         ]
 
     def _late(self, payload: Payload) -> list[Verdict]:

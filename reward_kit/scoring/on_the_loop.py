@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from reward_kit.scoring.loop_watch import Blockage
 from reward_kit.scoring.outcomes import too_slow
 from reward_kit.scoring.worker_call import size_of, verdicts_async
 from reward_kit.utils.deadlines import Deadlines
-from reward_kit.utils.tasks import is_ended, shrug_off
+from reward_kit.utils.tasks import end, is_ended, shrug_off
 
 if TYPE_CHECKING:
     from reward_kit.generation.judge import JudgeUse
@@ -92,6 +93,21 @@ class OnTheLoop:
                 await shrug_off(task)
                 return [Failure.of(self._cancelled_itself(), "score")] * size_of(payload)
             return verdicts
+
+    async def judge_all(self, payloads: Sequence[Payload], *, until: float) -> list[Sequence[Verdict] | None]:
+        """The verdicts on each payload, in order; None where it was not judged at the time `until` (monotonic)."""
+        calls = [asyncio.ensure_future(self.judge(payload)) for payload in payloads]
+        try:
+            if calls:
+                await asyncio.wait(calls, timeout=max(0.0, until - time.monotonic()))
+        finally:  # the time may be up, or nobody wants it any more
+            end(call for call in calls if not call.done())
+        return [call.result() if call.done() and not call.cancelled() else None for call in calls]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a call would begin at once."""
+        return not self._free.locked()
 
     async def _verdicts(self, payload: Payload, rollout: Rollout | None) -> Sequence[Verdict]:
         if self._worlds is None or rollout is None:

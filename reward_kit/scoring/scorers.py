@@ -20,7 +20,7 @@ from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import Rollout, Verdict
-from reward_kit.reward_call import RESOURCES, RewardCall
+from reward_kit.reward_call import RESOURCES, Payload, RewardCall
 from reward_kit.sandbox.from_settings import sandboxes_at_a_time, try_backend
 from reward_kit.scoring import defaults
 from reward_kit.scoring.loop_watch import LoopWatch
@@ -28,6 +28,7 @@ from reward_kit.scoring.on_the_loop import OnTheLoop, each_alone
 from reward_kit.scoring.outcomes import verdicts_of
 from reward_kit.scoring.resources import open_resources
 from reward_kit.scoring.rewards import Reward, Rewards
+from reward_kit.scoring.worker_call import size_of
 from reward_kit.scoring.worlds import open_worlds
 from reward_kit.utils.tasks import hidden_tasks
 from reward_kit.workers import WorkerPool
@@ -79,17 +80,18 @@ async def open_rewards(
 @contextlib.asynccontextmanager
 async def open_scorer(
     reward: Reward,
-    directory: Path,
+    directory: Path | None,
     sandbox: SandboxConfig,
     judge: JudgeConfig = JudgeConfig(),  # noqa: B008 - frozen
     budget: Budget | None = None,
     *,
     at_hand: int = 1,
     agent: AgentConfig | None = None,
-) -> AsyncIterator[Scorer]:
+) -> AsyncIterator[OnTheLoop | InWorkers]:
     """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any.
 
-    Where `at_hand` rollouts wait to be judged already, as many workers start together.
+    Where `at_hand` rollouts wait to be judged already, as many workers start together. What the reward prints there
+    goes into a file in `directory`, or to standard error where there is none.
     """
     call, config = reward.call, reward.config
     needed = [name for name in RESOURCES if call.wants(name)]
@@ -115,7 +117,7 @@ async def open_scorer(
         size=size,
         timeout=reward.timeout,
         memory_mb=config.memory_mb,
-        log_path=directory / "reward_output.log",
+        log_path=None if directory is None else directory / "reward_output.log",
         name=call.name,
         first=at_hand,
         startup=reward.loading_seconds + defaults.LOADING_SECONDS,
@@ -148,6 +150,14 @@ class InWorkers:
             return await each_alone(self.score, rollouts)
         payload = call.group_payload_of(rollouts) if self._groups else call.payload_of(rollouts[0])
         return verdicts_of(await self._pool.submit((payload,), {}), call.name, len(rollouts))
+
+    async def judge_all(self, payloads: Sequence[Payload], *, until: float) -> list[Sequence[Verdict] | None]:
+        """The verdicts on each payload, in order; None where it was not judged at the time `until` (monotonic)."""
+        outcomes = await self._pool.submit_all([(payload,) for payload in payloads], until=until)
+        return [
+            None if outcome is None else verdicts_of(outcome, self._call.name, size_of(payload))
+            for outcome, payload in zip(outcomes, payloads, strict=True)
+        ]
 
 
 # ── by split ─────────────────────────────────────────────────────────────────────────────────────────────────────────

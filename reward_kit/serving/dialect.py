@@ -147,7 +147,7 @@ def failed_reply(verdicts: Sequence[Verdict]) -> Reply | None:
     first = failures[0]
     status = 503 if all(failure.retryable for failure in failures) else 500
     body = {"detail": first.message, "type": first.type, "failed": len(failures), "asked": len(verdicts)}
-    return Reply(status, body, {"retry-after": "1"} if status == 503 else {})  # noqa: PLR2004
+    return Reply(status, body, {"retry-after": "1"} if status == 503 else {})
 
 
 def object_in(json: Any, *required: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def messages_in(value: Any, field: str = "messages") -> list[dict[str, Any]]:
     for number, message in enumerate(value):
         if type(message) is not dict or type(message.get("role")) is not str:
             raise BadRequest(f"{field}[{number}] is not an object with a text as its role. Send role and content.")
-        if type(message.get("content", "")) is not str or len(message) > 2:  # noqa: PLR2004 - role and content
+        if type(message.get("content", "")) is not str or len(message) > 2:
             _check(message, f"{field}[{number}]")
     return value
 

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading the body of a request, within limits: its size, all bodies at a time, how deep its JSON is nested.
+
+How long a caller may take to send it is the business of whoever holds the connection: see `http_protocol`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+import orjson
+
+from reward_kit.serving.refusals import Refusal
+from reward_kit.serving.settings import LimitSettings
+
+__all__ = ["Bodies", "CallerLeft", "Held", "Receive"]
+
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+_MOST_CONTAINERS = 200_000
+"""Objects and lists in one body: each takes a hundred times the memory of its two characters."""
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_MEGABYTE = 1 << 20
+
+
+class CallerLeft(Exception):
+    """The caller closed the connection before its request was whole."""
+
+
+class Held:
+    """What one request holds of the room for bodies; give it back with `release`."""
+
+    __slots__ = ("_bodies", "size")
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self.size = 0
+
+    def grow(self, size: int) -> None:
+        """Take as much more as makes it `size`; a `Refusal` where there is none left."""
+        self._bodies.take(size - self.size)
+        self.size = size
+
+    def release(self) -> None:
+        """Give it back."""
+        self._bodies.held -= self.size
+        self.size = 0
+
+
+class Bodies:
+    """Reads bodies. One for each server, because what all of them hold together is limited."""
+
+    def __init__(self, limits: LimitSettings) -> None:
+        self._largest = int(limits.body_mb * _MEGABYTE)
+        self._room = max(self._largest, int(limits.bodies_mb * _MEGABYTE))
+        self._deepest = limits.depth
+        self.held = 0
+        """Bytes that are held just now."""
+
+    def take(self, size: int) -> None:
+        """Count `size` bytes more."""
+        if self.held + size > self._room:
+            raise Refusal.busy()
+        self.held += size
+
+    async def read(self, receive: Receive, announced: int | None, held: Held) -> bytes:
+        """The whole body, whatever was announced of its size."""
+        if announced is not None and announced > self._largest:
+            raise self._too_large()
+        message = await receive()
+        body: bytes = message.get("body", b"")
+        if message["type"] == "http.request" and not message.get("more_body", False):  # as it mostly is
+            if len(body) > self._largest:
+                raise self._too_large()
+            held.grow(len(body))
+            return body
+        parts = [body]
+        size = len(body)
+        held.grow(max(size, announced or 0))
+        while message["type"] == "http.request" and message.get("more_body", False):
+            message = await receive()
+            part: bytes = message.get("body", b"")
+            size += len(part)
+            if size > self._largest:
+                raise self._too_large()
+            if size > held.size:
+                held.grow(size)
+            parts.append(part)
+        if message["type"] != "http.request":
+            raise CallerLeft
+        return b"".join(parts)
+
+    def json(self, body: bytes) -> Any:
+        """The decoded body; None where it is empty."""
+        if not body:
+            return None
+        containers = body.count(b"{") + body.count(b"[")
+        if containers > _MOST_CONTAINERS and _containers_outside_texts(body) > _MOST_CONTAINERS:
+            raise Refusal.too_large(
+                f"The body holds more than {_MOST_CONTAINERS} objects and lists. Send less at once."
+            )
+        try:
+            value = orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise Refusal.unreadable(f"The body is not JSON: {_why(error)}. Send valid JSON, in UTF-8.") from None
+        if containers > self._deepest and _is_deeper(value, self._deepest):
+            raise Refusal.unreadable(f"The body is nested more than {self._deepest} deep. Send it flatter.")
+        return value
+
+    def _too_large(self) -> Refusal:
+        megabytes = self._largest / _MEGABYTE
+        return Refusal.too_large(f"The body is larger than {megabytes:g} MB. Send less at once.")
+
+
+def _why(error: orjson.JSONDecodeError) -> str:
+    """What is wrong with it, and not what it says: that may be anything."""
+    reason = error.msg.partition(":")[0]
+    return f"{reason} (character {error.pos})"
+
+
+def _containers_outside_texts(body: bytes) -> int:
+    bare = _TEXT.sub(b"", body)
+    return bare.count(b"{") + bare.count(b"[")
+
+
+def _is_deeper(value: Any, deepest: int) -> bool:
+    level = [value] if type(value) in {dict, list} else []
+    for _ in range(deepest):
+        if not level:
+            return False
+        level = [
+            child
+            for each in level
+            for child in (each.values() if type(each) is dict else each)
+            if type(child) is dict or type(child) is list
+        ]
+    return bool(level)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the server itself reads in a request's headers: who calls, how much comes, and what the request is called."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+
+from reward_kit.serving.refusals import Refusal
+
+__all__ = ["Head", "PlainHeaders", "new_request_id"]
+
+_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"cookie", b"proxy-authorization"})
+_WANTED = frozenset(
+    {b"authorization", b"x-api-key", b"content-length", b"content-encoding", b"x-request-id", b"origin"}
+)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/-]{1,64}")
+_BEARER = b"bearer "
+
+_process = secrets.token_hex(6)
+_number = itertools.count(1)
+
+
+def new_request_id() -> str:
+    """An id that no other request has, in this process or another."""
+    return f"{_process}-{next(_number):x}"
+
+
+class Head:
+    """The headers that matter here. A credential may come once: of two, it would be unclear which counts."""
+
+    __slots__ = ("_key", "_repeated", "authorization", "encoding", "length", "origin", "request_id")
+
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._key: bytes | None = None
+        self.authorization: bytes | None = None
+        self.encoding: bytes | None = None
+        self.origin: bytes | None = None
+        self.length: int | None = None
+        self._repeated: str | None = None
+        given: bytes | None = None
+        for name, value in headers:
+            if name not in _WANTED:
+                continue
+            if name == b"content-length":
+                self.length = int(value) if value.isdigit() else None
+            elif name == b"x-request-id":
+                given = value
+            elif name == b"authorization":
+                self._repeated = self._repeated or (None if self.authorization is None else "Authorization")
+                self.authorization = value
+            elif name == b"x-api-key":
+                self._repeated = self._repeated or (None if self._key is None else "X-Api-Key")
+                self._key = value.strip()
+            elif name == b"origin":
+                self.origin = value
+            else:
+                self.encoding = value
+        known = given is not None and _REQUEST_ID.fullmatch(given)
+        self.request_id = given.decode() if known and given is not None else new_request_id()
+
+    def credentials(self) -> tuple[bytes | None, bytes | None]:
+        """The API key, and the bearer token, which may be a key too."""
+        if self._repeated is not None:
+            raise Refusal.unreadable(f"The header {self._repeated} came twice. Send it once.")
+        if self.authorization is None:
+            return self._key, None
+        if self.authorization[: len(_BEARER)].lower() != _BEARER:
+            raise Refusal.bad_credential()
+        return self._key, self.authorization[len(_BEARER) :].strip()
+
+
+class PlainHeaders(Mapping[str, str]):
+    """Headers for dialects: by their names in lower case, without credentials. Decoded when somebody looks."""
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        self._raw = raw
+        self._decoded: dict[str, str] | None = None
+
+    def _all(self) -> dict[str, str]:
+        if self._decoded is None:
+            pairs = ((name, value) for name, value in self._raw if name not in _CREDENTIALS)
+            self._decoded = {name.decode("latin-1"): value.decode("latin-1") for name, value in pairs}
+        return self._decoded
+
+    def __getitem__(self, name: str) -> str:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
