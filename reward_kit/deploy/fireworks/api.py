@@ -188,7 +188,7 @@ class FireworksAPI:
             )
         return found
 
-    def _ask(  # noqa: PLR0913 - parts of one request
+    def _ask(
         self,
         method: str,
         url: str,
@@ -256,7 +256,7 @@ def _refuse(reply: _Reply, method: str, url: str, *, with_key: bool) -> None:
     raise PlatformAPIError(words, reply.status, _text(reply.body))
 
 
-async def _send(  # noqa: PLR0913, PLR0917 - parts of one request
+async def _send(
     method: str,
     url: str,
     content: bytes | None,
@@ -294,7 +294,9 @@ async def _chunks(content: bytes, progress: Progress) -> AsyncIterator[bytes]:
 def _check_signed(url: str) -> None:
     place = urlsplit(url)
     if place.scheme != "https" and not (place.scheme == "http" and is_private_host(place.hostname or "")):
-        raise PlatformAPIError(f"Fireworks names an address that is not https: {_without_query(url)!r}. Nothing was sent.")
+        raise PlatformAPIError(
+            f"Fireworks names an address that is not https: {_without_query(url)!r}. Nothing was sent."
+        )
 
 
 def _without_query(url: str) -> str:

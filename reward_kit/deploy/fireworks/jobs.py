@@ -160,13 +160,19 @@ def training_body(
 
 
 def start_training(api: FireworksAPI, job_id: str, body: Mapping[str, Any]) -> FireworksJob:
-    """Start a fine-tuning job under an id of ours. One that is there already is a `DeployError`: nothing is paid twice."""
+    """Start a fine-tuning job under an id of ours. One that is there is a `DeployError`: nothing is paid twice."""
     query = {"reinforcementFineTuningJobId": job_id}
     return _started(api, "rl", job_id, body, query)
 
 
 def evaluation_body(
-    api: FireworksAPI, job_id: str, *, evaluator: str, dataset: str, output_dataset: str, display_name: str | None = None
+    api: FireworksAPI,
+    job_id: str,
+    *,
+    evaluator: str,
+    dataset: str,
+    output_dataset: str,
+    display_name: str | None = None,
 ) -> dict[str, Any]:
     """An evaluation job as Fireworks is asked for it."""
     return {

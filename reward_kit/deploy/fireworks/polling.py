@@ -17,7 +17,7 @@ _GROWTH = 1.5
 def states(
     ask: Callable[[], dict[str, Any]], *, timeout: float | None = None, what: str = "It"
 ) -> Iterator[dict[str, Any]]:
-    """What `ask` says, again and again, until the caller has seen enough; a `TimeoutError` where that takes too long."""
+    """What `ask` says, again and again, until the caller has seen enough, or a `TimeoutError`."""
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = _FIRST_PAUSE
     while True:

@@ -17,7 +17,7 @@ from reward_kit.deploy.fireworks.api import FireworksAPI
 from reward_kit.deploy.fireworks.datasets import upload_dataset
 from reward_kit.deploy.fireworks.evaluator_source import source_of_reward
 from reward_kit.deploy.fireworks.evaluators import create_evaluator
-from reward_kit.deploy.fireworks.jobs import COLLECTIONS, LOSSES, FireworksJob, start_training, training_body
+from reward_kit.deploy.fireworks.jobs import LOSSES, FireworksJob, start_training, training_body
 from reward_kit.errors import ConfigError
 from reward_kit.integrations.rl_jobs import JobRequest
 
@@ -28,7 +28,7 @@ _NOTE = "job.json"
 
 
 class FireworksBackend:
-    """Trains at Fireworks. The dataset is an id there, a file or rows; the reward an evaluator's name or an import path."""
+    """Trains at Fireworks. The dataset is an id there, a file or rows; the reward an evaluator or an import path."""
 
     def __init__(self, api: FireworksAPI | None = None) -> None:
         self._api = api

@@ -13,7 +13,6 @@ from reward_kit.redaction import remember
 __all__ = ["delete_secret", "find_secret", "list_secrets", "secret_id", "set_secret"]
 
 
-
 def secret_id(name: str) -> str:
     """The id of a secret: `OPENAI_API_KEY` is kept as `openai-api-key`."""
     found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
