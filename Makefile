@@ -96,6 +96,10 @@ test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine tha
 		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py \
 		tests/agent/resources/test_docker.py $(ARGS)
 
+.PHONY: test-cluster
+test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster of three nodes (6 minutes, 4 GB)
+	REWARD_KIT_TEST_CLUSTER=1 $(PYTEST) -n 0 tests/cluster $(ARGS)
+
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
 	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/agent/mcp/test_real_servers.py $(ARGS)

@@ -17,7 +17,8 @@ from reward_kit.errors import AuthError
 from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, without_secrets
 
 __all__ = [
-    "get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "resolve_api_key", "without_secrets",
+    "get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "resolve_api_key",
+    "resolve_endpoint_key", "without_secrets",
 ]  # fmt: skip
 
 FIREWORKS_API_BASE = "https://api.fireworks.ai"
@@ -89,6 +90,35 @@ def _find_key(api_base: str, *, explicit: SecretStr | None, env_name: str | None
     return key
 
 
+def resolve_endpoint_key(endpoint: str, env_name: str | None = None) -> str | None:
+    """The key to send to a reward's address: what the named variable holds, else what belongs to that host.
+
+    To Fireworks (also where `FIREWORKS_API_BASE` says it is) goes Fireworks' key, to any other host the `api_key` in
+    the section of `~/.fireworks/auth.ini` that has its name: `[rewards.example.com]`, or `[127.0.0.1:8000]`. None: no
+    key is known for it. A key that would travel unencrypted through the open is an `AuthError`.
+    """
+    url = urlsplit(endpoint)
+    host = (url.hostname or "").lower()
+    key = _named(env_name) if env_name is not None else _key_of_host(host, url.netloc.lower())
+    remember(key)
+    if key is not None and url.scheme != "https" and not is_private_host(host):
+        raise AuthError(f"The key for {host!r} would travel unencrypted. Use https:// in its address.")
+    return key
+
+
+def _key_of_host(host: str, netloc: str) -> str | None:
+    if host == "fireworks.ai" or host.endswith(".fireworks.ai") or host == _fireworks_host():
+        key = get_fireworks_api_key()
+        if key is None:
+            raise AuthError(f"Fireworks needs an API key. {_how_to_set('FIREWORKS_API_KEY')}")
+        return key
+    return _auth_file(netloc).get("api_key") or _auth_file(host).get("api_key")
+
+
+def _fireworks_host() -> str | None:
+    return urlsplit(get_fireworks_api_base()).hostname
+
+
 def is_private_host(host: str) -> bool:
     """Whether `host` is this machine or a private network's, where endpoints usually want no key."""
     try:
@@ -96,6 +126,14 @@ def is_private_host(host: str) -> bool:
     except ValueError:
         return "." not in host or host.endswith((".local", ".localhost", ".internal"))
     return address.is_private or address.is_loopback or address.is_link_local
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _named(env_name: str) -> str:
@@ -127,7 +165,7 @@ def _from_environment(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
-def _auth_file() -> dict[str, str]:
+def _auth_file(section: str = "fireworks") -> dict[str, str]:
     path = Path.home() / ".fireworks" / "auth.ini"
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -137,16 +175,16 @@ def _auth_file() -> dict[str, str]:
         raise AuthError(
             f"{str(path)!r} cannot be read ({error.strerror}). Make it readable, or set FIREWORKS_API_KEY."
         ) from None
-    return _read_ini(text)
+    return _read_ini(text, section)
 
 
-def _read_ini(text: str) -> dict[str, str]:
-    """The keys that stand under `[fireworks]` or before any header."""
+def _read_ini(text: str, section: str) -> dict[str, str]:
+    """The keys that stand under the section's header; those of Fireworks may also stand before any header."""
     values: dict[str, str] = {}
-    ours = True
+    ours = section == "fireworks"
     for line in map(str.strip, text.lstrip("\ufeff").splitlines()):
         if line.startswith("["):
-            ours = line.strip("[] \t").lower() == "fireworks"
+            ours = line.removeprefix("[").rpartition("]")[0].strip().lower() == section
         elif ours and not line.startswith(("#", ";")) and "=" in line:
             name, _, value = line.partition("=")
             if cleaned := _ini_value(value.strip()):

@@ -27,7 +27,9 @@ __all__ = [
     "BranchingConfig",
     "CacheConfig",
     "DatasetConfig",
+    "EngineConfig",
     "EvaluationParamsConfig",
+    "GenerateActorsConfig",
     "GenerationConfig",
     "JudgeApi",
     "JudgeConfig",
@@ -37,10 +39,12 @@ __all__ = [
     "OutputConfig",
     "PipelineConfig",
     "Price",
+    "RemoteRewardConfig",
     "RewardConfig",
     "Sampling",
     "SandboxConfig",
     "SandboxTool",
+    "ScoreActorsConfig",
     "StrictPart",
     "UserConfig",
     "by_main_names",
@@ -109,6 +113,11 @@ def _check_text(name: str, value: str) -> None:
     if name == "api_key_env" and not is_variable_name(value):
         remember(value)
         raise ValueError(NOT_A_VARIABLE.rstrip("."))
+    if name == "function_path" and value.startswith(("http://", "https://")):
+        if url_holds_login(value):
+            remember_settings({name: value})
+            raise ValueError(_LOGIN_IN_ADDRESS)
+        check_address(value)
 
 
 def check_address(value: str) -> None:
@@ -369,13 +378,59 @@ class JudgeConfig(ModelConfig):
     """How freely tokens are drawn. None: the endpoint's default."""
 
 
+class RemoteRewardConfig(_Part):
+    """How a reward behind an address is asked: who we say we are, and how long we try."""
+
+    sign_in: Literal["key", "google", "aws", "none"] = "key"
+    """`key`: an API key, where one is known for the host (see `api_key_env`). `google`: an ID token, from google-auth
+    or the metadata server. `aws`: requests are signed with SigV4, by botocore. `none`: nothing is sent."""
+    api_key_env: str | None = None
+    """The environment variable that holds the endpoint's key. Default: the section of `~/.fireworks/auth.ini` that has
+    the host's name; for Fireworks its own key. With `google` or `aws` the key goes beside it, as `X-Api-Key`."""
+    audience: str | None = None
+    """For whom the ID token is (`google`). Default: the address without its path."""
+    aws_region: str | None = None
+    """The region that requests are signed for. Default: the one in the address, else that of the AWS settings."""
+    aws_service: str | None = None
+    """The service that requests are signed for. Default: by the address, `lambda` or `execute-api`."""
+    client_cert_file: str | None = None
+    """A client certificate (PEM), where the server asks for one."""
+    client_key_file: str | None = None
+    """Its private key (PEM), where it is not in the same file."""
+    ca_file: str | None = None
+    """The certificate authority (PEM) that the server's certificate is from, where it is a private one."""
+    timeout: float = Field(default=300.0, gt=0)
+    """Seconds one request may take."""
+    max_retries: int = Field(default=5, ge=0, le=1_000)
+    """Further attempts after a failure that may pass: 429, 5xx, a broken answer."""
+    max_outage: float = Field(default=60.0, ge=0)
+    """Seconds for which nobody may answer at all, such as while the server is started again. Then the run stops."""
+    max_retry_after: float = Field(default=120.0, ge=0)
+    """Seconds that the server's `Retry-After` is heeded at most."""
+    max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
+    """The most requests in flight. Fewer are used while the server complains of load."""
+    batch_size: int = Field(default=64, ge=1, le=10_000)
+    """The most answers in one request, where the server takes several. 1: each goes by itself."""
+    max_reply_mb: float = Field(default=64.0, gt=0, le=4096)
+    """Megabytes one reply may have, unpacked."""
+
+    @model_validator(mode="after")
+    def _a_key_has_a_certificate(self) -> Self:
+        if self.client_key_file is not None and self.client_cert_file is None:
+            raise ValueError("a `client_key_file` needs the `client_cert_file` that it belongs to")
+        return self
+
+
 class RewardConfig(_Part):
     """Which reward judges, with what parameters, and within which bounds."""
 
     function_path: str
-    """`pkg.mod:fn`, `pkg.mod.fn`, `file.py:fn`, or a name that `reward-kit rewards list` shows, such as `math`."""
+    """`pkg.mod:fn`, `pkg.mod.fn`, `file.py:fn`, a name that `reward-kit rewards list` shows, such as `math`, or the
+    address of a reward that is served somewhere: `https://…/evaluate`."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Handed to the reward by name."""
+    remote: RemoteRewardConfig = RemoteRewardConfig()
+    """How a reward at an address is asked."""
     timeout: float | None = Field(default=None, gt=0)
     """Seconds one call may take before it is killed and recorded as failed. Default: the reward's own, else 60."""
     workers: int | None = Field(default=None, ge=1, le=10_000)
@@ -542,6 +597,64 @@ class AgentConfig(_Part):
         return pattern
 
 
+class _ActorsConfig(_Part):
+    """The actors of one stage on a Ray cluster."""
+
+    num_cpus: float = Field(default=1.0, ge=0, le=10_000)
+    """Cores that each actor takes of its node, as Ray counts them."""
+    resources: dict[str, float] = Field(default_factory=dict)
+    """What else a node must have for each actor, by the names that its nodes were started with: `{sandbox: 1}`."""
+
+
+class GenerateActorsConfig(_ActorsConfig):
+    """The actors that ask the model, and play an agent's episodes."""
+
+    actors: int = Field(default=1, ge=1, le=10_000)
+    """How many there are."""
+    concurrency: int | None = Field(default=None, ge=1, le=100_000)
+    """Samples that each of them has under way. Default: its share of `generation.api_params.max_concurrent_requests`
+    (with an agent, of `agent.concurrency`). However many there are, the limits on requests hold for all together."""
+
+
+class ScoreActorsConfig(_ActorsConfig):
+    """The actors that judge."""
+
+    actors: int = Field(default=1, ge=1, le=10_000)
+    """How many there are. Each runs a synchronous reward in `reward.workers` processes; by default one for each core
+    that it takes."""
+
+
+class EngineConfig(_Part):
+    """Where the stages run: on this machine, or on a Ray cluster. The files of the run are the same."""
+
+    name: Literal["local", "ray"] = "local"
+    """`local`, or `ray`. The section may also be this name alone: `engine: ray`."""
+    address: str | None = None
+    """Of a Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`. Left out, the cluster that this process is in
+    (`RAY_ADDRESS`, `ray job submit`), else a Ray of its own, which ends with the run."""
+    working_dir: str | None = None
+    """The directory of code that the actors of a cluster get a copy of. Default: the current one, unless the job or a
+    local Ray has it already."""
+    env: list[str] = Field(default_factory=list)
+    """Names of environment variables that the actors get from this process, beside the keys of the run's models."""
+    generate: GenerateActorsConfig = GenerateActorsConfig()
+    """The actors that generate."""
+    score: ScoreActorsConfig = ScoreActorsConfig()
+    """The actors that score."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name_alone(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+    @field_validator("env")
+    @classmethod
+    def _names_of_variables(cls, names: list[str]) -> list[str]:
+        if not all(is_variable_name(name) for name in names):
+            raise ValueError("give names of environment variables, not their values")
+        return names
+
+
 class EvaluationParamsConfig(_Part):
     """Bounds on how much is evaluated."""
 
@@ -575,6 +688,8 @@ class PipelineConfig(_Part):
     """The model that judges, for rewards that ask one."""
     agent: AgentConfig | None = None
     """A world to act in. Left out, the model is asked once for each answer."""
+    engine: EngineConfig = EngineConfig()
+    """Where all this runs: here, or on a Ray cluster."""
     system_prompt: str | None = None
     """The system prompt of every sample to which neither its row nor the `dataset` gives one."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()

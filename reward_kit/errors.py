@@ -7,6 +7,7 @@
     ├── AuthError                        the run cannot go on: fix the credentials
     ├── EndpointError                    the run cannot go on: the endpoint has no such model, or does not answer at all
     ├── SandboxUnavailableError          the run cannot go on: no sandbox can be had at all
+    ├── ClusterError                     the run cannot go on: its cluster does not answer, or cannot hold its actors
     ├── StorageError                     the run cannot go on: its files cannot be trusted or written
     ├── AnswersFailedError               some answers failed, and the caller wanted all of them
     ├── DeployError
@@ -38,6 +39,7 @@ __all__ = [
     "AnswersFailedError",
     "AuthError",
     "BadRequestError",
+    "ClusterError",
     "ConfigError",
     "ContextLengthError",
     "DatasetError",
@@ -103,6 +105,10 @@ class EndpointError(RewardKitError):
 
 class SandboxUnavailableError(RewardKitError):
     """No sandbox can be had: no backend works here, the image is missing, or the server does not answer."""
+
+
+class ClusterError(RewardKitError):
+    """The cluster that a run was to use does not answer, or its actors cannot live there."""
 
 
 class StorageError(RewardKitError):
@@ -204,6 +210,8 @@ class RewardError(ItemError):
     """What a judge replied, where no verdict could be read from it."""
     invalid_score: float | None = None
     """The score of a result that says of itself that it is not valid, and names no error."""
+    invalid_result: object = None
+    """The result that says of itself that it is no verdict."""
 
 
 class RewardTimeoutError(RewardError):

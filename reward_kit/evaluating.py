@@ -9,14 +9,14 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.progress import LineReporter, NotebookReporter, in_notebook
 from reward_kit.execution.result import RunResult
@@ -25,6 +25,7 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.models import Sample
 from reward_kit.typed_interface import name_of
 from reward_kit.utils.event_loop import run_sync
+from reward_kit.utils.module_loader import load_object
 
 __all__ = ["Data", "Table", "evaluate", "evaluate_async"]
 
@@ -190,6 +191,8 @@ _OWN = ("dataset", "model", "n", "output_dir", "params", "progress", "reward", "
 def _config_parts(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords as parts of a config; those that are keys of its `generation` are put there."""
     parts = {name: value for name, value in settings.items() if name in _PARTS}
+    if isinstance(parts.get("agent"), Mapping):
+        parts["agent"] = _named_agent(parts["agent"])
     generation = dict(parts.get("generation") or {})
     for name, value in settings.items():
         if name in _PARTS:
@@ -200,6 +203,32 @@ def _config_parts(settings: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"{name!r} is given twice: as a keyword and in generation={{…}}. Give it once.")
         generation[name] = value
     return {**parts, "generation": generation} if generation else parts
+
+
+def _named_agent(agent: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an agent, with what was given as an object named by where it can be imported from."""
+    named = dict(agent)
+    for key in ("environment", "approve"):
+        if callable(named.get(key)):
+            named[key] = _import_path(named[key], f"agent.{key}")
+    if isinstance(named.get("tools"), Sequence) and not isinstance(named["tools"], str):
+        named["tools"] = [_import_path(each, "agent.tools") if callable(each) else each for each in named["tools"]]
+    return named
+
+
+def _import_path(given: Any, key: str) -> str:
+    """Where an object can be imported from, as a config names it."""
+    path = f"{getattr(given, '__module__', None)}:{getattr(given, '__qualname__', None)}"
+    try:
+        found = load_object(path)
+    except ImportError:
+        found = None
+    if found is not given:
+        raise ConfigError(
+            f"`{key}` is {given!r}, which a run could not load again by its name when it goes on. Define it at the top "
+            "of a module, or give its import path, such as 'my_worlds.py:Savings'."
+        )
+    return path
 
 
 def _meant(name: str) -> str:

@@ -218,11 +218,14 @@ class Failure(_Value):
     """What a judge replied, where no verdict could be read from it; shortened. Written only where there is any."""
     invalid_score: float | None = None
     """The score of a result that said of itself that it is not valid, and named no error. Never written."""
+    invalid_result: EvaluateResult | None = None
+    """The result that said of itself that it is no verdict, for callers elsewhere. Never written."""
 
     @model_serializer(mode="wrap")
     def _only_what_there_is(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = whole(self)
         fields.pop("invalid_score", None)
+        fields.pop("invalid_result", None)
         return {name: held for name, held in fields.items() if held is not None}
 
     @classmethod
@@ -235,6 +238,7 @@ class Failure(_Value):
             more["traceback"] = mask(raised_where(error.raised))
         if isinstance(error, RewardError):
             more["invalid_score"] = error.invalid_score
+            more["invalid_result"] = error.invalid_result
             more["unread_replies"] = [mask(reply) for reply in error.unread_replies] or None
         kind, message = type(error).__name__, mask(str(error))
         return cls(stage=stage, type=kind, message=message, retryable=error.retryable, **more)

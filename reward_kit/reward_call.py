@@ -16,12 +16,13 @@ import copy
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, get_args
 
+from pydantic import ValidationError
+
 from reward_kit.errors import ConfigError, RewardError, boundary
-from reward_kit.models import EvaluateResult, Message, Rollout
-from reward_kit.reward_names import reward_path
+from reward_kit.models import EvaluateResult, Message, Rollout, Step
+from reward_kit.reward_names import load_reward, reward_path
 from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
 from reward_kit.utils.event_loop import run_sync
-from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.trusted import copied
 
 __all__ = [
@@ -123,6 +124,7 @@ def verdict_or_raise(result: EvaluateResult, name: str = "the reward") -> Evalua
         return result
     reason = result.error or result.reason or "it gave no reason; set `error` or `reason` to say why"
     refused = RewardError(f"{name} gave no verdict: {reason}")
+    refused.invalid_result = result
     if not _names_an_error(result):
         refused.invalid_score = result.score
     raise refused
@@ -145,7 +147,7 @@ class RewardCall:
         params: Mapping[str, Any] | None = None,
         on_invalid: OnInvalid = "failure",
     ) -> None:
-        """Take the reward, its import path or its name, and the params that every call is given."""
+        """Take the reward, its import path, name or address, and the params that every call is given."""
         if on_invalid not in get_args(OnInvalid):
             raise ConfigError(f"Unknown on_invalid {on_invalid!r}; use 'failure' or 'score'.")
         self.on_invalid: OnInvalid = on_invalid
@@ -153,7 +155,7 @@ class RewardCall:
         self.reward = reward
         self.given_params = dict(params or {})
         """The params, as they were given."""
-        named = load_function(reward) if isinstance(reward, str) else reward
+        named = load_reward(reward) if isinstance(reward, str) else reward
         make: Callable[[dict[str, Any]], Callable[..., Any]] | None = getattr(named, MADE_WITH, None)
         self.params = dict(self.given_params) if make is None else {}
         self.func = func = named if make is None else make(self.given_params)
@@ -211,6 +213,18 @@ class RewardCall:
         """Whether the reward wants `name`, and has no default for it."""
         return self.wants(name) and name in self._required
 
+    @property
+    def takes_any(self) -> bool:
+        """Whether it is handed every column, and not only those that it names."""
+        return self._takes_any
+
+    @property
+    def columns_named(self) -> dict[str, bool]:
+        """The columns and facts that it names, and whether each must be given."""
+        given = self._hidden.union(RESOURCES, self.params)
+        answers = {"response", "responses"}
+        return {name: name in self._required and name not in answers for name in sorted(self._named - given)}
+
     def unfilled(self, columns: Collection[str]) -> list[str]:
         """The parameters that must be given, and that neither the rollout, the params nor these columns fill."""
         answers = {"responses"} if self.mode == "batch" else {"response"}
@@ -262,6 +276,8 @@ class RewardCall:
 
         A pointwise reward is given one conversation; one that judges groups, all of those of a sample.
         """
+        if "steps" in self._facts and "steps" in columns:
+            columns = {**columns, "steps": _as_steps(columns["steps"])}
         payload = Payload(ground_truth=ground_truth, columns=columns)
         if self.mode == "batch":
             payload["rollouts_messages"] = conversations
@@ -357,6 +373,18 @@ class RewardCall:
         arguments = self.arguments_for(payload, resources)
         with self._foreign:
             return await self.function(**arguments)
+
+
+def _as_steps(told: Any) -> Any:
+    """An agent's steps as a run has them, where that is what was told; in a group, a list of them per rollout."""
+    if isinstance(told, list) and told and all(isinstance(each, list) for each in told):
+        return [_as_steps(each) for each in told]
+    if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
+        return told
+    try:
+        return [Step.model_validate(each) for each in told]
+    except ValidationError:
+        return told
 
 
 def _last_text(messages: Sequence[Message | Mapping[str, Any]]) -> str:

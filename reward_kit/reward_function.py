@@ -7,22 +7,14 @@ here too.
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
-from http.client import HTTPException, IncompleteRead
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pydantic import BaseModel
-
-from reward_kit.auth import get_fireworks_api_key, is_private_host
-from reward_kit.errors import AuthError, RewardError, RewardTimeoutError
+from reward_kit.auth import get_fireworks_api_key, is_loopback
+from reward_kit.errors import EndpointError, RewardError
 from reward_kit.models import EvaluateResult, Message
+from reward_kit.remote.reward import RemoteReward
 from reward_kit.reward_call import (
     Payload,
     RewardCall,
@@ -34,7 +26,7 @@ from reward_kit.reward_call import (
     verdict_or_raise,
     wants,
 )
-from reward_kit.typed_interface import as_result, reward_function
+from reward_kit.typed_interface import reward_function
 
 if TYPE_CHECKING:
     from reward_kit.integrations.trl import TRLAdapter
@@ -65,6 +57,9 @@ class RewardFunction:
 
     `local` takes `func` or its import path `func_path`; `remote` an `endpoint`, or the `name` of a reward that
     Fireworks serves; `fireworks_hosted` the `model_id` of a reward model. Further keywords are defaults of every call.
+
+    Connections to an endpoint stay open, and what fails in passing is tried again. Fireworks' key goes to Fireworks and
+    to servers on this machine; for any other host name its key: `remote={"api_key_env": "MY_KEY"}`.
     """
 
     def __init__(
@@ -77,9 +72,13 @@ class RewardFunction:
         model_id: str | None = None,
         *,
         request_timeout: float = 60.0,
+        remote: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Find the reward; a path that does not load is an ImportError, anything else missing a ValueError."""
+        """Find the reward; a path that does not load is an ImportError, anything else missing a ValueError.
+
+        `remote` holds settings like those of `reward.remote` in a run: how to sign in, how often to try again.
+        """
         self.func = func
         self.func_path = func_path
         self.mode = mode
@@ -89,10 +88,16 @@ class RewardFunction:
         self.request_timeout = request_timeout
         self.kwargs = kwargs
         self._local: RewardCall | None = None
+        self._remote: RemoteReward | None = None
         if mode == "local":
             self._local = self._load()
         elif mode in {"remote", "fireworks_hosted"}:
             self.endpoint = self._find_endpoint()
+            self._remote = RemoteReward(
+                self.endpoint,
+                {"timeout": request_timeout, **(remote or {})},
+                inherited_key=_inherited_key(self.endpoint),
+            )
         else:
             raise ValueError(f"Unknown mode {mode!r}; use 'local', 'remote' or 'fireworks_hosted'.")
 
@@ -126,16 +131,18 @@ class RewardFunction:
         if ground_truth is None:
             ground_truth = messages[:-1]
         given = {**self.kwargs, **kwargs}
+        if self._remote is not None:
+            return self._ask(self._remote, {"messages": messages, "ground_truth": ground_truth, **given})
         if self._local is None:
-            return self._post({"messages": messages, "ground_truth": ground_truth, **given})
+            raise AssertionError("a reward is here or there")
         payload = Payload(messages=messages, ground_truth=ground_truth, columns=given)
         return self._local.function(**self._local.arguments_for(payload))
 
-    def _post(self, body: Mapping[str, Any]) -> EvaluateResult:
-        endpoint = str(self.endpoint)
-        data = json.dumps(body, default=_jsonable).encode()
-        request = Request(endpoint, data=data, headers=_headers(endpoint), method="POST")
-        return as_result(_answer_to(request, self.request_timeout), f"the reward at {endpoint}")
+    def _ask(self, remote: RemoteReward, given: Mapping[str, Any]) -> EvaluateResult:
+        try:
+            return remote.judge(given)
+        except EndpointError as error:  # for a run it is the end; here it is what this one call came to
+            raise RewardError(str(error)) from None
 
     def get_trl_adapter(self, **options: Any) -> TRLAdapter:
         """This reward as a trainer calls it: `f(prompts, completions=None, **columns) -> list[float | None]`.
@@ -145,97 +152,14 @@ class RewardFunction:
         from reward_kit.integrations.trainer_batch import BatchReader
         from reward_kit.integrations.trl import TRLAdapter
 
-        name = self.name or (self._local.name if self._local is not None else "remote_reward")
-        call = self._local if self._local is not None else RewardCall(_Awaited(self))
+        call = self._local if self._remote is None else RewardCall(self._remote)
+        if call is None:
+            raise AssertionError("a reward is here or there")
+        name = self.name or call.name
         reading = BatchReader(call, defaults=self.kwargs)
         return TRLAdapter(reading, **{"name": name, **options})
 
 
-# ── a reward behind an endpoint ──────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Awaited:
-    """A remote reward to be awaited, so that a trainer's completions are judged many at a time."""
-
-    _reward_function_concurrency = min(32, (os.cpu_count() or 1) + 4)
-    """As many as asyncio has threads: a call's time does not run while it waits for one."""
-
-    def __init__(self, reward: RewardFunction) -> None:
-        self._reward = reward
-
-    async def __call__(self, messages: list[dict[str, Any]], ground_truth: Any = None, **kwargs: Any) -> Any:
-        return await asyncio.to_thread(self._reward, messages, ground_truth, **kwargs)
-
-
-_LARGEST_ANSWER = 64 << 20
-"""Bytes of one answer of a remote reward."""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would carry the key to another host, and the body to nowhere: it is an error instead."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-def _headers(endpoint: str) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "reward-kit"}
-    url = urlsplit(endpoint)
-    key = get_fireworks_api_key()
-    if key is None:
-        if url.hostname == urlsplit(FIREWORKS_REWARDS).hostname:
-            raise AuthError("Fireworks needs an API key. Set FIREWORKS_API_KEY, or put it into ~/.fireworks/auth.ini.")
-        return headers
-    if url.scheme == "http" and not is_private_host(url.hostname or ""):
-        raise AuthError(f"The Fireworks key would travel unencrypted to {endpoint!r}. Use https://.")
-    return {**headers, "Authorization": f"Bearer {key}"}
-
-
-def _answer_to(request: Request, timeout: float) -> Any:
-    url = request.full_url
-    try:
-        with build_opener(_NoRedirect).open(request, timeout=timeout) as response:
-            content = response.read(_LARGEST_ANSWER + 1)
-            if response.length and len(content) <= _LARGEST_ANSWER:
-                raise IncompleteRead(content, response.length)  # a read of a certain size does not say so by itself
-            if len(content) > _LARGEST_ANSWER:
-                raise RewardError(f"The reward at {url!r} answered with more than {_LARGEST_ANSWER >> 20} MB. Mend it.")
-            return json.loads(content)
-    except HTTPError as error:
-        with error:
-            raise _refusal(url, error.code, error.read(500).decode(errors="replace").strip()) from None
-    except TimeoutError:
-        raise RewardTimeoutError(_too_slow(url, timeout)) from None
-    except URLError as error:
-        if isinstance(error.reason, TimeoutError):
-            raise RewardTimeoutError(_too_slow(url, timeout)) from None
-        raise RewardError(
-            f"The reward at {url!r} cannot be reached: {error.reason}. Is it running?", retryable=True
-        ) from None
-    except (OSError, HTTPException) as error:
-        raise RewardError(
-            f"The reward at {url!r} broke off its answer: {error!r}. Try again.", retryable=True
-        ) from None
-    except ValueError:
-        raise RewardError(
-            f"The reward at {url!r} did not answer with JSON. Check that the URL is a reward's."
-        ) from None
-
-
-def _too_slow(url: str, timeout: float) -> str:
-    return f"The reward at {url!r} did not answer within {timeout:g} s. Raise request_timeout, or look at the service."
-
-
-def _refusal(url: str, status: int, detail: str) -> AuthError | RewardError:
-    why = f": {detail}" if detail else ""
-    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        return AuthError(f"The reward at {url!r} refused the key ({status}){why}. Check FIREWORKS_API_KEY.")
-    passing = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    what_to_do = "Try again later." if passing else "Check the URL and what is sent."
-    return RewardError(f"The reward at {url!r} answered {status}{why}. {what_to_do}", retryable=passing)
-
-
-def _jsonable(value: object) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_none=True)
-    raise TypeError(f"{value!r} cannot be sent as JSON; give plain data.")
+def _inherited_key(endpoint: str) -> str | None:
+    """Fireworks' key for a server on this machine, which it does not leave: as callers of the public package expect."""
+    return get_fireworks_api_key() if is_loopback(urlsplit(endpoint).hostname or "") else None

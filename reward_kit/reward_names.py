@@ -3,6 +3,7 @@
 
     math_reward, math       →  reward_kit.rewards.math:math_reward
     NAME of an entry point in the group `reward_kit.rewards`  →  what it points at
+    https://host/evaluate   →  the reward that is served there
 
 Nothing registers itself: the library's names are those its modules list in `__all__`, and a package's are in its
 metadata. A name is looked up when it is used; the library comes first, so that it means the same everywhere.
@@ -19,11 +20,14 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
-__all__ = ["GROUP", "library_rewards", "plugin_rewards", "reward_path"]
+from reward_kit.utils.module_loader import load_function
+
+__all__ = ["GROUP", "is_address", "library_rewards", "load_reward", "plugin_rewards", "reward_path"]
 
 GROUP = "reward_kit.rewards"
 """The entry-point group in which a package names its rewards."""
 _LIBRARY = "reward_kit.rewards"
+_REMOTE = "reward_kit.remote.reward:open_remote"
 _SUFFIX = "_reward"
 _PATH = re.compile(r"[.:/\\]")
 
@@ -36,6 +40,18 @@ def reward_path(name: str) -> str:
     if not name or _PATH.search(name):
         return name
     return _in_library(name) or _in_plugins(name) or _unknown(name)
+
+
+def is_address(path: str) -> bool:
+    """Whether a reward's path is the address of a server, and not an import path."""
+    return path.startswith(("http://", "https://"))
+
+
+def load_reward(path: str) -> Any:
+    """The reward at an import path or an address, which is asked what it is."""
+    if is_address(path):
+        return load_function(_REMOTE)(path)
+    return load_function(path)
 
 
 def library_rewards() -> dict[str, str]:

@@ -17,6 +17,7 @@ compile "$@" --no-deps --group model --output-file requirements/model.txt
 # dependencies of its own. scripts/setup-train.sh pins its version and takes the build that the machine's index offers.
 compile "$@" --constraints requirements/dev.txt --overrides <(echo "torch ; python_version < '3'") \
     pyproject.toml --extra train --group test --group train --output-file requirements/train.txt
+compile "$@" --no-deps --group trainers --output-file requirements/trainers.txt
 # On its own: these packages allow other versions than ours.
 compile "$@" pyproject.toml --group test --group frameworks --output-file requirements/frameworks.txt
 compile "$@" --no-deps --group environments --output-file requirements/environments.txt

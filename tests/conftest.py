@@ -12,6 +12,8 @@ from hypothesis import settings
 
 from reward_kit.redaction import forget_all
 
+pytest_plugins = ["tests.dead_workers"]
+
 # A slow machine is not a failure, and what fails in CI must fail again at home.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

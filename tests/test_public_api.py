@@ -50,7 +50,7 @@ NAMES = {
 }
 
 SIGNATURES = {
-    "RewardFunction": "func func_path mode endpoint name model_id *request_timeout **kwargs",
+    "RewardFunction": "func func_path mode endpoint name model_id *request_timeout *remote **kwargs",
     "chat": "prompt model *tools *draw **settings",
     "chat_async": "prompt model *tools *draw **settings",
     "create_llm_resource": "llm_instance **generation",
@@ -72,7 +72,7 @@ FIELDS = {
     "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
     "failure steps ended truncated facts branch",
     "Record": "rollout result failure",
-    "Failure": "stage type message retryable traceback unread_replies invalid_score",
+    "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result",
 }
 
 

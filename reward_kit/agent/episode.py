@@ -31,7 +31,7 @@ from reward_kit.agent.recorded import (
     reply_fields,
     turns_of_rollout,
 )
-from reward_kit.agent.transcript import Limits, Transcript
+from reward_kit.agent.transcript import Limits, Transcript, was_cut_off
 from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.config_models import AgentConfig, Price, Sampling
 from reward_kit.datasets import content_digest
@@ -39,12 +39,10 @@ from reward_kit.errors import EnvironmentFailure, ItemError, ReplayError, Storag
 from reward_kit.generation.client import ModelClient
 from reward_kit.models import Branch, Completion, Ended, Failure, Message, Rollout, Sample
 from reward_kit.redaction import without_secrets
-from reward_kit.storage.turn_journal import RecordedTurn, TurnJournal
+from reward_kit.storage.turn_journal import RecordedTurn, Turns
 from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["Episodes", "replayed"]
-
-_BY_A_LIMIT = frozenset({"max_turns", "max_tool_calls", "bad_calls", "max_tokens", "context", "timeout", "money"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class _Setting:
     client: ModelClient | None = None
     """None where the model is not to be asked any more."""
     sampling: Sampling = field(default_factory=Sampling)
-    journal: TurnJournal | None = None
+    journal: Turns | None = None
     approve: Approval | None = None
     watch: EpisodeWatch = field(default_factory=EpisodeWatch)
 
@@ -74,7 +72,7 @@ class Episodes:
         environment: Environment,
         config: AgentConfig,
         *,
-        journal: TurnJournal | None = None,
+        journal: Turns | None = None,
         approve: Approval | None = None,
         branches: Branches | None = None,
         known: Callable[[str, int], Rollout | None] = lambda *_: None,
@@ -219,7 +217,7 @@ class _Episode:
         """Go on as if the world had just given the recorded answer."""
         answer, uses = answer_from(recorded)
         self._transcript.answer(answer, uses)
-        return self._end_of(message, answer)
+        return self._setting.limits.end_of(message, answer)
 
     # -- one turn
 
@@ -275,7 +273,7 @@ class _Episode:
             return self._take(completion.message, {**recorded, "done": answer.done})
         self._transcript.answer(answer, runner.uses)
         await self._keep_answer(world, answer)
-        return self._end_of(completion.message, answer)
+        return setting.limits.end_of(completion.message, answer)
 
     async def _keep_answer(self, world: World, answer: Answer) -> None:
         fields = answer_fields(answer, world.runner.uses)
@@ -296,13 +294,6 @@ class _Episode:
     def _number(self) -> int:
         """The number of the present turn in the journal, which does not repeat the turns of another episode."""
         return len(self.so_far) - 1 - self._shared
-
-    def _end_of(self, message: Message, answer: Answer) -> Ended | None:
-        if self._setting.limits.stops(message):
-            return "stopped"
-        if not answer.done:
-            return None
-        return "done" if message.tool_calls or answer.messages or answer.reward is not None else "answered"
 
     def _differs(self, how: str) -> ReplayError:
         return ReplayError(
@@ -330,7 +321,7 @@ class _Episode:
             generated_at=now_to_the_millisecond(),
             steps=transcript.steps,
             ended=ended,
-            truncated=ended in _BY_A_LIMIT or last == "length",
+            truncated=was_cut_off(ended, transcript),
             facts=facts,
             branch=self._branch,
         )

@@ -12,7 +12,7 @@ from reward_kit.agent.environment import Environment, World, environment_of, fin
 from reward_kit.config_models import AgentConfig, SandboxConfig, UserConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import price_of
 from reward_kit.models import Sample
@@ -23,7 +23,7 @@ from reward_kit.utils.source_digest import source_digest
 if TYPE_CHECKING:
     from reward_kit.agent.users import User
 
-__all__ = ["environment_settings", "environment_source", "load_environment", "open_environment"]
+__all__ = ["environment_settings", "environment_source", "load_environment", "named_by", "open_environment"]
 
 
 @contextlib.asynccontextmanager
@@ -49,7 +49,7 @@ async def open_environment(
 
 def load_environment(config: AgentConfig) -> Environment:
     """The environment that the settings name. One that cannot be loaded is a `ConfigError`."""
-    named, *functions = _named(config)
+    named, *functions = named_by(config)
     if named is None and not functions and (config.sandbox_tools or config.user):
         named = _nothing_of_its_own
     return environment_of(named, functions, config.params)
@@ -69,10 +69,7 @@ async def _open_user(config: UserConfig, budget: Budget | None) -> AsyncIterator
         return
     client = make_client(config)
     price = price_of(client.model, config.price)
-    layered = within(budget, client, price, "agent.user")
-    with contextlib.ExitStack() as files:
-        if config.cache.enabled:
-            layered = CachedClient(layered, files.enter_context(ResponseCache(config.cache.cache_dir)))
+    with cached(within(budget, client, price, "agent.user"), config.cache) as layered:
         try:
             yield ModelUser(layered, config.sampling(), price, config.prompt or "", config.last_words)
         finally:
@@ -81,7 +78,7 @@ async def _open_user(config: UserConfig, budget: Budget | None) -> AsyncIterator
 
 def environment_source(config: AgentConfig) -> str:
     """A digest of the files that define the worlds and the tools."""
-    parts = [source_digest(each) for each in _named(config) if each is not None]
+    parts = [source_digest(each) for each in named_by(config) if each is not None]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 
@@ -97,8 +94,8 @@ def environment_settings(config: AgentConfig) -> dict[str, Any]:
     }
 
 
-def _named(config: AgentConfig) -> list[Any]:
-    """The environment, or None, and then the functions that are tools."""
+def named_by(config: AgentConfig) -> list[Any]:
+    """What the settings name: the environment, or None, and then the functions that are tools."""
     try:
         environment = None if config.environment is None else load_object(config.environment)
         return [environment, *(load_function(path) for path in config.tools)]

@@ -8,6 +8,7 @@ the run's `sandbox` settings say. Set-up commands and files of a sample come fro
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -138,13 +139,13 @@ class WithSandbox(Environment):
 
     def _facts(self, box: Sandbox) -> Callable[[], Any] | None:
         async def captured() -> dict[str, Any]:
-            return {"files": {path: await _text(box, path) for path in self._capture}}
+            return {"files": {path: await _captured(box, path) for path in self._capture}}
 
         return captured if self._capture else None
 
 
-async def _text(box: Sandbox, path: str) -> str | None:
-    """What a file holds in the end; None where there is none."""
+async def _captured(box: Sandbox, path: str) -> str | dict[str, str] | None:
+    """What a file holds in the end: its text, or `{"base64": …}` where it is no text; None where there is no file."""
     try:
         content = await box.read(path)
     except OSError:
@@ -155,7 +156,10 @@ async def _text(box: Sandbox, path: str) -> str | None:
             "less, or take it out of `agent.capture`.",
             retryable=False,
         )
-    return content.decode("utf-8", "replace")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}
 
 
 def _setup(sample: Sample) -> list[str]:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has happened in an episode so far, and when it has gone on long enough."""
+"""What has happened in an episode so far, and when and how it ends."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from reward_kit.agent.calls import BAD_CALLS
 from reward_kit.agent.environment import Answer
@@ -16,7 +16,7 @@ from reward_kit.generation.prices import cost_of
 from reward_kit.models import Completion, Ended, Message, Sample, Step, Tokens, ToolUse, Usage
 from reward_kit.utils.trusted import trusted
 
-__all__ = ["Limits", "Transcript"]
+__all__ = ["Limits", "Transcript", "was_cut_off"]
 
 _step = trusted(Step)
 
@@ -164,31 +164,57 @@ def _digest(shown: Sequence[Message]) -> str:
     return digest.hexdigest()
 
 
+class _Limit(NamedTuple):
+    """A limit of episodes: how an episode is said to have ended by it, how far one has come, and how far it may."""
+
+    name: Ended
+    reached: Callable[[Transcript], float]
+    allowed: Callable[[AgentConfig], float | None]
+
+
+_LIMITS = (
+    _Limit("max_turns", lambda episode: len(episode.steps), lambda config: config.max_turns),
+    _Limit("max_tool_calls", lambda episode: episode.tool_calls, lambda config: config.max_tool_calls),
+    _Limit("bad_calls", lambda episode: episode.bad_calls, lambda config: config.max_bad_calls),
+    _Limit("max_tokens", lambda episode: episode.answer_tokens, lambda config: config.max_tokens),
+    _Limit("context", lambda episode: episode.context_tokens, lambda config: config.max_context_tokens),
+    _Limit("money", lambda episode: episode.worth, lambda config: config.max_cost),
+    _Limit("timeout", lambda episode: episode.seconds, lambda config: config.max_seconds),
+)
+_BY_A_LIMIT = frozenset(limit.name for limit in _LIMITS)
+
+
 class Limits:
-    """When an episode has gone on long enough."""
+    """When and how an episode ends: by the model's own word, by the world's, or because it has gone on long enough."""
 
     def __init__(self, config: AgentConfig) -> None:
         """By the settings of the run."""
-        self._config = config
         self._stop = re.compile(config.stop_pattern) if config.stop_pattern else None
+        self._stop_tools = frozenset(config.stop_tools)
+        bounds = ((limit, limit.allowed(config)) for limit in _LIMITS)
+        self._bounds = [(limit.name, limit.reached, most) for limit, most in bounds if most is not None]
 
     def reached(self, transcript: Transcript) -> Ended | None:
         """Which limit keeps the model from acting again, if any does."""
-        config = self._config
-        bounds: tuple[tuple[Ended, Any, Any], ...] = (
-            ("max_turns", len(transcript.steps), config.max_turns),
-            ("max_tool_calls", transcript.tool_calls, config.max_tool_calls),
-            ("bad_calls", transcript.bad_calls, config.max_bad_calls),
-            ("max_tokens", transcript.answer_tokens, config.max_tokens),
-            ("context", transcript.context_tokens, config.max_context_tokens),
-            ("money", transcript.worth, config.max_cost),
-            ("timeout", transcript.seconds, config.max_seconds),
-        )
-        return next((name for name, reached, most in bounds if most is not None and reached >= most), None)
+        return next((name for name, reached, most in self._bounds if reached(transcript) >= most), None)
 
-    def stops(self, message: Message) -> bool:
+    def end_of(self, message: Message, answer: Answer) -> Ended | None:
+        """How the turn in which the world gave this answer to the message ended the episode, if it did."""
+        if self._stops(message):
+            return "stopped"
+        if not answer.done:
+            return None
+        return "done" if message.tool_calls or answer.messages or answer.reward is not None else "answered"
+
+    def _stops(self, message: Message) -> bool:
         """Whether the model itself ended the episode, by a text or a tool that means so."""
         if self._stop is not None and self._stop.search(message.text):
             return True
-        tools = self._config.stop_tools
+        tools = self._stop_tools
         return bool(tools and message.tool_calls and any(call.function.name in tools for call in message.tool_calls))
+
+
+def was_cut_off(ended: Ended | None, transcript: Transcript) -> bool:
+    """Whether an episode was kept from going on: by a limit, in the middle of its last answer, or by nobody's word."""
+    last = transcript.steps[-1].finish_reason if transcript.steps else None
+    return ended is None or ended in _BY_A_LIMIT or last == "length"

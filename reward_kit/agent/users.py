@@ -11,7 +11,7 @@ from reward_kit.agent.environment import Answer, Durability, Environment, World,
 from reward_kit.agent.open_world import as_answer
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import Price, Sampling
-from reward_kit.errors import DatasetError, EnvironmentFailure
+from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import cost_of
 from reward_kit.models import Failure, Message, Sample
@@ -66,16 +66,22 @@ class ModelUser:
         self, client: ModelClient, sampling: Sampling, price: Price | None, prompt: str, last_words: str
     ) -> None:
         """Play by `prompt`, a Jinja template over the sample's columns; a reply with the `last_words` is the last."""
-        from jinja2 import StrictUndefined
+        from jinja2 import StrictUndefined, TemplateSyntaxError, meta
         from jinja2.sandbox import SandboxedEnvironment
 
         self._client, self._sampling, self._price, self._last_words = client, sampling, price, last_words
-        self._prompt = SandboxedEnvironment(undefined=StrictUndefined).from_string(prompt)
+        templates = SandboxedEnvironment(undefined=StrictUndefined)
+        try:
+            self._prompt, parsed = templates.from_string(prompt), templates.parse(prompt)
+        except TemplateSyntaxError as error:
+            raise ConfigError(f"`agent.user.prompt` is no Jinja template: {error}. Correct it.") from error
+        self._variables = meta.find_undeclared_variables(parsed)
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
         """What the model says in the user's place."""
         known: Mapping[str, Any] = {**sample.columns, "ground_truth": sample.ground_truth, "id": sample.id}
-        turned = [Message(role="system", content=self._prompt.render(**known)), *map(_turned, _heard(conversation))]
+        prompt = Message(role="system", content=self._prompt_for(sample.id, known))
+        turned = [prompt, *map(_turned, _heard(conversation))]
         (reply,) = await self._client.generate(
             turned, draws=(draw,), sampling=self._sampling, sample_id=f"{sample.id}/user"
         )
@@ -86,6 +92,19 @@ class ModelUser:
         paid = not reply.cached and reply.usage is not None and self._price is not None
         cost = cost_of(reply.usage, self._price) if paid and reply.usage and self._price else 0.0
         return Spoken(reply.message.text, self.is_last(reply.message.text), cost)
+
+    def _prompt_for(self, sample_id: str, known: Mapping[str, Any]) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            return self._prompt.render(**known)
+        except TemplateError as error:
+            missing = ", ".join(map(repr, sorted(self._variables - known.keys())))
+            no_column = f"there is no column {missing}" if missing else str(error)
+            raise DatasetError(
+                f"`agent.user.prompt` cannot be filled in for sample {sample_id!r}: {no_column}. There are: "
+                f"{', '.join(sorted(known))}. Correct the prompt, or the dataset."
+            ) from error
 
     def is_last(self, text: str) -> bool:
         """Whether the user leaves with these words."""

@@ -27,7 +27,7 @@ from reward_kit.cli_commands.output import (
 
 if TYPE_CHECKING:
     from reward_kit.execution.agent_tasks.manager import TaskManager
-    from reward_kit.execution.local_engine import Reporter
+    from reward_kit.execution.engine import Reporter
 
 __all__ = ["SETTINGS", "agent_eval"]
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.engine_options import SETTINGS as ENGINE_SETTINGS
+from reward_kit.cli_commands.engine_options import engine_options, engine_settings
 from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, completed_by, key_value_pairs
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
@@ -69,6 +71,7 @@ SETTINGS = {
     "sandbox.backend": "--sandbox",
     "sandbox.image": "--sandbox-image",
     "sandbox.sos_url": "--sos-url",
+    **ENGINE_SETTINGS,
 }
 """What sets each setting that a message may name: a flag, or a key of the experiment's file."""
 
@@ -150,6 +153,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
     help="Generate and verify; only generate; only verify what was generated (no dataset, no key).",
 )  # fmt: skip
+@engine_options
 @click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost per split; send and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
 @click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
@@ -232,6 +236,8 @@ def _experiment(file: Path | None, given: dict[str, Any]) -> BestOfN:
     if judge:
         chosen = values.get("judge")
         given["judge"] = (chosen if isinstance(chosen, dict) else {}) | judge
+    if "engine" in given or "engine_set" in given:
+        given["engine"] = engine_settings(given.get("engine"), given.pop("engine_set", ()), values.get("engine"))
     if "extra_body" in given:
         given["extra_body"] = _json_object(given["extra_body"])
     name = "The experiment" if file is None else f"The experiment {str(file)!r}"

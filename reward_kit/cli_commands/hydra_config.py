@@ -206,6 +206,8 @@ class _Choice(NamedTuple):
 def _settable(override: Override, line: str) -> str:
     """Let a key be set whether or not the file names it; our own validation then says which keys there are."""
     plain = not (override.is_add() or override.is_force_add() or override.is_delete())
+    if plain and override.key_or_group == "engine" and isinstance(override.value(), str):
+        line = line.replace("engine=", "engine.name=", 1)  # so that `engine.address=…` can stand beside it
     is_choice = override.key_or_group in _GROUPS and isinstance(override.value(), str) and "{" not in line
     return f"++{line}" if plain and not is_choice and not line.startswith("hydra") else line
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.cli_commands.engine_options import SETTINGS as ENGINE_SETTINGS
+from reward_kit.cli_commands.engine_options import engine_options, engine_settings
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath, completed_by
 from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, name_settings, show_logs
 from reward_kit.sandbox_backends import AUTO, backend_choices
@@ -55,6 +57,7 @@ SETTINGS = {
     "sandbox.setup_join": "--setup-join",
     "sandbox.sos_url": "--sos-url",
     "sandbox.timeout": "--command-timeout",
+    **ENGINE_SETTINGS,
 }
 """The flag of each setting that a message may name. The time of the reward follows from that of a command."""
 
@@ -149,6 +152,7 @@ SETTINGS = {
     shell_complete=completed_by("complete_paths"),
     help="A YAML file: model, then input and output, money per million tokens.",
 )
+@engine_options
 @click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
@@ -219,7 +223,7 @@ def _check(phase: str, flags: dict[str, Any]) -> None:
 
 
 def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
-    from reward_kit.config_models import SandboxConfig, validated
+    from reward_kit.config_models import EngineConfig, SandboxConfig, validated
     from reward_kit.execution.shell import ShellEvaluation
     from reward_kit.execution.shell.commands_file import Shard
 
@@ -250,6 +254,9 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         retry_failed=flags["retry_failed"],
         rescore=flags["rescore"],
         max_cost=flags["max_cost"],
+        engine=validated(
+            EngineConfig, engine_settings(flags["engine"], flags["engine_set"]), _COMMAND_LINE, section="engine"
+        ),
     )
 
 

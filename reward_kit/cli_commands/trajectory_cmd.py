@@ -15,6 +15,7 @@ from reward_kit.cli_commands.output import echo
 from reward_kit.errors import DatasetError
 
 if TYPE_CHECKING:
+    from reward_kit.cli_commands.display.trajectory import Judged
     from reward_kit.models import Rollout
 
 __all__ = ["trajectory"]
@@ -40,15 +41,19 @@ def trajectory(run: Path, sample_id: str | None, draw: int | None, chars: int, a
     from reward_kit.cli_commands.display.trajectory import episode_json, episode_lines, overview_line
 
     with reading_own_files(run):
-        episodes = _episodes(run)
+        episodes, judged = _episodes(run), _judged(run)
     if sample_id is None:
-        lines: Iterable[str] = map(overview_line, episodes)
+        lines: Iterable[str] = (overview_line(each, judged.get(_key(each))) for each in episodes)
     else:
-        chosen = _chosen(episodes, run, sample_id, draw)
-        shown = (episode_json(each) if as_json else episode_lines(each, chars) for each in chosen)
+        chosen = [(each, judged.get(_key(each))) for each in _chosen(episodes, run, sample_id, draw)]
+        shown = (episode_json(*each) if as_json else episode_lines(*each, chars) for each in chosen)
         lines = chain.from_iterable(shown)
     for line in lines:
         echo(line)
+
+
+def _key(rollout: Rollout) -> tuple[str, int]:
+    return rollout.sample.id, rollout.response_index
 
 
 def _chosen(episodes: list[Rollout], run: Path, sample_id: str, draw: int | None) -> list[Rollout]:
@@ -77,3 +82,26 @@ def _episodes(run: Path) -> list[Rollout]:
             + (": its model was asked once for each answer." if found else " yet. Run the same command again to go on.")
         )
     return episodes
+
+
+def _judged(run: Path) -> dict[tuple[str, int], Judged]:
+    """What the reward said of the episodes, by sample and episode; nothing where there are no results yet."""
+    import orjson
+
+    from reward_kit.cli_commands.display.trajectory import Judged
+    from reward_kit.storage.journal import Journal
+    from reward_kit.storage.run_directory import RESULTS
+    from reward_kit.storage.vocabularies import RUN
+
+    path = (run if run.is_dir() else run.parent) / RESULTS
+    if not path.exists():
+        return {}
+    with Journal(path, read_only=True) as journal:
+        rows = [orjson.loads(line) for line in journal.in_order()]
+    return {
+        (row["id"], row["response_index"]): Judged(
+            row.get(RUN.score), row.get(RUN.verification_reason), row.get("error"),
+            {output["step_index"]: output["base_reward"] for output in row.get("step_outputs") or ()},
+        )
+        for row in rows
+    }  # fmt: skip

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,10 +16,10 @@ from reward_kit.agent.from_settings import open_environment
 from reward_kit.config_models import AgentConfig, PipelineConfig
 from reward_kit.errors import ConfigError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.owed import Ledger
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.stack import ModelStack
-from reward_kit.storage.turn_journal import TurnJournal
+from reward_kit.models import Rollout
+from reward_kit.storage.turn_journal import Turns
 from reward_kit.utils.module_loader import load_function
 
 __all__ = ["open_episodes"]
@@ -30,12 +30,15 @@ async def open_episodes(
     config: PipelineConfig,
     agent: AgentConfig,
     models: ModelStack,
-    turns: TurnJournal,
+    turns: Turns,
     counters: RunCounters,
     budget: Budget | None,
-    ledger: Ledger,
+    known: Callable[[str, int], Rollout | None],
 ) -> AsyncIterator[ModelStack]:
-    """The models with a play of episodes in place of single answers. Their turns are kept in `turns`."""
+    """The models with a play of episodes in place of single answers. Their turns are kept in `turns`.
+
+    `known` finds the rollout of an earlier entry of the run, for branches to leave from.
+    """
     if models.client is None:
         raise AssertionError("an agent is played where answers are generated")
     approve = None if agent.approve is None else _approval(agent.approve)
@@ -44,7 +47,7 @@ async def open_episodes(
         sampling = config.generation.sampling()
         play = Episodes(
             models.client, sampling, models.price, environment, agent, journal=turns, approve=approve,
-            branches=branches, known=lambda sample_id, draw: next(iter(ledger.read(sample_id, [draw])), None),
+            branches=branches, known=known,
         )  # fmt: skip
         counters.episodes = play.watch
         # Each episode is handed out by itself, so that it is on disk as soon as it has ended; branches need all.

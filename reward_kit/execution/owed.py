@@ -90,6 +90,10 @@ class Ledger:
         offsets = [self.rollouts.offset(sample_id, draw) for draw in draws]
         return [rollout_from_line(self.journal.line_at(offset)) for offset in offsets if offset is not None]
 
+    def known(self, sample_id: str, draw: int) -> Rollout | None:
+        """A rollout of an earlier entry of the run, where there is one."""
+        return next(iter(self.read(sample_id, [draw])), None)
+
     def unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:
         """Those of a sample's rollouts that must be judged; all of them where they are judged together."""
         if not self.scoring:

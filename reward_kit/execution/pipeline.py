@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from reward_kit.config_models import PipelineConfig, RewardConfig, load_config
+from reward_kit.config_models import EngineConfig, PipelineConfig, RewardConfig, load_config, validated
 from reward_kit.datasets import RolloutStream
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.engine import Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
-from reward_kit.execution.local_engine import LocalEngine, Reporter
 from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
@@ -24,7 +24,7 @@ from reward_kit.execution.run_summary import RunSummary
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
-from reward_kit.generation.stack import ModelStack, open_models
+from reward_kit.generation.stack import ModelStack
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Rewards, load_rewards
@@ -85,12 +85,16 @@ class EvaluationPipeline:
         client: ModelClient | None = None,
         reporter: Reporter | None = None,
         vocabulary: Vocabulary = RUN,
+        engine: EngineConfig | Mapping[str, Any] | str | None = None,
     ) -> None:
         """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name.
 
+        So does `engine`: `"ray"`, or the settings of the config's section `engine`.
+
         `overwrite` begins anew where another run is; that one is set aside, not deleted.
         """
-        self.config = config if isinstance(config, PipelineConfig) else load_config(config)
+        config = config if isinstance(config, PipelineConfig) else load_config(config)
+        self.config = config if engine is None else _with_engine(config, engine)
         remember_settings(self.config.model_dump())
         given = rollouts is not None
         self.phase: Phase = "execution" if rescore or given or self.config.rollouts_file else phase
@@ -111,6 +115,7 @@ class EvaluationPipeline:
     async def run_async(self) -> RunResult:
         """The same, for callers that are asynchronous themselves."""
         check_copies(self.config)
+        self._check_agent()
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
@@ -136,6 +141,7 @@ class EvaluationPipeline:
 
     def plan(self) -> Plan:
         """What running would do and cost, without doing any of it."""
+        self._check_agent()
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
@@ -179,23 +185,21 @@ class EvaluationPipeline:
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
             turns: TurnJournal | None = None
+            engine = self._engine(directory, counters, budget, beside)
+            await serving.enter_async_context(engine.opened())
             if workload.needs_model:
-                models = await serving.enter_async_context(open_models(self.config, self._client, budget))
                 if self.config.agent is not None:
                     self._see_the_environment(directory)
                     turns = open_things.enter_context(TurnJournal(directory.episodes_path))
-                    models = await serving.enter_async_context(
-                        self._open_episodes(models, turns, counters, budget, ledger)
-                    )
-            parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
+                models = await serving.enter_async_context(engine.open_models(self._client, turns, ledger.known))
             held = _Held(directory, rollouts, results)
             keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
-            engine = LocalEngine(*parts, budget=budget, keep=keep, beside=beside)
             works = workload.works(ledger)
             try:
                 end = await engine.run(
-                    works, models, rollouts, results, reward, blocking=workload.blocking, backlog=ledger.has_backlog
-                )
+                    works, models, rollouts, results, reward,
+                    blocking=workload.blocking, backlog=ledger.has_backlog, keep=keep,
+                )  # fmt: skip
             finally:
                 judging.keep()
             await serving.aclose()  # the client and the cache's index are of no more use
@@ -211,6 +215,13 @@ class EvaluationPipeline:
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _check_agent(self) -> None:
+        """Refuse settings of an agent that cannot be right, before there is anything on disk."""
+        if self.config.agent is not None and self.phase != "execution":
+            from reward_kit.agent.checks import check_agent  # here: most runs have no agent
+
+            check_agent(self.config.agent)
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
@@ -230,14 +241,18 @@ class EvaluationPipeline:
             )  # fmt: skip
         directory.note("agent_source", source)
 
-    def _open_episodes(
-        self, models: ModelStack, turns: TurnJournal, counters: RunCounters, budget: Budget | None, ledger: Ledger
-    ) -> contextlib.AbstractAsyncContextManager[ModelStack]:
-        from reward_kit.execution.agents import open_episodes  # here: most runs have no agent
+    def _engine(
+        self, directory: RunDirectory, counters: RunCounters, budget: Budget | None, beside: ProjectedFile | None
+    ) -> Engine:
+        """Where the stages run: on this machine, unless the config says otherwise."""
+        parts = (self.config, directory.path, counters, self._reporter, self._vocabulary)
+        if self.config.engine.name == "ray":
+            from reward_kit.execution.ray_engine.engine import RayEngine  # here: it needs an extra
 
-        if self.config.agent is None:
-            raise AssertionError("there is an agent")
-        return open_episodes(self.config, self.config.agent, models, turns, counters, budget, ledger)
+            return RayEngine(*parts, budget=budget, beside=beside, reward=self._given_reward)
+        from reward_kit.execution.local_engine import LocalEngine
+
+        return LocalEngine(*parts, budget=budget, beside=beside)
 
     def _note_what_was_met(
         self, directory: RunDirectory, workload: Workload, models: ModelStack, budget: Budget | None
@@ -431,6 +446,15 @@ class _Held:
         """Put down what it is by now, where that is known without looking. Only lines that are on disk count."""
         counts = {journal.path.name: journal.keys_at_hand for journal in self._journals}
         self._directory.note_held({name: count for name, count in counts.items() if count})
+
+
+def _with_engine(config: PipelineConfig, engine: EngineConfig | Mapping[str, Any] | str) -> PipelineConfig:
+    given = (
+        validated(EngineConfig, engine, "The engine", section="engine")
+        if not isinstance(engine, EngineConfig)
+        else engine
+    )
+    return config.model_copy(update={"engine": given})
 
 
 def _with_output_dir(config: PipelineConfig, path: Path) -> PipelineConfig:

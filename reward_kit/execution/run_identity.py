@@ -14,11 +14,10 @@ from reward_kit.config_models import (
     AgentConfig,
     DatasetConfig,
     GenerationConfig,
-    JudgeConfig,
-    ModelConfig,
     PipelineConfig,
 )
 from reward_kit.redaction import without_secrets
+from reward_kit.scoring.identity import model_settings, reward_settings
 from reward_kit.scoring.rewards import Reward, Rewards
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import digest_of
@@ -61,22 +60,9 @@ def results_settings(rewards: Rewards, run: PipelineConfig) -> dict[str, Any]:
 
 
 def _reward(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
-    """Of one reward: its name, its source, its parameters, its sandbox and its judge."""
-    sandbox, bounds = run.sandbox, {}
-    if reward.isolated_with:
-        bounds = sandbox.model_dump(include={"image", "setup_join", "timeout", "network"})
-        if sandbox.backend != "auto":
-            bounds["backend"] = sandbox.backend  # another one may have other programs installed
-    judge = _judge(run.judge) if reward.call.wants("judge") else {}
-    return {
-        **{f"sandbox.{name}": value for name, value in bounds.items()},
-        **{f"judge.{name}": value for name, value in judge.items()},
-        **{f"world.{name}": value for name, value in _world(reward, run).items()},
-        "reward.function": reward.call.name.replace(":", ".").rpartition(".")[2],
-        "reward.source": reward.source_digest,
-        "reward.params": without_secrets(reward.config.params),
-        **({} if reward.config.invalid == "failure" else {"reward.invalid": reward.config.invalid}),
-    }
+    """Of one reward: what makes it this one, its sandbox, its judge and its world."""
+    world = {f"world.{name}": value for name, value in _world(reward, run).items()}
+    return {**reward_settings(reward, run.sandbox, run.judge), **world}
 
 
 def _world(reward: Reward, run: PipelineConfig) -> dict[str, Any]:
@@ -109,7 +95,7 @@ def reading_of(dataset: DatasetConfig | None) -> str | None:
 def _generation(generation: GenerationConfig) -> dict[str, Any]:
     if not generation.enabled:
         return {"enabled": False}
-    return _model(generation)
+    return model_settings(generation)
 
 
 def _agent(agent: AgentConfig) -> dict[str, Any]:
@@ -123,19 +109,3 @@ def _agent(agent: AgentConfig) -> dict[str, Any]:
 
 _NOT_OF_AN_EPISODE = {"concurrency", "world_timeout", "world_retries", "durability", "branching", "user"}
 """Settings of an agent that change how its episodes are played, and not what comes out."""
-
-
-def _judge(judge: JudgeConfig) -> dict[str, Any]:
-    return _model(judge) | ({} if judge.api == "chat" else {"api": judge.api})
-
-
-def _model(model: ModelConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "model_name": model.model_name,
-        "api_base": model.api_base,
-        **model.sampling().given(),
-    }
-    if model.model_name == "mock":
-        settings["mock"] = model.mock.model_dump(exclude=None if model.mock.script else {"script"})
-    kept: dict[str, Any] = without_secrets(settings)
-    return kept

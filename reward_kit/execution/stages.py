@@ -212,7 +212,7 @@ async def score(
     rewards of steps, for all tasks together.
     """
     steps = steps or StepRewards()
-    is_paid = scorer.judge_use is not None
+    is_paid = scorer.is_paid
     while (item := inbox.take_at_once() or await inbox.take()) is not None:
         rollouts, content = item
         answered = [rollout for rollout in rollouts if rollout.failure is None]
@@ -226,7 +226,7 @@ async def score(
             if rollout.steps is not None:
                 verdict = steps.checked(rollout, verdict)
             output.put((record_of(rollout, verdict), content))
-        if is_paid:  # a crash costs the judge's replies in flight, and never those before them as well
+        if is_paid:  # a crash costs the replies in flight, and never those before them as well
             await output.on_disk()
 
 

@@ -9,7 +9,7 @@ from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
 
-__all__ = ["make_client", "make_judge_client"]
+__all__ = ["key_of", "make_client", "make_judge_client"]
 
 OPENAI_API_BASE = "https://api.openai.com/v1"
 """Where a model is asked for when nothing else says where."""
@@ -41,14 +41,22 @@ def make_judge_client(config: JudgeConfig) -> ModelClient:
     """The client of a model that judges: any model that writes, or one that is asked for numbers."""
     if config.api == "chat" or (config.model_name == "mock" and config.api_base is None):
         return make_client(config)
-    from reward_kit.auth import resolve_api_key
     from reward_kit.generation.http.numbers import NumbersClient
 
-    base = config.api_base or OPENAI_API_BASE
-    key = resolve_api_key(base, explicit=config.api_key, env_name=config.api_key_env)
+    base, key = config.api_base or OPENAI_API_BASE, key_of(config)
     return NumbersClient(
         str(config.model_name), api=config.api, api_base=base, api_key=key, api_params=config.api_params
     )
+
+
+def key_of(config: ModelConfig) -> str | None:
+    """The key that the model's client sends; None where it sends none. One that is missing is an `AuthError`."""
+    name = config.model_name
+    if not name or (config.api_base is None and (name in {"mock", "local"} or name.startswith("local:"))):
+        return None
+    from reward_kit.auth import resolve_api_key
+
+    return resolve_api_key(_base_of(config), explicit=config.api_key, env_name=config.api_key_env)
 
 
 def _mock(config: ModelConfig) -> ModelClient:
@@ -69,14 +77,20 @@ def _local(name: str) -> ModelClient:
 
 
 def _remote(name: str, config: ModelConfig, *, needs_key: bool) -> ModelClient:
-    from reward_kit.auth import get_fireworks_api_base, resolve_api_key
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
-    fireworks = _is_fireworks(name, config.api_base)
-    base = config.api_base or (f"{get_fireworks_api_base()}/inference/v1" if fireworks else OPENAI_API_BASE)
-    key = resolve_api_key(base, explicit=config.api_key, env_name=config.api_key_env) if needs_key else None
-    client = FireworksModelClient if fireworks and needs_key else OpenAICompatibleClient
+    base, key = _base_of(config), key_of(config) if needs_key else None
+    client = FireworksModelClient if _is_fireworks(name, config.api_base) and needs_key else OpenAICompatibleClient
     return client(name, api_base=base, api_key=key, api_params=config.api_params, n_mode=config.n_mode)
+
+
+def _base_of(config: ModelConfig) -> str:
+    if config.api_base is not None:
+        return config.api_base
+    from reward_kit.auth import get_fireworks_api_base
+
+    name = config.model_name or ""
+    return f"{get_fireworks_api_base()}/inference/v1" if _is_fireworks(name, None) else OPENAI_API_BASE
 
 
 def _is_fireworks(name: str, api_base: str | None) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from reward_kit.config_models import JudgeConfig, Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError, with_settings_named
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_judge_client
 from reward_kit.generation.prices import cost_of, price_of
@@ -91,10 +91,7 @@ async def open_judge(config: JudgeConfig, budget: Budget | None = None) -> Async
         )
     with _about_the_judge():
         client = make_judge_client(config)
-    with contextlib.ExitStack() as files:
-        layered = within(budget, client, price_of(client.model, config.price), "judge")
-        if config.cache.enabled:
-            layered = CachedClient(layered, files.enter_context(ResponseCache(config.cache.cache_dir)))
+    with cached(within(budget, client, price_of(client.model, config.price), "judge"), config.cache) as layered:
         try:
             yield Judge(layered, config.sampling(), config.price)
         finally:

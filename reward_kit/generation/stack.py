@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from reward_kit.config_models import PipelineConfig, Price
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import LimitedEndpoint, ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.play import Play, SingleTurn
@@ -47,10 +47,7 @@ async def open_models(
     endpoint = bare if isinstance(bare, LimitedEndpoint) else None
     price = price_of(bare.model, generation.price)
     layered = within(budget, bare, price, "generation")
-    with contextlib.ExitStack() as files:
-        if generation.cache.enabled:
-            cache = files.enter_context(ResponseCache(generation.cache.cache_dir))
-            layered = CachedClient(layered, cache)
+    with cached(layered, generation.cache) as layered:
         try:
             play = SingleTurn(layered, generation.sampling(), price)
             if endpoint is None:

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One environment, every trainer: an environment of ours in the shape that each trainer's own loop steps through.
+"""An environment of ours in the shape that TRL's and SkyRL's own loops step through.
 
     trl_environment(…)        GRPOTrainer(environment_factory=…): a class whose methods are the tools
     skyrl_text_env(…)         a `BaseTextEnv` of SkyRL: text in, text out, rewards by step
-    openrlhf_agent(…)         an `AgentInstanceBase` of OpenRLHF: the same, asynchronous
-    openenv_session(…)        OpenEnv's `ResourceSession`: initial messages, tools, calls, verdict
 
-No trainer is imported here but by the function that makes its class. A `reward` judges the whole episode in the end, as
-it would in a run; without one, what the world gave for the steps counts. What cannot be judged is never a zero: TRL and
-OpenEnv are told `None`, the others `failed_score`.
+For others: `verl_agent`, `openrlhf_agent`, `openenv_agent`, `verifiers_agent`. No trainer is imported here but by the
+function that makes its class. A `reward` judges the whole episode in the end, as it would in a run; without one, what
+the world gave for the steps counts. What cannot be judged is never a zero: TRL is told `None`, SkyRL `failed_score`.
 """
 
 from __future__ import annotations
@@ -21,15 +19,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reward_kit.agent.environment import Environment
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import ConfigError, ItemError
-from reward_kit.integrations.judged_world import JudgedWorld, judge_of, known_tools
-from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
+from reward_kit.integrations.judged_world import JudgedWorld, JudgedWorlds, known_tools
+from reward_kit.integrations.world_session import WorldSession, sample_from_row
 from reward_kit.models import Message
 
-__all__ = ["openenv_session", "openrlhf_agent", "skyrl_text_env", "trl_environment"]
+__all__ = ["skyrl_text_env", "trl_environment"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,10 +54,10 @@ def trl_environment(
     else, give `tools`. Tools that change during an episode are not shown by TRL.
     """
     known = known_tools(environment) if tools is None else list(tools)
-    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
+    worlds = JudgedWorlds(environment, reward, params, reward_params, config)
 
     def __init__(self: Any) -> None:
-        self._episode = JudgedWorld(WorldSession(shared, config), judge)
+        self._episode = worlds.fresh()
 
     def reset(self: Any, **row: Any) -> str | None:
         """Begin a new episode for a row of the dataset."""
@@ -126,7 +123,7 @@ def _described(name: str, schema: Mapping[str, Any]) -> str:
     return f"{told} (choices: {json.dumps(schema['enum'])})" if schema.get("enum") else told
 
 
-# ── SkyRL and OpenRLHF: text in, text out ────────────────────────────────────────────────────────────────────────────
+# ── SkyRL: text in, text out ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def skyrl_text_env(
@@ -146,7 +143,7 @@ def skyrl_text_env(
         from skyrl_gym.envs.base_text_env import BaseTextEnv
     except ImportError as error:
         raise ImportError("skyrl_text_env needs skyrl-gym. Install it with: pip install skyrl-gym") from error
-    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
+    worlds = JudgedWorlds(environment, reward, params, reward_params, config)
 
     class TextWorld(BaseTextEnv):  # type: ignore[misc]  # SkyRL has no types to check against
         """A world of ours, stepped through by SkyRL."""
@@ -156,7 +153,7 @@ def skyrl_text_env(
             row = dict(extras or {})
             row.update(row.pop("reward_spec", None) or {})
             self._row = row
-            self._episode = JudgedWorld(WorldSession(shared, config), judge)
+            self._episode = worlds.fresh()
 
         def init(self, prompt: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
             """Begin the episode; what the world shows first comes after the prompt."""
@@ -171,7 +168,7 @@ def skyrl_text_env(
             except ItemError as error:  # the world is gone, and with it the episode
                 return _text_step([], failed_score, done=True, metadata={"error": str(error)})
             done = session.ended is not None
-            earned = _last(self._episode, failed_score) if done and judge is not None else 0.0
+            earned = self._episode.earned_or(failed_score) if done and worlds.judge is not None else 0.0
             shown = [] if done else [_as_dict(message) for message in answer.messages]
             return _text_step(shown, (answer.reward or 0.0) + earned, done=done, metadata={"ended": session.ended})
 
@@ -186,11 +183,6 @@ def skyrl_text_env(
     return TextWorld
 
 
-def _last(episode: JudgedWorld, failed_score: float) -> float:
-    earned = episode.earned()
-    return failed_score if earned is None else earned
-
-
 def _text_step(shown: list[Any], reward: float, *, done: bool, metadata: dict[str, Any]) -> dict[str, Any]:
     return {
         "observations": shown, "reward": reward, "done": done, "metadata": metadata, "postprocessed_action": None,
@@ -199,110 +191,3 @@ def _text_step(shown: list[Any], reward: float, *, done: bool, metadata: dict[st
 
 def _as_dict(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.text}
-
-
-def openrlhf_agent(
-    environment: Any,
-    reward: Callable[..., Any] | str | None = None,
-    *,
-    failed_score: float,
-    params: Mapping[str, Any] | None = None,
-    reward_params: Mapping[str, Any] | None = None,
-    config: AgentConfig | None = None,
-    base: type[Any] = object,
-) -> type[Any]:
-    """An `AgentInstance` class for OpenRLHF (give its `AgentInstanceBase` as `base`).
-
-    Its rewards are summed by OpenRLHF: each step earns what the world gave for it, the last one the reward besides.
-    """
-    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
-
-    class AgentInstance(base):  # type: ignore[misc]  # known only when it is called
-        """A world of ours, stepped through by OpenRLHF."""
-
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            if base is not object:
-                super().__init__(*arguments, **options)
-            self._episode = JudgedWorld(WorldSession(shared, config), judge)
-
-        async def reset(self, states: Mapping[str, Any], **_: Any) -> dict[str, Any]:
-            """Begin an episode: `observation` is the prompt, `label` what a right answer looks like."""
-            row = {"prompt": states.get("observation", ""), "ground_truth": states.get("label")}
-            opening = await self._episode.session.reset_async(sample_from_row(row))
-            shown = "".join(f"\n{message.text}" for message in opening)
-            return {"observation": f"{states.get('observation', '')}{shown}"}
-
-        async def step(self, states: Mapping[str, Any], **_: Any) -> dict[str, Any]:
-            """Have the world answer `action_text`."""
-            import asyncio
-
-            session = self._episode.session
-            try:
-                answer = await session.say_async(str(states.get("action_text", "")))
-            except ItemError as error:
-                return _openrlhf_step(failed_score, "", done=True, logs={"error": str(error)})
-            done = session.ended is not None
-            earned = answer.reward or 0.0
-            if done and judge is not None:
-                earned += await asyncio.to_thread(_last, self._episode, failed_score)
-            shown = "" if done else "\n".join(message.text for message in answer.messages)
-            return _openrlhf_step(earned, shown, done=done, logs={"steps": len(session.rewards)})
-
-    return AgentInstance
-
-
-def _openrlhf_step(reward: float, shown: str, *, done: bool, logs: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "rewards": reward, "scores": reward, "environment_feedback": shown, "done": done, "extra_logs": logs,
-    }  # fmt: skip
-
-
-# ── OpenEnv ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _OpenEnvSession:
-    """OpenEnv's session: the trainer's harness asks for messages and tools, calls them, and has the end judged."""
-
-    def __init__(self, episode: JudgedWorld, opening: list[Message]) -> None:
-        self._episode, self._opening = episode, opening
-
-    def initial_messages(self) -> list[dict[str, Any]]:
-        """The prompt, and what the world shows first."""
-        return [message.as_request() for message in self._opening]
-
-    def list_tools(self) -> list[dict[str, Any]]:
-        """The tools as they are now."""
-        return [dict(tool.spec["function"]) for tool in self._episode.session.tools]
-
-    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What calling the tool shows, and whether the episode is over."""
-        session = self._episode.session
-        shown = session.call(name, arguments)
-        told = shown if session.last_call_failed else None
-        return {"data": shown, "done": session.ended is not None, "metadata": {}, "error": told}
-
-    def verify(self, transcript: Sequence[Any], final_state: Any = None) -> dict[str, Any]:
-        """What the episode was worth; a reward of None is OpenEnv's word for "not judged"."""
-        earned = self._episode.earned()
-        return {"env_reward": earned, "done": True, "metrics": {}, "artifacts": {}}
-
-    def close(self) -> None:
-        """Close the world."""
-        self._episode.session.close()
-
-
-def openenv_session(
-    environment: Any,
-    task: Mapping[str, Any],
-    reward: Callable[..., Any] | str | None = None,
-    *,
-    params: Mapping[str, Any] | None = None,
-    reward_params: Mapping[str, Any] | None = None,
-    config: AgentConfig | None = None,
-) -> _OpenEnvSession:
-    """One episode as OpenEnv's `ResourceSession`; `task` is a row of the dataset."""
-    shared: Environment = environment_from(environment, params)
-    episode = JudgedWorld(WorldSession(shared, config), judge_of(reward, reward_params))
-    sample = sample_from_row(task)
-    opening = episode.session.reset(sample)
-    return _OpenEnvSession(episode, [*sample.messages, *opening])

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from reward_kit.agent.environment import FunctionsWorld, World
 from reward_kit.agent.tools import Tool, tools_of_class
+from reward_kit.config_models import AgentConfig
 from reward_kit.errors import ConfigError, ItemError
 from reward_kit.integrations.trainer_reward import TrainerReward
-from reward_kit.integrations.world_session import WorldSession
+from reward_kit.integrations.world_session import WorldSession, environment_from
 from reward_kit.utils.module_loader import load_object
 
-__all__ = ["JudgedWorld", "judge_of", "known_tools"]
+__all__ = ["JudgedWorld", "JudgedWorlds", "known_tools"]
 
 
 class JudgedWorld(NamedTuple):
@@ -38,10 +39,30 @@ class JudgedWorld(NamedTuple):
         (earned,) = self.judge.judge([payload])
         return None if earned.error is not None else earned.score
 
+    def earned_or(self, failed_score: float) -> float:
+        """The same for a trainer that takes nothing but numbers."""
+        earned = self.earned()
+        return failed_score if earned is None else earned
 
-def judge_of(reward: Callable[..., Any] | str | None, params: Mapping[str, Any] | None) -> TrainerReward | None:
-    """Who judges episodes by this reward; nobody where there is none."""
-    return None if reward is None else TrainerReward(reward, failed_score=0.0, params=params)
+
+class JudgedWorlds:
+    """As many episodes as a trainer asks for, of one environment and judged by one reward."""
+
+    def __init__(
+        self,
+        environment: Any,
+        reward: Callable[..., Any] | str | None = None,
+        params: Mapping[str, Any] | None = None,
+        reward_params: Mapping[str, Any] | None = None,
+        config: AgentConfig | None = None,
+    ) -> None:
+        """Load both, so that what is wrong with them is known before the training begins."""
+        self._environment, self._config = environment_from(environment, params), config
+        self.judge = None if reward is None else TrainerReward(reward, failed_score=0.0, params=reward_params)
+
+    def fresh(self) -> JudgedWorld:
+        """An episode that has not begun."""
+        return JudgedWorld(WorldSession(self._environment, self._config), self.judge)
 
 
 def known_tools(environment: Any) -> list[Tool]:

@@ -17,8 +17,8 @@ from typing import Any
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import ItemError
-from reward_kit.integrations.judged_world import JudgedWorld, judge_of, known_tools
-from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
+from reward_kit.integrations.judged_world import JudgedWorld, JudgedWorlds, known_tools
+from reward_kit.integrations.world_session import sample_from_row
 from reward_kit.models import Message
 
 __all__ = ["verifiers_env"]
@@ -52,7 +52,7 @@ def verifiers_env(
             "verifiers_env needs verifiers before 0.4. Install it with: pip install 'verifiers<0.4'. For 0.4, serve "
             "the tools: python -m reward_kit.agent.mcp.server"
         ) from error
-    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
+    worlds = JudgedWorlds(environment, reward, params, reward_params, config)
     offered = [_tool_definition(tool) for tool in (known_tools(environment) if tools is None else tools)]
 
     async def earned_score(state: Any) -> float:
@@ -73,7 +73,7 @@ def verifiers_env(
             """Open a world; what it shows first comes after the prompt."""
             prompt = [_plain(message) for message in state["prompt"]]
             row = {**(state.get("info") or {}), "prompt": prompt, "answer": state.get("answer")}
-            episode = JudgedWorld(WorldSession(shared, config), judge)
+            episode = worlds.fresh()
             state[_HERE] = episode
             try:
                 opening = await episode.session.reset_async(sample_from_row(row))

@@ -20,9 +20,9 @@ from uuid import uuid4
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import EnvironmentFailure, ItemError
-from reward_kit.integrations.judged_world import JudgedWorld, judge_of, known_tools
-from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
-from reward_kit.models import Message
+from reward_kit.integrations.judged_world import JudgedWorld, JudgedWorlds, known_tools
+from reward_kit.integrations.world_session import WorldSession, sample_from_row
+from reward_kit.models import Completion, Message
 
 __all__ = ["verl_agent_loop", "verl_tools"]
 
@@ -32,10 +32,6 @@ class _Played(NamedTuple):
 
     episode: JudgedWorld
     turn: asyncio.Lock
-
-    async def earned(self, failed_score: float) -> float:
-        earned = await asyncio.to_thread(self.episode.earned)
-        return failed_score if earned is None else earned
 
 
 _playing: ContextVar[_Played | None] = ContextVar("playing", default=None)
@@ -73,7 +69,7 @@ def verl_tools(
         raise ImportError("verl_tools needs verl. Install it with: pip install verl") from error
 
     known = known_tools(environment) if tools is None else list(tools)
-    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
+    worlds = JudgedWorlds(environment, reward, params, reward_params, config)
 
     class WorldTool(BaseTool):  # type: ignore[misc]  # verl has no types to check against
         """One tool of the world; an instance of it is an episode."""
@@ -90,7 +86,7 @@ def verl_tools(
             if playing is not None:
                 self._instances[name] = playing
                 return name, ToolResponse()
-            episode = JudgedWorld(WorldSession(shared, config), judge)
+            episode = worlds.fresh()
             opening = await episode.session.reset_async(sample_from_row(create_kwargs or {}))
             self._instances[name] = _Played(episode, asyncio.Lock())
             return name, ToolResponse(text=_text(opening) or None)
@@ -110,7 +106,7 @@ def verl_tools(
 
         async def calc_reward(self, instance_id: str, **_: Any) -> float:
             """What the episode is worth up to now."""
-            return await self._instances[instance_id].earned(failed_score)
+            return await asyncio.to_thread(self._instances[instance_id].episode.earned_or, failed_score)
 
         async def release(self, instance_id: str, **_: Any) -> None:
             """Close the world, unless it is the loop's."""
@@ -139,11 +135,11 @@ def verl_agent_loop(
     """
     try:
         from verl.experimental.agent_loop.agent_loop import ToolListWrap
-        from verl.experimental.agent_loop.tool_agent_loop import ToolAgentLoop
+        from verl.experimental.agent_loop.tool_agent_loop import AgentState, ToolAgentLoop
     except ImportError as error:
         raise ImportError("verl_agent_loop needs verl. Install it with: pip install verl") from error
 
-    shared, judge = environment_from(environment, params), judge_of(reward, reward_params)
+    worlds = JudgedWorlds(environment, reward, params, reward_params, config)
     ours = verl_tools(environment, failed_score=failed_score, params=params, config=config, tools=tools)
 
     class WorldLoop(ToolAgentLoop):  # type: ignore[misc]  # verl has no types to check against
@@ -155,7 +151,7 @@ def verl_agent_loop(
 
         async def run(self, sampling_params: dict[str, Any], priority: int = 0, **row: Any) -> Any:
             """Play one episode and judge it."""
-            played = _Played(JudgedWorld(WorldSession(shared, config), judge), asyncio.Lock())
+            played = _Played(worlds.fresh(), asyncio.Lock())
             session, prompt = played.episode.session, list(row.pop("raw_prompt"))
             within = _playing.set(played)
             try:
@@ -170,18 +166,25 @@ def verl_agent_loop(
             output.extra_fields["judged"] = float(earned is not None)
             return output
 
+        async def _handle_processing_tools_state(self, agent_data: Any) -> Any:
+            """Run the calls of a turn, and let the model not go on in a world that is over or gone."""
+            state, playing = await super()._handle_processing_tools_state(agent_data), _playing.get()
+            session = None if playing is None else playing.episode.session
+            is_over = session is not None and (session.ended is not None or session.failure is not None)
+            return AgentState.TERMINATED if is_over else state
+
         async def _last_words(self, session: WorldSession, output: Any) -> None:
             """Let the world, and so the reward, know what the model said in the end, which no tool was told."""
-            if session.ended is not None or session.failure is not None:
-                return
-            place = len(output.response_mask)
-            while place and output.response_mask[place - 1]:
-                place -= 1
-            text = self.tokenizer.decode(output.response_ids[place:], skip_special_tokens=True)
-            try:
-                await session.act_async(Message(role="assistant", content=text))
-            except ItemError:
-                return  # the session has noted it: the episode is not judged
+            ids, mask = output.response_ids, output.response_mask
+            begin = next((place for place in range(len(mask), 0, -1) if not mask[place - 1]), 0)
+            _, calls = await self.tool_parser.extract_tool_calls(ids[begin:], [tool.tool_schema for tool in ours])
+            if begin == len(mask) or calls:
+                return  # verl's own limits cut the episode off before the calls were made, or after
+            text = self.tokenizer.decode(ids[begin:], skip_special_tokens=True)
+            broken_off = "length" if len(mask) >= self.response_length else "stop"
+            await session.last_words_async(
+                Completion(message=Message(role="assistant", content=text), finish_reason=broken_off)
+            )
 
     return WorldLoop
 

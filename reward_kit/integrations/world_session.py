@@ -21,8 +21,8 @@ from reward_kit.agent.calls_in_text import with_calls_in_text
 from reward_kit.agent.environment import Answer, Environment, World, environment_of
 from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_world
 from reward_kit.agent.tools import Tool
-from reward_kit.agent.transcript import Limits, Transcript
-from reward_kit.config_models import AgentConfig
+from reward_kit.agent.transcript import Limits, Transcript, was_cut_off
+from reward_kit.config_models import AgentConfig, Price
 from reward_kit.errors import ConfigError, EnvironmentFailure, ItemError
 from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Ended, FunctionCall, Message, Rollout, Sample
@@ -58,11 +58,11 @@ def sample_from_row(row: Mapping[str, Any], ground_truth: str | None = None) -> 
 class WorldSession:
     """One world at a time, for a loop that is not ours."""
 
-    def __init__(self, environment: Environment, config: AgentConfig | None = None) -> None:
-        """Open worlds of `environment`, within the limits of `config`."""
+    def __init__(self, environment: Environment, config: AgentConfig | None = None, price: Price | None = None) -> None:
+        """Open worlds of `environment`, within the limits of `config`; `max_cost` counts at this price."""
         self._environment = environment
         self._config = config or AgentConfig()
-        self._limits = Limits(self._config)
+        self._limits, self._price = Limits(self._config), price
         self._held = contextlib.AsyncExitStack()
         self._world: World | None = None
         self._transcript: Transcript | None = None
@@ -83,6 +83,10 @@ class WorldSession:
     def say(self, text: str) -> Answer:
         """Have the world answer a text, in which tool calls may be written."""
         return _wait(self.say_async(text))
+
+    def last_words(self, said: Message | Completion) -> None:
+        """Have the world told what the model said in the end, where the trainer's own loop tells nobody."""
+        _wait(self.last_words_async(said))
 
     def rollout(self) -> Rollout:
         """The episode up to now, with the world's facts."""
@@ -118,9 +122,15 @@ class WorldSession:
         ]
         return await self.act_async(message.model_copy(update={"tool_calls": calls or None}))
 
-    async def act_async(self, message: Message) -> Answer:
-        """Have the world answer what the model said."""
-        return await _elsewhere(self._act(message))
+    async def act_async(self, said: Message | Completion) -> Answer:
+        """Have the world answer what the model said. The limits of tokens and money need to know its usage as well."""
+        return await _elsewhere(self._act(Completion(message=said) if isinstance(said, Message) else said))
+
+    async def last_words_async(self, said: Message | Completion) -> None:
+        """Have the world told what the model said in the end, where the trainer's own loop tells nobody."""
+        if self._ended is None and self._failure is None:
+            with contextlib.suppress(ItemError):  # it is noted: the episode is not judged
+                await self.act_async(said)
 
     async def rollout_async(self) -> Rollout:
         """The episode up to now, with the world's facts."""
@@ -166,30 +176,25 @@ class WorldSession:
 
     async def _reset(self, sample: Sample) -> list[Message]:
         await self._close()
-        self._failure = None
+        self._failure = self._ended = None
         with self._noting_failure():
             return await self._begin(sample)
 
     async def _begin(self, sample: Sample) -> list[Message]:
         self._world = await self._held.enter_async_context(open_world(self._environment, sample, self._config))
-        self._transcript, self._sample, self._ended = Transcript(sample, None), sample, None
+        self._transcript, self._sample, self._ended = Transcript(sample, self._price), sample, None
         opening = as_answer(await ask_world(self._config, "start", self._world.start))
         self._transcript.open(opening)
         return [*opening.messages]
 
-    async def _act(self, message: Message) -> Answer:
-        world, transcript, _ = self._open
-        transcript.reply(Completion(message=message))
+    async def _act(self, completion: Completion) -> Answer:
+        (world, transcript, _), message = self._open, completion.message
+        transcript.reply(completion)
         world.runner.begin_turn()
         with self._noting_failure():
             answer = as_answer(await ask_world(self._config, "answer", world.answer, message))
         transcript.answer(answer, world.runner.uses)
-        if self._limits.stops(message):
-            self._ended = "stopped"
-        elif answer.done:
-            self._ended = "done" if message.tool_calls or answer.messages else "answered"
-        else:
-            self._ended = self._limits.reached(transcript)
+        self._ended = self._limits.end_of(message, answer) or self._limits.reached(transcript)
         return answer
 
     @contextlib.contextmanager
@@ -207,7 +212,7 @@ class WorldSession:
         facts = await facts_of(world, self._config)
         return Rollout(
             sample=sample, response_index=0, turns=transcript.turns, steps=transcript.steps, ended=self._ended,
-            truncated=self._ended is None or self._ended.startswith("max_"), facts=facts,
+            truncated=was_cut_off(self._ended, transcript), facts=facts,
         )  # fmt: skip
 
     async def _close(self) -> None:

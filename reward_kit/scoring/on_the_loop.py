@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import ItemError, RewardError, RewardTimeoutError
 from reward_kit.models import Failure, Rollout, Verdict
+from reward_kit.remote.reward import RemoteReward
 from reward_kit.reward_call import Payload, RewardCall, copied_payload
 from reward_kit.scoring.loop_watch import Blockage
 from reward_kit.scoring.outcomes import too_slow
@@ -47,6 +48,7 @@ class OnTheLoop:
         self.concurrency = concurrency
         self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
         self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
+        self.is_paid = self.judge_use is not None or isinstance(call.func, RemoteReward)
         self._call = call
         self._resources = resources
         self._timeout = timeout
@@ -159,4 +161,4 @@ def _is_a_signal(error: KeyboardInterrupt) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "reward_kit.execution.local_engine"
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "reward_kit.execution.engine"

@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 
 from reward_kit.config_models import RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError
+from reward_kit.remote.reward import RemoteReward, open_remote
 from reward_kit.reward_call import RewardCall
+from reward_kit.reward_names import is_address
 from reward_kit.scoring import defaults
 from reward_kit.scoring.worker_call import WorkerCall
 from reward_kit.utils.module_loader import loading_within
@@ -30,15 +32,31 @@ class Reward:
 
     def __init__(self, config: RewardConfig, function: Callable[..., Any] | None = None) -> None:
         """Load the reward the config names, or take the function given in its place."""
-        self._given = function
+        self._given = function or _remote(config)
         self.config = config
         try:
             with _loading(config), loading_within(self.loading_seconds):
-                self.call = RewardCall(function or config.function_path, config.params, config.invalid)
+                self.call = RewardCall(self._given or config.function_path, config.params, config.invalid)
         except ImportError as error:
             raise ConfigError(f"The reward cannot be loaded: {error}") from error
-        self.source_digest = source_digest(self.call.function)
-        """Of the file that defines the reward: the same name with other source is another reward."""
+        self._source = "" if self.is_remote else source_digest(self.call.function)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What makes it this reward: its name and a digest of the file that defines it, or where it is served.
+
+        The same name with other source is another reward.
+        """
+        if isinstance(self.call.func, RemoteReward):
+            told = self.call.func.identity
+            return {**told, "reward.params": {**self.config.params, **told.get("reward.params", {})}}
+        name = self.call.name.replace(":", ".").rpartition(".")[2]
+        return {"reward.function": name, "reward.source": self._source, "reward.params": self.config.params}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is served somewhere: its verdicts may have been paid for."""
+        return isinstance(self.call.func, RemoteReward)
 
     @property
     def isolated_with(self) -> list[str]:
@@ -76,6 +94,13 @@ class Reward:
         return partial(
             WorkerCall, config.function_path, config.params, resources, self.loading_seconds, on_invalid=config.invalid
         )
+
+
+def _remote(config: RewardConfig) -> RemoteReward | None:
+    """The reward that is served at the config's address, if it names one."""
+    if not is_address(config.function_path):
+        return None
+    return open_remote(config.function_path, config.remote, stops_run=True)
 
 
 @contextlib.contextmanager

@@ -43,6 +43,9 @@ class Scorer(Protocol):
     """How many calls of `score` are worth having in flight."""
     sandbox: str | None
     """The backend that its sandboxes are made with, where it has any."""
+    is_paid: bool
+    """Whether its verdicts cost money, or may: a judge's, and those of a reward that is served somewhere. Each is on
+    disk before another is asked for."""
 
     @property
     def judge_use(self) -> JudgeUse | None:
@@ -134,6 +137,7 @@ class InWorkers:
     """Sends a synchronous reward's calls to the worker processes."""
 
     judge_use: JudgeUse | None = None
+    is_paid = False
 
     def __init__(self, call: RewardCall, pool: WorkerPool, concurrency: int, sandbox: str | None = None) -> None:
         """Have the workers of `pool`, each of which has a `WorkerCall` of the reward, judge."""
@@ -171,6 +175,7 @@ class _BySplit:
         self._by_split = by_split
         self._scorers = [others, *by_split.values()]
         self.concurrency = sum(scorer.concurrency for scorer in self._scorers)
+        self.is_paid = any(scorer.is_paid for scorer in self._scorers)
         self.sandbox = next((scorer.sandbox for scorer in self._scorers if scorer.sandbox is not None), None)
 
     @property

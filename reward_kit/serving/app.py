@@ -25,6 +25,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -35,6 +36,7 @@ from reward_kit.scoring.rewards import Reward
 from reward_kit.serving.access_log import AccessLog
 from reward_kit.serving.bodies import Bodies, CallerLeft, Held, Receive
 from reward_kit.serving.callers import ANYBODY, PEER_NAMES, Allowances
+from reward_kit.serving.description import description_of
 from reward_kit.serving.dialect import BadRequest, Dialect, Extension, Incoming, Reply, Route
 from reward_kit.serving.dialects import DIALECTS, load_dialect
 from reward_kit.serving.gate import Gate
@@ -164,6 +166,10 @@ class RewardApp:
             path: {"GET": _Tell(path, tell), "HEAD": _Tell(path, tell)} for path, tell in tells.items()
         }
         first = next(iter(self._rewards))
+        for name, reward in self._rewards.items():
+            told = Reply(200, description_of(reward, self.settings))
+            for path in (f"/rewards/{name}/evaluate", *(["/evaluate"] if name == first else [])):
+                paths[path] = {"GET": _Tell(path, partial(_same, told)), "HEAD": _Tell(path, partial(_same, told))}
         for route in (route for dialect in self.dialects for route in dialect.routes):
             paths.setdefault(route.path, {})[route.method] = _Ask(route.path, first, route)
             for name in self._rewards:
@@ -376,6 +382,10 @@ class RewardApp:
                 await self._more(scope, receive, send)
         finally:
             allowance.leave()
+
+
+def _same(told: Reply) -> Reply:
+    return told
 
 
 def _peer_names(scope: Scope) -> Sequence[str]:

@@ -17,6 +17,7 @@ _PLAIN = {
     "/ready": "Whether it can judge now.",
     "/metrics": "Figures, as Prometheus reads them.",
     "/openapi.json": "This document.",
+    "/evaluate": "What the reward is: its parameters, and what its results depend on.",
 }
 _REFUSALS = {
     "400": "The body is not JSON.", "401": "A credential is needed.", "403": "The credential is not accepted.",

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training data on disk: JSON lines, or Parquet with messages as lists of structs, as `datasets` reads them."""
+"""Training data on disk: JSON lines, or Parquet with messages as lists of structs, as `datasets` reads them.
+
+Schemas of tools have no columns that fit all of them: in Parquet they are JSON text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +43,9 @@ def write_training_file(rows: Iterable[Mapping[str, Any]], target: Path) -> None
     lines = draft.with_name(f"{target.name}.lines") if parquet else draft
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        seen = _write_lines(rows, lines)
+        columns, fields = _write_lines(rows, lines)
         if parquet:
-            _write_parquet(lines, draft, seen)
+            _write_parquet(lines, draft, columns, fields)
         draft.replace(target)
     except OSError as error:
         raise StorageError(
@@ -53,16 +56,18 @@ def write_training_file(rows: Iterable[Mapping[str, Any]], target: Path) -> None
         lines.unlink(missing_ok=True)
 
 
-def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> dict[str, None]:
-    """Write JSON lines, and return what fields their messages have."""
+def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> tuple[dict[str, None], dict[str, None]]:
+    """Write JSON lines, and return what columns they have, and what fields their messages have."""
+    columns: dict[str, None] = {}
     fields: dict[str, None] = {"role": None, "content": None}
     with path.open("wb") as file:
         for row in rows:
+            columns.update(dict.fromkeys(row))
             for name in _CONVERSATIONS:
                 for turn in row.get(name) or ():
                     fields.update(dict.fromkeys(turn))
             file.write(json_line(dict(row)))
-    return fields
+    return columns, fields
 
 
 # ── parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -75,22 +80,20 @@ def _require_parquet(target: Path) -> None:
         raise MissingExtraError(f"Writing {str(target)!r}", "parquet") from error
 
 
-def _write_parquet(lines: Path, draft: Path, fields: Iterable[str]) -> None:
+def _write_parquet(lines: Path, draft: Path, columns: Iterable[str], fields: Iterable[str]) -> None:
     from pyarrow.parquet import ParquetWriter
 
-    with lines.open("rb") as file:
-        groups = iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_PER_GROUP)], [])
-        first = next(groups, [])
-        schema = _schema(first[0] if first else {}, fields)
-        with ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:
-            for group in _with(first, groups):
-                writer.write_batch(_batch(group, schema))
+    schema = _schema(columns, fields)
+    with lines.open("rb") as file, ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:
+        for group in iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_PER_GROUP)], []):
+            writer.write_batch(_batch([_with_tools_as_text(row) for row in group], schema))
 
 
-def _with(first: list[Any], rest: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    if first:
-        yield first
-        yield from rest
+def _with_tools_as_text(row: dict[str, Any]) -> dict[str, Any]:
+    tools = row.get("tools")
+    if tools is not None and not isinstance(tools, str):
+        row = {**row, "tools": orjson.dumps(tools).decode()}
+    return {**row, "steps": [*map(_with_tools_as_text, row["steps"])]} if row.get("steps") else row
 
 
 def _batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
@@ -105,7 +108,7 @@ def _batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
         ) from error
 
 
-def _schema(row: Mapping[str, Any], fields: Iterable[str]) -> pa.Schema:
+def _schema(columns: Iterable[str], fields: Iterable[str]) -> pa.Schema:
     import pyarrow as pa
 
     function = pa.struct([("name", pa.string()), ("arguments", pa.string())])
@@ -121,6 +124,6 @@ def _schema(row: Mapping[str, Any], fields: Iterable[str]) -> pa.Schema:
         **dict.fromkeys(_TRUTHS, pa.bool_()),
         "tokens": tokens,
     }
-    steps = [(name, types.get(name, pa.string())) for name in (*_STEP, "tokens")]
+    steps = [(name, types.get(name, pa.string())) for name in (*_STEP, "tokens", "tools")]
     types["steps"] = pa.list_(pa.struct(steps))
-    return pa.schema([(name, types.get(name, pa.string())) for name in row])
+    return pa.schema([(name, types.get(name, pa.string())) for name in columns])

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import orjson
 
@@ -26,7 +26,7 @@ from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.utils.batcher import Batcher
 from reward_kit.utils.checksums import check_line, sealed_line
 
-__all__ = ["EPISODES", "RecordedTurn", "TurnJournal"]
+__all__ = ["EPISODES", "RecordedTurn", "TurnJournal", "Turns", "turn_line"]
 
 EPISODES = "episodes.jsonl"
 """The name of the file in a run directory."""
@@ -42,6 +42,26 @@ class RecordedTurn(NamedTuple):
     reply: dict[str, Any]
     answer: dict[str, Any] | None
     """None where the run ended before the world had answered."""
+
+
+class Turns(Protocol):
+    """Where an episode keeps its turns: this file, or what stands for it in another process."""
+
+    def put_reply(self, sample_id: str, draw: int, turn: int, reply: Mapping[str, Any]) -> None:
+        """Note what the model said."""
+        ...
+
+    def put_answer(self, sample_id: str, draw: int, turn: int, answer: Mapping[str, Any]) -> None:
+        """Note what came back from the world."""
+        ...
+
+    def on_disk(self) -> Awaitable[None]:
+        """Come back when all that was put is on disk."""
+        ...
+
+    def turns_of(self, sample_id: str, draw: int) -> list[RecordedTurn]:
+        """The turns of an episode that was interrupted."""
+        ...
 
 
 class _Place(NamedTuple):
@@ -65,9 +85,9 @@ class TurnJournal:
             ) from error
         self._found = self._scan()
         batcher = Batcher[bytes](self._write)
-        self._put = batcher.add
-        self.on_disk = batcher.dealt
-        """Come back when all that was put is on disk."""
+        self.put = batcher.add
+        """Note a line that `turn_line` made."""
+        self._dealt = batcher.dealt
         self.flush = batcher.flush
         """Write now what was put."""
 
@@ -79,11 +99,20 @@ class TurnJournal:
 
     def put_reply(self, sample_id: str, draw: int, turn: int, reply: Mapping[str, Any]) -> None:
         """Note what the model said."""
-        self._put(_line(sample_id, draw, turn, b"reply", reply))
+        self.put(turn_line(sample_id, draw, turn, b"reply", reply))
 
     def put_answer(self, sample_id: str, draw: int, turn: int, answer: Mapping[str, Any]) -> None:
         """Note what came back from the world."""
-        self._put(_line(sample_id, draw, turn, b"answer", answer))
+        self.put(turn_line(sample_id, draw, turn, b"answer", answer))
+
+    def on_disk(self) -> Awaitable[None]:
+        """Come back when all that was put is on disk."""
+        return self._dealt()
+
+    def look_again(self) -> None:
+        """Let `turns_of` know what was put since the file was opened."""
+        self.flush()
+        self._found = self._scan()
 
     def turns_of(self, sample_id: str, draw: int) -> list[RecordedTurn]:
         """The turns of an episode that were on disk when the file was opened, up to the first that is missing."""
@@ -180,7 +209,8 @@ class TurnJournal:
         return fields
 
 
-def _line(sample_id: str, draw: int, turn: int, what: bytes, fields: Mapping[str, Any]) -> bytes:
+def turn_line(sample_id: str, draw: int, turn: int, what: bytes, fields: Mapping[str, Any]) -> bytes:
+    """One line of the file; `what` is `reply` or `answer`."""
     try:
         body = plain_json(dict(fields))
     except TypeError:

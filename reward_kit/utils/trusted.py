@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from reward_kit.models import Message
 
-__all__ = ["copied", "text_message", "trusted"]
+__all__ = ["copied", "rebuilt", "text_message", "trusted"]
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +77,16 @@ def copied(value: Model) -> Model:
         return _by_slots(type(value), value.__dict__.copy(), value.__pydantic_fields_set__.copy())
     except (AttributeError, TypeError):
         return value.model_copy()
+
+
+def rebuilt(kind: type[Model], values: dict[str, Any], given: set[str]) -> Model:
+    """The model that had these values, and was made of those given; for one that comes from another process of ours."""
+    try:
+        return _by_slots(kind, values, given)
+    except (AttributeError, TypeError):
+        made = kind.model_construct(_fields_set=given)
+        made.__dict__.update(values)
+        return made
 
 
 _text_message = trusted(Message)

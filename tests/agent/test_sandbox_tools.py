@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,18 @@ def test_an_interrupted_episode_goes_on_although_a_shell_never_says_the_same_twi
     assert [row["evaluation_score"] for row in results] == [1.0, 1.0]
     assert [rollout["facts"]["files"]["out.txt"] for rollout in rollouts] == ["from python 0", "from python 1"]
     assert len(later.asked) == 12 - 7, "what was answered before is not asked again"
+
+
+def keeps_bytes(messages: list[Message], facts: dict[str, Any]) -> float:
+    """1 where the file is kept as it was."""
+    files = facts["files"]
+    kept = base64.b64decode(files["out.bin"]["base64"])
+    return float(kept == b"\x89PNG\xff\x00" and files["out.txt"] == "é")
+
+
+def test_a_captured_file_that_is_no_text_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    require_namespaces()
+    write = calls(call("bash", {"command": r"printf '\x89PNG\xff\x00' > out.bin; printf 'é' > out.txt"}))
+    given = config(tmp_path, capture=["out.bin", "out.txt"]) | {"reward": {"function_path": f"{REWARD}:keeps_bytes"}}
+    pipeline = EvaluationPipeline(load_config(given), samples=ROWS, client=Model([write, says("done")]))
+    assert pipeline.run().mean_score == 1.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from reward_kit.agent import Episodes
 from reward_kit.agent.environment import environment_of
 from reward_kit.agent.users import ModelUser, ScriptedUser, User, WithUser
 from reward_kit.config_models import Price, Sampling, UserConfig
-from reward_kit.errors import DatasetError
+from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.models import Failure, Message, Rollout, Sample
 from reward_kit.storage.turn_journal import TurnJournal
 from tests.agent.worlds import Account, Model, call, calls, essence, says, settings
@@ -55,6 +56,29 @@ def talks(messages: Any, draw: int) -> Message:
 
 def user_of(model: Model, price: Price | None = None) -> ModelUser:
     return ModelUser(model, Sampling(), price, "You are {{ persona }}.", "###STOP###")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("You are {{ persona }}, called {{ name }}.", "no column 'name'. There are: ground_truth, id, persona, turns."),
+        ("You like {{ persona.hobby }}.", "no attribute 'hobby'"),
+    ],
+)
+async def test_a_prompt_that_cannot_be_filled_in_says_what_is_missing_and_what_there_is(prompt: str, told: str) -> None:
+    user = ModelUser(Model(talks), Sampling(), None, prompt, "###STOP###")
+    with pytest.raises(DatasetError, match=re.escape(told)):
+        await played(user)
+
+
+async def test_a_prompt_may_do_without_what_it_says_may_be_missing() -> None:
+    user = ModelUser(Model(talks), Sampling(), None, "You are {{ name | default('somebody') }}.", "###STOP###")
+    assert (await played(user)).failure is None
+
+
+def test_a_prompt_that_is_no_template_is_told_before_anybody_speaks() -> None:
+    with pytest.raises(ConfigError, match=r"agent\.user\.prompt"):
+        ModelUser(Model(talks), Sampling(), None, "You are {{ persona }.", "###STOP###")
 
 
 async def test_a_model_that_plays_the_user_sees_what_a_user_sees() -> None:

@@ -300,7 +300,7 @@ async def test_no_process_is_left_behind() -> None:
     assert len(set(pids)) == 3
     await worlds[0].close()
     await environment.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while any(_is_alive(pid) for pid in pids):
             await asyncio.sleep(0.01)
 
@@ -320,7 +320,7 @@ async def test_a_host_that_was_killed_is_replaced() -> None:
     os.killpg(host._process.pid, 9)
     with pytest.raises(EnvironmentFailure, match="is gone"):
         await world.answer(calling("waits"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while host.is_alive:
             await asyncio.sleep(0.01)
     assert await is_well(await environment.open(sample()))

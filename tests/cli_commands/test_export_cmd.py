@@ -13,6 +13,8 @@ from reward_kit.evaluation import evaluate
 from reward_kit.execution.best_of_n import BestOfN
 from reward_kit.execution.best_of_n.experiment import load_experiment
 from tests.agent.recorded_episodes import walk, write_results
+from tests.agent.worlds import Model, calls, says
+from tests.agent.worlds import call as made
 from tests.cli_commands.conftest import Call
 from tests.loopback.experiments import experiment
 
@@ -100,6 +102,29 @@ def test_episodes_come_with_the_credit_of_each_step(call: Call, tmp_path: Path, 
     assert call("export", "run", "--to", shape, "--gamma", "1", "-o", "a.parquet").code == 0
     (kept,) = {json.dumps(without_nothing(row)) for row in parquet.read_table(tmp_path / "a.parquet").to_pylist()[:1]}
     assert json.loads(kept) == without_nothing(found[0])
+
+
+@pytest.mark.parametrize("shape", ["steps", "episodes"])
+@pytest.mark.parametrize("world", ["Account", "Walk"], ids=["tools", "no tools"])
+def test_a_parquet_file_holds_what_json_lines_hold(call: Call, tmp_path: Path, world: str, shape: str) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    script = [calls(made("deposit", {"amount": 3})), says("Done.")] if world == "Account" else [says("right")] * 5
+    evaluate(
+        [{"prompt": "Go."}], lambda messages: 1.0, model=Model(script), n=2, output_dir=tmp_path / "run",
+        agent={"environment": f"tests.agent.worlds:{world}"},
+    )  # fmt: skip
+    for kind in ("jsonl", "parquet"):
+        assert call("export", "run", "--to", shape, "-o", f"a.{kind}").code == 0
+    found = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    written = lines(tmp_path / "a.jsonl")
+    assert [without_nothing(tools_read(row)) for row in found] == [without_nothing(row) for row in written]
+    assert ("tools" in json.dumps(written)) is (world == "Account")
+
+
+def tools_read(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the schemas of its tools, which Parquet holds as text."""
+    steps = {"steps": [*map(tools_read, row["steps"])]} if row.get("steps") else {}
+    return {**row, **steps, **({"tools": json.loads(row["tools"])} if row.get("tools") else {})}
 
 
 def without_nothing(value: Any) -> Any:

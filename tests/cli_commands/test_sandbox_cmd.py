@@ -63,13 +63,13 @@ def running(text: str) -> list[str]:
 
 
 async def started(text: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not running(text):
             await asyncio.sleep(0.05)
 
 
 async def gone(text: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while running(text):
             await asyncio.sleep(0.05)
 

@@ -323,12 +323,14 @@ class Broken:
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
+        self.asked = asyncio.Event()
         self.closed = False
 
     async def generate(
         self, messages: Sequence[Message], *, draws: Sequence[int], sampling: Sampling,
         tools: list[dict[str, Any]] | None = None, sample_id: str = "",
     ) -> list[Completion | Failure]:  # fmt: skip
+        self.asked.set()
         await asyncio.sleep(0.01)
         if sample_id == "s2" and self.error is not None:
             raise self.error
@@ -342,7 +344,6 @@ class Broken:
 
 @pytest.mark.parametrize("reward", ["quick", "steady"])
 @pytest.mark.parametrize("error", [KeyError("oops"), asyncio.CancelledError()])
-@pytest.mark.timeout(30)
 def test_a_bug_in_a_client_ends_the_run_instead_of_hanging_it(
     tmp_path: Path, reward: str, error: BaseException
 ) -> None:
@@ -352,20 +353,21 @@ def test_a_bug_in_a_client_ends_the_run_instead_of_hanging_it(
     assert client.closed
 
 
-@pytest.mark.timeout(30)
 async def test_cancelling_run_async_ends_it_at_once(tmp_path: Path) -> None:
     client = Broken(None)
     pipeline = EvaluationPipeline(config(tmp_path, reward="steady"), client=client)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(pipeline.run_async(), 2)
+    running = asyncio.create_task(pipeline.run_async())
+    await client.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
     assert client.closed
 
 
-@pytest.mark.timeout(30)
 def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reward_kit.execution.local_engine as engine
+    from reward_kit.execution import engine
     from reward_kit.execution.counters import RunCounters
 
     def bug(*_: object) -> None:
@@ -378,9 +380,8 @@ def test_a_bug_while_scoring_ends_the_run_although_the_queue_is_full(
     assert len(lines(tmp_path / "run" / "rollouts.jsonl")) >= 1
 
 
-@pytest.mark.timeout(30)
 def test_a_disk_that_does_not_take_the_lines_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import reward_kit.execution.local_engine as engine
+    from reward_kit.execution import engine
 
     def refuse(self: Journal) -> None:
         raise StorageError("not on the disk")
@@ -414,9 +415,8 @@ def test_a_line_that_could_not_be_written_is_never_passed_over(
     assert run(told).judged == 4
 
 
-@pytest.mark.timeout(30)
 def test_an_interrupt_does_not_wait_for_a_reward_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import reward_kit.execution.local_engine as engine
+    from reward_kit.execution import engine
 
     monkeypatch.setattr(engine, "_GRACE_SECONDS", 0.3)
     told = config(tmp_path, reward="interrupting", rows=questions(4))

@@ -45,7 +45,7 @@ async def test_makers_wait_until_half_is_taken() -> None:
     assert not room.done()
     for _ in range(2):
         await handover.take()
-    await asyncio.wait_for(room, 1)
+    await asyncio.wait_for(room, 60)
 
 
 async def test_an_item_is_not_lost_with_a_taker_that_was_woken_and_cancelled() -> None:
@@ -56,7 +56,7 @@ async def test_an_item_is_not_lost_with_a_taker_that_was_woken_and_cancelled() -
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    got = await asyncio.wait_for(second, 1)
+    got = await asyncio.wait_for(second, 60)
     assert got is not None
     assert got.content == "1"
 
@@ -86,7 +86,7 @@ async def test_as_many_takers_work_at_once_as_there_are_items() -> None:
     for number in range(50):
         handover.give(item(number))
     handover.end()
-    await asyncio.wait_for(asyncio.gather(*takers), 5)
+    await asyncio.wait_for(asyncio.gather(*takers), 60)
 
 
 async def test_items_keep_flowing_after_takers_were_cancelled_on_their_way() -> None:
@@ -103,7 +103,7 @@ async def test_items_keep_flowing_after_takers_were_cancelled_on_their_way() -> 
     waiting = asyncio.create_task(handover.take())
     await asyncio.sleep(0)
     handover.give(item(20))
-    last = await asyncio.wait_for(waiting, 5)
+    last = await asyncio.wait_for(waiting, 60)
     assert last is not None
     assert last.content == "20"
 

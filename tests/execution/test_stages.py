@@ -221,6 +221,7 @@ class Fixed:
     concurrency = 2
     sandbox: str | None = None
     judge_use: JudgeUse | None = None
+    is_paid = False
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         return [

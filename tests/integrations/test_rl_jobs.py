@@ -76,7 +76,7 @@ def test_a_job_can_be_cancelled_also_by_who_did_not_start_it(backend: LocalBacke
         job.wait(timeout=0.1)
     code = f"from reward_kit.integrations.rl_jobs import LocalJob; LocalJob({str(tmp_path / 'job')!r}).cancel()"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-    assert job.wait(timeout=30) == "cancelled"
+    assert job.wait(timeout=60) == "cancelled"
 
 
 def test_a_file_is_a_dataset(backend: LocalBackend, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from reward_kit.agent import Answer, World, tool
 from reward_kit.errors import ConfigError, ItemError
-from reward_kit.integrations.agent_environments import openenv_session, openrlhf_agent, trl_environment
+from reward_kit.integrations.agent_environments import trl_environment
 from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
 from reward_kit.models import Message, Sample
 from tests.agent.worlds import Account, Walk
@@ -173,36 +173,3 @@ def test_choices_and_what_may_be_left_out_are_in_the_signature() -> None:
 def test_tools_that_cannot_be_known_beforehand_are_asked_for() -> None:
     with pytest.raises(ConfigError, match="Give `tools`"):
         trl_environment("tests.agent.worlds:double")
-
-
-# ── others ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_openrlhf_is_given_a_reward_by_step_and_the_verdict_with_the_last() -> None:
-    agent = openrlhf_agent(Account, lambda messages, facts: float(facts["balance"]), failed_score=-1.0)()
-    assert (await agent.reset({"observation": "Save.", "label": None}))["observation"] == "Save."
-    call = '<tool_call>{"name": "deposit", "arguments": {"amount": 7}}</tool_call>'
-    first = await agent.step({"action_text": call})
-    assert (first["rewards"], first["done"], first["environment_feedback"]) == (0.0, False, "The balance is 7.")
-    last = await agent.step({"action_text": "Done."})
-    assert (last["rewards"], last["done"]) == (7.0, True)
-
-
-async def test_openrlhf_is_told_the_failed_score_where_there_is_no_verdict() -> None:
-    agent = openrlhf_agent(Account, raises, failed_score=-1.0)()
-    await agent.reset({"observation": "Save."})
-    assert (await agent.step({"action_text": "Done."}))["rewards"] == -1.0
-
-
-def test_openenv_lists_tools_calls_them_and_has_the_end_judged() -> None:
-    session = openenv_session(Account, ROW, saved)
-    assert [message["content"] for message in session.initial_messages()] == ["Save 10."]
-    assert [tool["name"] for tool in session.list_tools()] == ["deposit", "balance_now"]
-    done = session.call_tool("deposit", {"amount": 10})
-    assert (done["data"], done["error"], done["done"]) == ("The balance is 10.", None, False)
-    assert session.call_tool("deposit", {})["error"] is not None
-    assert session.verify([])["env_reward"] == 1.0
-    unjudged = openenv_session(Account, ROW, raises)
-    assert unjudged.verify([])["env_reward"] is None
-    session.close()
-    unjudged.close()

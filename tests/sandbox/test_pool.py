@@ -44,7 +44,7 @@ async def counting() -> AsyncIterator[Counting]:
 
 
 async def until_warm(counting: Counting, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(counting.opened) < count:
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)

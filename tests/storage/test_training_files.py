@@ -56,6 +56,18 @@ def test_parquet_holds_tool_calls_and_only_the_fields_there_are(tmp_path: Path) 
     assert os.listdir(tmp_path) == ["a.parquet"]
 
 
+def test_parquet_has_a_column_for_all_that_any_row_has_and_tools_are_text(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    steps = [{"step": 0, "turn": 0, "advantage": 1.0}, {"step": 1, "turn": 2, "advantage": 1.0, "tools": tools}]
+    rows = [row(0), row(1) | {"tools": tools}, row(2) | {"tools": orjson.dumps(tools).decode(), "steps": steps}]
+    write_training_file(rows, tmp_path / "a.parquet")
+    found = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert found[0]["tools"] is None and found[0]["steps"] is None
+    assert [orjson.loads(each["tools"]) for each in found[1:]] == [tools] * 2
+    assert [step["tools"] for step in found[2]["steps"]] == [None, orjson.dumps(tools).decode()]
+
+
 def test_what_parquet_cannot_hold_is_said(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(ConfigError, match=r"Write JSON lines instead"):

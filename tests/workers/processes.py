@@ -131,7 +131,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_until_gone(pid: int, seconds: float = 20.0) -> bool:
+def wait_until_gone(pid: int, seconds: float = 60.0) -> bool:
     """Whether a process ends in this time."""
     deadline = time.monotonic() + seconds
     while is_alive(pid):

@@ -233,7 +233,7 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_c_code(ending: sign
 
 
 def _number_in(note: Path) -> int:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 100
     while not (note.exists() and note.read_text()):
         assert time.monotonic() < deadline, f"{note} was not written"
         time.sleep(0.01)

@@ -14,7 +14,7 @@ from reward_kit.cli_commands.display.run import Display, judge_line, plan_notes
 from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, remarks, same_command
 from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 
 __all__ = ["ExperimentDisplay"]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from reward_kit.config_models import PipelineConfig
     from reward_kit.execution.counters import RunCounters
-    from reward_kit.execution.local_engine import Reporter
+    from reward_kit.execution.engine import Reporter
     from reward_kit.execution.plan import Plan
     from reward_kit.execution.result import RunResult
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from reward_kit.cli_commands.display.run import Display
 from reward_kit.cli_commands.output import failure_lines, make_console, print_json, same_command
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.shell import COMMANDS, ShellEvaluation

@@ -15,7 +15,7 @@ from reward_kit.agent.resource_pool import ResourcePool
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.agent_tasks.definition import config_of, directory_name, load_task, samples_of, task_files
 from reward_kit.execution.agent_tasks.trajectory import aggregate, individual_results, write_trajectory
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from reward_kit.models import TaskDefinitionModel

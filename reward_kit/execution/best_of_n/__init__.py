@@ -19,7 +19,7 @@ import orjson
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
-from reward_kit.execution.local_engine import Reporter
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult

@@ -25,6 +25,7 @@ from reward_kit.config_models import (
     CacheConfig,
     DatasetConfig,
     DatasetFormat,
+    EngineConfig,
     GenerationConfig,
     JudgeConfig,
     MockConfig,
@@ -129,6 +130,9 @@ class ExperimentConfig(StrictPart):
     config of a run."""
     max_cost: float | None = Field(default=None, ge=0)
     """Stop, cleanly and resumably, before the experiment, its judge included, has cost more than this."""
+    engine: EngineConfig = EngineConfig()
+    """Where it runs: `local` or `ray`, or a section with `name`, `address` and the other keys of `engine` in the config
+    of a run."""
     prices: dict[str, Price] | str = Field(default_factory=dict)
     """Money for a million tokens by model, beside the built-in table; or a YAML file of such."""
     cache_dir: str | None = ".reward_kit_cache"
@@ -207,6 +211,7 @@ class ExperimentConfig(StrictPart):
             system_prompt=self.system_prompt,
             output=OutputConfig(output_dir=str(self.run_directory)),
             max_cost=self.max_cost,
+            engine=self.engine,
         )
 
     def _kind(self, split: str) -> str:

@@ -19,6 +19,7 @@ import orjson
 
 from reward_kit.config_models import (
     DatasetConfig,
+    EngineConfig,
     EvaluationParamsConfig,
     GenerationConfig,
     OutputConfig,
@@ -30,8 +31,8 @@ from reward_kit.config_models import (
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.shell_tasks import PROMPT, load_tasks
 from reward_kit.errors import ConfigError
+from reward_kit.execution.engine import Reporter
 from reward_kit.execution.finish import rollout_figures
-from reward_kit.execution.local_engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
@@ -84,6 +85,8 @@ class ShellEvaluation:
     """Execute the commands again where other settings were used before; those results are kept aside."""
     max_cost: float | None = None
     """Stop generating before more than this is spent, in all entries together."""
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    """Where the phases run: on this machine, or on a Ray cluster."""
 
     def run(self, reporter: Reporter | None = None) -> RunResult:
         """Both phases at once: each command is executed as soon as it is written down."""
@@ -157,6 +160,7 @@ class ShellEvaluation:
             evaluation_params=EvaluationParamsConfig(limit_samples=self.max_samples),
             output=OutputConfig(output_dir=str(self.output_dir)),
             max_cost=self.max_cost,
+            engine=self.engine,
         )
 
     # -- summaries

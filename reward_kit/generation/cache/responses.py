@@ -17,16 +17,18 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import orjson
 
-from reward_kit.config_models import Sampling
+from reward_kit.config_models import CacheConfig, Sampling
 from reward_kit.errors import StorageError
 from reward_kit.generation.cache.entries import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
+from reward_kit.generation.commons import commons
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.batcher import Batcher
@@ -34,7 +36,7 @@ from reward_kit.utils.batcher import Batcher
 if TYPE_CHECKING:
     from reward_kit.generation.client import ModelClient
 
-__all__ = ["CachedClient", "RequestKeys", "ResponseCache", "draw_key", "request_key"]
+__all__ = ["CachedClient", "RequestKeys", "ResponseCache", "cached", "draw_key", "request_key"]
 
 _log = logging.getLogger(__name__)
 
@@ -294,6 +296,20 @@ class CachedClient:
                 waiting = self._in_flight.pop(key)
                 if waiting is not None:
                     waiting.set_result(answers.get(draw))
+
+
+@contextmanager
+def cached(client: ModelClient, settings: CacheConfig) -> Iterator[ModelClient]:
+    """The client behind the cache that the settings name; the client itself where they want none."""
+    shared = commons()
+    if not settings.enabled:
+        yield client
+    elif shared is not None:
+        with shared.cached(client, settings) as behind:
+            yield behind
+    else:
+        with ResponseCache(settings.cache_dir) as cache:
+            yield CachedClient(client, cache)
 
 
 def _shared(awaited: Mapping[int, _Awaited]) -> dict[int, Completion | Failure]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
+from reward_kit.generation.commons import Limits, commons
 from reward_kit.generation.http.limits import RequestLimits
 from reward_kit.generation.http.refusals import (
     ChoicesRefused,
@@ -79,7 +80,7 @@ class OpenAICompatibleClient:
             max_reply_mb=self._params.max_reply_mb,
             route=route,
         )
-        self._limits = RequestLimits(self._params, self._timing)
+        self._limits = self._make_limits()
         self._settings_for: Sampling | None = None
         self._settings: dict[str, Any] = {}
 
@@ -99,12 +100,12 @@ class OpenAICompatibleClient:
     @property
     def limit(self) -> int:
         """How many requests may be in flight now; lower than asked for while the endpoint complains of load."""
-        return self._limits.concurrency.limit
+        return self._limits.limit
 
     @property
     def in_flight(self) -> int:
         """How many requests hold a slot now."""
-        return self._limits.concurrency.in_flight
+        return self._limits.in_flight
 
     async def generate(
         self,
@@ -122,7 +123,13 @@ class OpenAICompatibleClient:
     async def close(self) -> None:
         """Close the connections; a later request opens new ones, in whatever loop it runs."""
         await self._transport.close()
-        self._limits = RequestLimits(self._params, self._timing)
+        self._limits = self._make_limits()
+
+    def _make_limits(self) -> Limits:
+        shared = commons()
+        if shared is not None:
+            return shared.limits(f"{self.model} at {self._endpoint}", self._params)
+        return RequestLimits(self._params, self._timing)
 
     # ── draws into requests ──────────────────────────────────────────────────────────────────────────────────────────
 

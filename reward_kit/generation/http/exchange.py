@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from io import BytesIO
+from ssl import SSLContext
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from aiohttp import ClientError, ClientPayloadError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
@@ -22,6 +23,7 @@ __all__ = [
     "FAULTS",
     "LONGEST_CONNECT",
     "Exchange",
+    "HttpSession",
     "InternalsChangedError",
     "Reply",
     "ReplyLimit",
@@ -70,7 +72,57 @@ class Exchange(Protocol):
         ...
 
 
-class SessionExchange:
+class HttpSession:
+    """Requests by a session of aiohttp, each to an address and with headers of its own.
+
+    Nothing is followed: a redirect is a reply like any other, so that no header goes to a host it was not meant for.
+    """
+
+    def __init__(
+        self,
+        *,
+        headers: Mapping[str, str],
+        proxy: str | None = None,
+        max_reply: int = 64 << 20,
+        ssl: SSLContext | None = None,
+    ) -> None:
+        """Remember what all requests share; connections are opened as they are needed.
+
+        An answer of more than `max_reply` bytes, unpacked, is a `ReplyTooLargeError`.
+        """
+        self._proxy = None if proxy is None else URL(proxy)
+        self._limit = ReplyLimit(max_reply)
+        self._ssl: SSLContext | bool = True if ssl is None else ssl
+        self._session = ClientSession(
+            connector=_Connector(limit=0),  # how many are in flight is for whoever asks to say
+            headers=headers_to_send(headers),
+            cookie_jar=DummyCookieJar(),
+            timeout=ClientTimeout(total=None, sock_connect=LONGEST_CONNECT),
+            auto_decompress=False,
+        )
+
+    async def request(
+        self, method: str, url: URL, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """The answer to one request, whole, or one of `FAULTS`. A connection in doubt is not used again."""
+        body = data if data is None or len(data) <= _MOST_AT_ONCE else BytesIO(data)
+        response = await self._session.request(
+            method, url, data=body, headers=headers, proxy=self._proxy, allow_redirects=False, ssl=self._ssl
+        )
+        try:
+            answer = self._limit.unpacked(await self._limit.read(response.content), response.headers)
+        except BaseException:
+            response.close()
+            raise
+        response.release()
+        return Reply(response.status, response.headers, answer)
+
+    async def close(self) -> None:
+        """Close the session, and with it all connections."""
+        await self._session.close()
+
+
+class SessionExchange(HttpSession):
     """An exchange by a session of aiohttp, which prepares each request anew.
 
     One thing it cannot do: an endpoint that sends interim replies (`100 Continue`) without end is read for ever.
@@ -81,36 +133,13 @@ class SessionExchange:
     def __init__(
         self, url: str, *, headers: Mapping[str, str], proxy: str | None = None, max_reply: int = 64 << 20
     ) -> None:
-        """Remember whom to ask, and through which proxy; connections are opened as they are needed.
-
-        An answer of more than `max_reply` bytes, unpacked, is a `ReplyTooLargeError`.
-        """
+        """Remember whom to ask, and through which proxy; connections are opened as they are needed."""
+        super().__init__(headers=headers, proxy=proxy, max_reply=max_reply)
         self._url = URL(url)
-        self._proxy = None if proxy is None else URL(proxy)
-        self._limit = ReplyLimit(max_reply)
-        self._session = ClientSession(
-            connector=_Connector(limit=0),  # how many are in flight is for whoever asks to say
-            headers=headers_to_send(headers),
-            cookie_jar=DummyCookieJar(),
-            timeout=ClientTimeout(total=None, sock_connect=LONGEST_CONNECT),
-            auto_decompress=False,
-        )
 
     async def post(self, data: bytes) -> Reply:
         """The answer to one body, whole, or one of `faults`. A connection in doubt is not used again."""
-        body = data if len(data) <= _MOST_AT_ONCE else BytesIO(data)
-        response = await self._session.post(self._url, data=body, proxy=self._proxy, allow_redirects=False)
-        try:
-            answer = self._limit.unpacked(await self._limit.read(response.content), response.headers)
-        except BaseException:
-            response.close()
-            raise
-        response.release()
-        return Reply(response.status, response.headers, answer)
-
-    async def close(self) -> None:
-        """Close the session, and with it all connections to the endpoint."""
-        await self._session.close()
+        return await self.request("POST", self._url, data)
 
 
 class _Connector(TCPConnector):

@@ -140,16 +140,20 @@ class Rate:
 
     async def charge(self, amount: float = 1.0) -> None:
         """Wait until what was charged before is nearly paid off, then owe `amount` more."""
-        now = self._timing.clock()
-        owed_from = max(now, self._paid_off_at)
-        self._paid_off_at = owed_from + amount * self._seconds_each
-        wait = owed_from - self._burst_seconds - now
+        wait = self.owe(amount)
         if wait > 0:
             try:
                 await self._timing.sleep(wait)
             except asyncio.CancelledError:
                 self.correct(amount, 0)
                 raise
+
+    def owe(self, amount: float = 1.0) -> float:
+        """Charge `amount`, and return for how many seconds whoever wants it has to wait; less than 0: not at all."""
+        now = self._timing.clock()
+        owed_from = max(now, self._paid_off_at)
+        self._paid_off_at = owed_from + amount * self._seconds_each
+        return owed_from - self._burst_seconds - now
 
     def correct(self, charged: float, used: float) -> None:
         """Replace an estimate by what the request really used."""
@@ -175,6 +179,16 @@ class RequestLimits:
         self._pause = Pause(timing, params.max_retry_after)
         self._rate = requests_per_second(params.rate_limit_qps, timing) if params.rate_limit_qps else None
         self._tokens = tokens_per_minute(params.rate_limit_tpm, timing) if params.rate_limit_tpm else None
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight now."""
+        return self.concurrency.limit
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests hold a slot now."""
+        return self.concurrency.in_flight
 
     @property
     def counts_tokens(self) -> bool:

@@ -16,7 +16,7 @@ from reward_kit.utils.deadlines import Deadlines
 if TYPE_CHECKING:
     from reward_kit.generation.http.exchange import Exchange, Reply
 
-__all__ = ["CHAT_ROUTE", "Transport"]
+__all__ = ["CHAT_ROUTE", "Transport", "proxy_for"]
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class Transport:
         try:
             from reward_kit.generation.http.raw_exchange import RawExchange
 
-            return RawExchange(self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply)
+            return RawExchange(self.url, headers=self._headers, proxy=proxy_for(self.url), max_reply=self._max_reply)
         except (ImportError, InternalsChangedError) as error:
             _warn_of_sessions(error)
             return None
@@ -139,7 +139,7 @@ class Transport:
     def _session_exchange(self) -> Exchange:
         from reward_kit.generation.http.exchange import SessionExchange
 
-        return SessionExchange(self.url, headers=self._headers, proxy=_proxy_for(self.url), max_reply=self._max_reply)
+        return SessionExchange(self.url, headers=self._headers, proxy=proxy_for(self.url), max_reply=self._max_reply)
 
     def _falls_back(self, error: Exception) -> bool:
         """Whether `error` is about aiohttp's inside, and the request was not sent: then a session may send it.
@@ -197,7 +197,7 @@ def _sendable(api_key: str) -> str:
     return api_key
 
 
-def _proxy_for(url: str) -> str | None:
+def proxy_for(url: str) -> str | None:
     """The proxy the environment names for `url`; asked once, not for every request. Never one for this machine."""
     from urllib.request import getproxies, proxy_bypass
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import MissingExtraError, RewardKitError
-from reward_kit.sandbox.containers.engine import ContainerKind, Engine
+from reward_kit.sandbox.containers.engine import CALL_SECONDS, ContainerKind, Engine
 from reward_kit.sandbox.containers.sandbox import ContainerSandbox
 from reward_kit.sandbox.contract import Limits, Probe, Sandbox, SandboxSpec
 
@@ -62,16 +62,21 @@ def make_podman(_: SandboxConfig) -> ContainerBackend:
 
 
 class ContainerBackend:
-    """Sandboxes in containers of one engine."""
+    """Sandboxes in containers of one engine, which may take `call_seconds` to answer a call."""
 
-    def __init__(self, name: str, url: str, *, image: str = DEFAULT_IMAGE) -> None:
+    def __init__(self, name: str, url: str, *, image: str = DEFAULT_IMAGE, call_seconds: float = CALL_SECONDS) -> None:
         self.name = name
-        self._engine = Engine(name, url)
+        self._engine = Engine(name, url, call_seconds=call_seconds)
         self._image = image
         self._open: set[ContainerSandbox] = set()
         self._present: set[str] = set()
         self._preparing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """Where the engine is reached."""
+        return self._engine.url
 
     async def probe(self) -> Probe:
         """Open a sandbox, run a command in it, close it."""
@@ -82,7 +87,7 @@ class ContainerBackend:
         except MissingExtraError as error:
             return Probe(False, str(error))
         except RewardKitError as error:
-            return Probe(False, str(error), f"Start {self.name}, and see that {self._engine.url} can be reached.")
+            return Probe(False, str(error), f"Start {self.name}, and see that {self.url} can be reached.")
         works = answer.ok and answer.stdout == "here\n"
         return Probe(works, version if works else f"its shell answered {answer.output!r}")
 

@@ -23,15 +23,16 @@ from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 if TYPE_CHECKING:
     from docker import APIClient
 
-__all__ = ["LABEL", "ContainerKind", "Engine", "State", "connect_upgraded", "is_stray"]
+__all__ = ["CALL_SECONDS", "LABEL", "ContainerKind", "Engine", "State", "connect_upgraded", "is_stray", "owner_mark"]
 
 _T = TypeVar("_T")
 LABEL = "reward-kit.sandbox"
-"""Marks what is ours, with the process that made it."""
+"""Marks what is ours, with the process that made it (`owner_mark`)."""
+CALL_SECONDS = 30.0
+"""How long an engine may take to answer a call, unless said otherwise."""
 _OWN_PROCESSES = 8
 _DRIVER_FILES = 300  # the driver keeps its descriptors out of the way, at 250 and above
 _MANY_PROCESSES = 4096
-_CALL_SECONDS = 30.0
 _PULL_SECONDS = 900.0
 _THREADS = 16
 
@@ -59,16 +60,17 @@ class State:
 
 
 class Engine:
-    """One engine behind one socket. `name` is what people call it."""
+    """One engine behind one socket. `name` is what people call it; a call to it may take `call_seconds`."""
 
-    def __init__(self, name: str, url: str) -> None:
+    def __init__(self, name: str, url: str, *, call_seconds: float = CALL_SECONDS) -> None:
         self.name = name
         self.url = url
+        self._call_seconds = call_seconds
         self._client: APIClient | None = None
         self._connecting = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         self._threads: ThreadPoolExecutor | None = None
-        self._owner = _owner()
+        self._owner = owner_mark()
 
     async def version(self) -> str:
         """The engine's name and version."""
@@ -155,7 +157,7 @@ class Engine:
             if self._client is None:
                 if importlib.util.find_spec("docker") is None:
                     raise MissingExtraError(f"The sandbox backend {self.name!r}", "docker")
-                self._client = await self._call("connect", partial(_connect, self.url))
+                self._client = await self._call("connect", partial(_connect, self.url, self._call_seconds))
         return self._client
 
     async def _call(
@@ -163,7 +165,7 @@ class Engine:
         what: str,
         action: Callable[[], _T],
         *,
-        seconds: float = _CALL_SECONDS,
+        seconds: float | None = None,
         final: bool = False,
     ) -> _T:
         """What `action` returns, in a thread."""
@@ -172,17 +174,20 @@ class Engine:
     def _in_thread(self, action: Callable[[], _T]) -> Awaitable[_T]:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"reward-kit-{self.name}")
-        return asyncio.get_running_loop().run_in_executor(self._threads, partial(_reached, self.url, action))
+        return asyncio.get_running_loop().run_in_executor(
+            self._threads, partial(_reached, self.url, self._call_seconds, action)
+        )
 
     async def _within(
         self,
         what: str,
         doing: Awaitable[_T],
         *,
-        seconds: float = _CALL_SECONDS,
+        seconds: float | None = None,
         final: bool = False,
     ) -> _T:
         """What comes within `seconds`. Any failure is a `SandboxError`, not retryable if `final`."""
+        seconds = self._call_seconds if seconds is None else seconds
         try:
             async with asyncio.timeout(seconds):
                 return await doing
@@ -204,20 +209,20 @@ def _engine_failures() -> tuple[type[Exception], ...]:
     return (DockerException, OSError, EOFError)  # what the SDK lets through of its transport is an OSError
 
 
-def _reached(url: str, action: Callable[[], _T]) -> _T:
+def _reached(url: str, seconds: float, action: Callable[[], _T]) -> _T:
     """What `action` returns, once the engine's socket is known to be there: where it is not, the SDK leaks its own."""
     scheme, _, path = url.partition("://")
     if scheme == "unix":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
-            knock.settimeout(_CALL_SECONDS)
+            knock.settimeout(seconds)
             knock.connect(path)
     return action()
 
 
-def _connect(url: str) -> APIClient:
+def _connect(url: str, seconds: float) -> APIClient:
     from docker import APIClient
 
-    return APIClient(base_url=url, version="auto", timeout=_CALL_SECONDS, max_pool_size=_THREADS)
+    return APIClient(base_url=url, version="auto", timeout=seconds, max_pool_size=_THREADS)
 
 
 def _has_image(client: APIClient, image: str) -> bool:
@@ -324,8 +329,8 @@ def _remove(client: APIClient, key: str) -> None:
 # ── whose container is it ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _owner() -> str:
-    """This process, so that it is told apart from every other on every machine."""
+def owner_mark() -> str:
+    """The mark of this process, which no other process on any machine has."""
     return f"{_machine()}/{os.getpid()}/{_started(os.getpid())}"
 
 

@@ -8,7 +8,8 @@
 
 Fields beside these, and those of `kwargs`, reach the reward by name. What could not be judged is a result with
 `is_score_valid: false`, `error`, and `null` for its score, so that nobody takes it for a zero; its `failure` says of
-which type, and whether trying again may help. `/reward`, whose callers expect a number, answers 5xx instead.
+which type, whether trying again may help, and what the reward returned, where that is a result that is no verdict.
+`/reward`, whose callers expect a number, answers 5xx instead.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _OWN_FIELDS = frozenset({"messages", "rollouts_messages", "ground_truth", "kwarg
 def result_body(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON."""
     if isinstance(verdict, Failure):
-        failure = {"type": verdict.type, "retryable": verdict.retryable}
+        failure: dict[str, Any] = {"type": verdict.type, "retryable": verdict.retryable}
+        if verdict.invalid_result is not None:
+            failure["result"] = verdict.invalid_result.model_dump()
         return {
             "score": None, "is_score_valid": False, "reason": verdict.message, "metrics": {}, "step_outputs": None,
             "error": verdict.message, "failure": failure,
@@ -162,7 +165,11 @@ _RESULT = {
         "error": {"type": ["string", "null"]},
         "failure": {
             "type": "object",
-            "properties": {"type": {"type": "string"}, "retryable": {"type": "boolean"}},
+            "properties": {
+                "type": {"type": "string"},
+                "retryable": {"type": "boolean"},
+                "result": {"type": "object", "description": "What the reward returned, where it is no verdict."},
+            },
         },
     },
 }

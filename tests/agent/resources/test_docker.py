@@ -12,8 +12,7 @@ import pytest
 from reward_kit.agent.resources import DockerResource
 from reward_kit.errors import RewardKitError
 from reward_kit.sandbox.containers import backend as containers
-from reward_kit.sandbox.containers import engine as containers_engine
-from reward_kit.sandbox.containers.engine import LABEL
+from reward_kit.sandbox.containers.engine import LABEL, owner_mark
 
 SLEEPERS = "ps -eo stat=,comm= | grep '^[^Z].*sleep'"  # one that has ended and nobody waits for is a Z
 IMAGE = containers.DEFAULT_IMAGE
@@ -40,8 +39,10 @@ async def docker() -> AsyncIterator[None]:
 
 
 def left() -> tuple[list[Any], list[Any]]:
-    client = containers_engine._connect(containers.docker()._engine.url)
-    filters = {"label": f"{LABEL}={containers_engine._owner()}"}
+    from docker import APIClient
+
+    client = APIClient(base_url=containers.docker().url, version="auto", timeout=60)
+    filters = {"label": f"{LABEL}={owner_mark()}"}
     try:
         return client.containers(all=True, filters=filters), client.images(filters=filters)
     finally:

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import pytest
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.containers import backend as containers
-from reward_kit.sandbox.containers import engine as containers_engine
 from reward_kit.sandbox.containers.backend import ContainerBackend
+from reward_kit.sandbox.containers.engine import LABEL, owner_mark
 from reward_kit.sandbox.contract import Limits, Probe, SandboxSpec
 from reward_kit.sandbox.pool import SandboxPool
 from reward_kit.sandbox.sos.server import serving
@@ -52,23 +53,33 @@ async def made(name: str, **options: Any) -> AsyncIterator[ContainerBackend]:
 
 async def ours(name: str) -> list[dict[str, Any]]:
     """Containers with the mark of this process."""
-    return await owned(name, containers_engine._owner())
+    return await owned(name, owner_mark())
 
 
 async def owned(name: str, owner: str) -> list[dict[str, Any]]:
     """Containers with the mark of the process that is called `owner`."""
-
-    def listing() -> list[dict[str, Any]]:
-        client = containers_engine._connect(url_of(name))
-        found: list[dict[str, Any]] = client.containers(all=True, filters={"label": f"reward-kit.sandbox={owner}"})
-        client.close()
-        return found
-
-    return await asyncio.to_thread(listing)
+    found: list[dict[str, Any]] = await ask(
+        name, lambda engine: engine.containers(all=True, filters={"label": f"{LABEL}={owner}"})
+    )
+    return found
 
 
-def url_of(name: str) -> str:
-    return MAKERS[name]()._engine.url
+async def ask(name: str, question: Callable[[Any], Any]) -> Any:
+    """What the engine says to the docker SDK, without our product between them."""
+    docker = pytest.importorskip("docker")
+
+    def asked() -> Any:
+        client = docker.APIClient(base_url=MAKERS[name]().url, version="auto", timeout=60)
+        try:
+            return question(client)
+        finally:
+            client.close()
+
+    return await asyncio.to_thread(asked)
+
+
+def remove(key: str, engine: Any) -> None:
+    engine.remove_container(key, force=True, v=True)
 
 
 # ── how they are made ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,12 +156,12 @@ async def test_a_killed_process_leaves_containers_that_end_and_are_swept(name: s
     script.write_text(
         "import asyncio, sys\n"
         "from reward_kit.sandbox.containers import backend as containers\n"
-        "from reward_kit.sandbox.containers import engine as containers_engine\n"
+        "from reward_kit.sandbox.containers.engine import owner_mark\n"
         "from reward_kit.sandbox.contract import SandboxSpec\n"
         "async def main():\n"
         f"    backend = containers.{name}()\n"
         "    sandbox = await backend.open(SandboxSpec())\n"
-        "    print(containers_engine._owner(), flush=True)\n"
+        "    print(owner_mark(), flush=True)\n"
         "    await sandbox.run('sleep 60')\n"
         "asyncio.run(main())\n"
     )
@@ -165,7 +176,7 @@ async def test_a_killed_process_leaves_containers_that_end_and_are_swept(name: s
     assert len(await owned(name, owner)) == 1
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while any(one["State"] == "running" for one in await owned(name, owner)):
             await asyncio.sleep(0.1)
     async with made(name) as backend, await backend.open(SandboxSpec()):
@@ -189,9 +200,8 @@ async def test_a_container_killed_from_outside_is_worth_another_try(name: str) -
     async with made(name) as backend, await backend.open(SandboxSpec()) as sandbox:
         running = asyncio.create_task(sandbox.run("sleep 60"))
         await asyncio.sleep(0.5)
-        client = containers_engine._connect(url_of(name))
-        await asyncio.to_thread(client.kill, (await ours(name))[0]["Id"])
-        client.close()
+        key = (await ours(name))[0]["Id"]
+        await ask(name, lambda engine: engine.kill(key))
         with pytest.raises(SandboxError, match="from outside") as failure:
             await running
         assert failure.value.retryable
@@ -241,7 +251,7 @@ class Door:
 async def test_an_engine_that_goes_away_is_worth_another_try_and_what_it_left_is_swept(
     name: str, tmp_path: Path
 ) -> None:
-    door = Door(tmp_path / "engine.sock", url_of(name))
+    door = Door(tmp_path / "engine.sock", MAKERS[name]().url)
     await door.open()
     backend = MAKERS[name](door.url)
     sandbox = await backend.open(SandboxSpec())
@@ -259,15 +269,10 @@ async def test_an_engine_that_goes_away_is_worth_another_try_and_what_it_left_is
     await backend.close()
     await door.shut()
     for left in await ours(name):
-        client = containers_engine._connect(url_of(name))
-        await asyncio.to_thread(containers_engine._remove, client, left["Id"])
-        client.close()
+        await ask(name, partial(remove, left["Id"]))
 
 
-async def test_an_engine_that_hangs_is_not_waited_for(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(containers_engine, "_CALL_SECONDS", 0.3)
+async def test_an_engine_that_hangs_is_not_waited_for(name: str, tmp_path: Path) -> None:
     ended = asyncio.Event()
 
     async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -276,7 +281,7 @@ async def test_an_engine_that_hangs_is_not_waited_for(
 
     door = Door(tmp_path / "engine.sock", "")
     await door.open(hang)
-    backend = MAKERS[name](door.url)
+    backend = ContainerBackend(name, door.url, call_seconds=0.3)
     probe = await backend.probe()
     ended.set()
     await backend.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import datetime as dates
 import math
+import subprocess
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
@@ -114,11 +116,24 @@ def test_a_dict_in_an_order_of_its_own_keeps_it() -> None:
     assert list(decode(encode(value))) == ["b", "a"]
 
 
-def test_kinds_of_tuples_are_not_made_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reward_kit.sandbox.python.plain._named", {})
-    for text in ('{"named":["P q",["x"],[0]]}', '{"named":["Q",["__class__"],[0]]}', '{"named":["Q",[[]],[0]]}'):
-        with pytest.raises(ValueError, match=r"plain data|names"):
-            decode(text)
-    many = [f'{{"named":["P{number}",["x"],[{number}]]}}' for number in range(10_000)]
-    assert decode(f"[{','.join(many)}]") == [(number,) for number in range(10_000)]
-    assert type(decode('{"named":["P0",["x"],[0,1]]}')) is tuple
+@pytest.mark.parametrize("parts", ['["P q",["x"],[0]]', '["Q",["__class__"],[0]]', '["Q",[[]],[0]]'])
+def test_a_tuple_with_names_that_cannot_be_is_refused(parts: str) -> None:
+    with pytest.raises(ValueError, match=r"plain data|names"):
+        decode(f'{{"named":{parts}}}')
+
+
+MANY_KINDS = """
+from reward_kit.sandbox.python.plain import decode
+many = ",".join('{"named":["P%d",["x"],[%d]]}' % (number, number) for number in range(10_000))
+made = decode(f"[{many}]")
+assert made == [(number,) for number in range(10_000)]
+kinds = {type(one) for one in made}
+assert tuple in kinds and 50 < len(kinds) < 200, len(kinds)
+assert type(decode('{"named":["P0",["x"],[1]]}')) is type(made[0]) is not tuple
+assert type(decode('{"named":["P0",["x"],[0,1]]}')) is tuple
+"""
+
+
+def test_kinds_of_tuples_are_not_made_without_end() -> None:
+    """In a process of its own, which may use up its kinds."""
+    subprocess.run([sys.executable, "-c", MANY_KINDS], check=True)

@@ -148,7 +148,7 @@ async def original(caller: Caller) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def until(condition: Any, seconds: float = 20.0) -> None:
+async def until(condition: Any, seconds: float = 60.0) -> None:
     """Wait until `condition()` holds."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -319,7 +319,7 @@ async def test_a_cancelled_opening_leaves_nothing_on_the_server(real: SandboxBac
         opening.cancel()
         await asyncio.wait([opening])
         await until(lambda: not counting.open_now)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await caller.get("/sandboxes"):
                 await asyncio.sleep(0.02)
 
