@@ -175,9 +175,8 @@ class Evaluator:
             return self._preview_code(samples)
         if not self.metric_folders:
             raise ConfigError("The evaluator has nothing to judge by. Give it metric folders, code, or a remote_url.")
-        entries = {name: folder.resolve() / ENTRY for name, folder in self.metric_folders.items()}
-        reward = by_metrics(entries) if len(entries) > 1 else f"{next(iter(entries.values()))}:{FUNCTION}"
-        return preview_reward(reward, samples)
+        paths = {name: f"{folder.resolve() / ENTRY}:{FUNCTION}" for name, folder in self.metric_folders.items()}
+        return preview_reward(by_metrics(paths) if len(paths) > 1 else next(iter(paths.values())), samples)
 
     def create(
         self,

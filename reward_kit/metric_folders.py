@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders of metrics: each has a `main.py` with a function `evaluate`. Several of them judge as one reward.
 
-    by_metrics({"words": "metrics/words/main.py", "form": "metrics/form/main.py"})
+    by_metrics({"words": "metrics/words/main.py:evaluate", "form": "metrics/form/main.py:evaluate"})
 
 The score is the mean of the metrics' scores. It is valid only if each of them is: a metric that could not judge is
 never a zero in the mean.
@@ -55,16 +55,15 @@ def check_folder(folder: Path) -> Path:
     return folder
 
 
-def by_metrics(entries: Mapping[str, str | Path]) -> Callable[..., EvaluateResult]:
-    """One reward that judges by several files' `evaluate`."""
-    paths = {name: str(path) for name, path in entries.items()}
-    rewards: dict[str, RewardFunction] = {}
+def by_metrics(rewards: Mapping[str, str], params: Mapping[str, Any] | None = None) -> Callable[..., EvaluateResult]:
+    """One reward that judges by several, given by their import paths; `params` reach each of them."""
+    loaded: dict[str, RewardFunction] = {}
 
     def evaluate(messages: list[dict[str, Any]], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
-        if not rewards:  # loaded where it runs
-            rewards.update({name: RewardFunction(func_path=f"{path}:{FUNCTION}") for name, path in paths.items()})
+        if not loaded:  # where it runs
+            loaded.update({name: RewardFunction(func_path=path, **(params or {})) for name, path in rewards.items()})
         return _together(
-            {name: _judged(name, reward, messages, ground_truth, kwargs) for name, reward in rewards.items()}
+            {name: _judged(name, reward, messages, ground_truth, kwargs) for name, reward in loaded.items()}
         )
 
     return evaluate

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit._version import __version__
-from reward_kit.deploy.bundle import Source, make_bundle
+from reward_kit.deploy.bundle import PROJECT, Bundle, Source, make_bundle
 from reward_kit.deploy.fireworks.evaluators import Criterion, EvaluatorSource
 from reward_kit.deploy.fireworks.remote_shim import remote_shim
 from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
 from reward_kit.errors import DeployError
 from reward_kit.metric_folders import ENTRY, FUNCTION
 
-__all__ = ["source_of_code", "source_of_folders", "source_of_reward", "source_of_url"]
+__all__ = ["source_of_bundle", "source_of_code", "source_of_folders", "source_of_reward", "source_of_url"]
 
 _REQUIREMENTS = "requirements.txt"
 
-_REWARD_MAIN = '''\
-"""Judges by {reward}. Made by reward-kit."""
+_REWARD_MAIN = """\
+\"\"\"Judges by a reward of a project. Made by reward-kit.\"\"\"
 
 import sys
 from pathlib import Path
@@ -30,49 +30,52 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / place) for place in {roots!r}]
 
-from reward_kit import RewardFunction
+from reward_kit.metric_folders import by_metrics
 
-PARAMS = {params!r}
-REWARD = RewardFunction(func_path={reference}, **PARAMS)
+evaluate = by_metrics({{
+{entries}}}, {params!r})
+"""
 
-
-def evaluate(messages, ground_truth=None, tools=None, **kwargs):
-    if tools is not None:
-        kwargs["tools"] = tools
-    return REWARD(messages, ground_truth, **kwargs)
-'''
-
-_METRICS_MAIN = '''\
-"""Judges by several metrics. Made by reward-kit."""
+_METRICS_MAIN = """\
+\"\"\"Judges by several metrics. Made by reward-kit.\"\"\"
 
 from pathlib import Path
 
 from reward_kit.metric_folders import by_metrics
 
 ROOT = Path(__file__).resolve().parent
-evaluate = by_metrics({{name: ROOT / name / {entry!r} for name in {names!r}}})
-'''
+evaluate = by_metrics({{name: f"{{ROOT / name / {entry!r}}}:{function}" for name in {names!r}}})
+"""
 
 
 def source_of_reward(reward: str, params: Mapping[str, Any], project: Path | None = None) -> EvaluatorSource:
     """A reward of the project, with the project's files that it imports."""
-    bundle = make_bundle(Source(rewards={"reward": reward}, project=project or Path.cwd(), params=params))
-    reference = bundle.rewards["reward"]
-    target, _, attribute = reference.rpartition(":")
-    where = (
-        f"str(ROOT / {('project/' + target)!r}) + {':' + attribute!r}" if target.endswith(".py") else repr(reference)
+    return source_of_bundle(
+        make_bundle(Source(rewards={"reward": reward}, project=project or Path.cwd(), params=params))
     )
-    main = _REWARD_MAIN.format(
-        reward=reward, roots=list(bundle.import_roots), params=json.loads(json.dumps(dict(params))), reference=where
-    )
+
+
+def source_of_bundle(bundle: Bundle) -> EvaluatorSource:
+    """A bundle of rewards. Several of them judge together."""
+    entries = "".join(f"    {name!r}: {_place_of(reference)},\n" for name, reference in bundle.rewards.items())
+    params = json.loads(json.dumps(dict(bundle.params)))
+    main = _REWARD_MAIN.format(roots=list(bundle.import_roots), params=params, entries=entries)
     lines = bundle.files[_REQUIREMENTS].decode().splitlines()
     return EvaluatorSource(
         files={**bundle.files, ENTRY: main.encode()},
         entry_file=ENTRY,
         entry_function=FUNCTION,
-        criteria=[Criterion("reward", ENTRY, FUNCTION, f"Judges by {reward}")],
+        criteria=[
+            Criterion(name, ENTRY, FUNCTION, f"Judges by {reference}") for name, reference in bundle.rewards.items()
+        ],
         requirements=[line for line in lines if line and not line.startswith(("#", "--"))],
     )
+
+
+def _place_of(reference: str) -> str:
+    """An expression of the reward's import path, where the bundle will be."""
+    target, _, attribute = reference.rpartition(":")
+    return f'f"{{ROOT}}/{PROJECT}/{target}:{attribute}"' if target.endswith(".py") else repr(reference)
 
 
 def source_of_folders(folders: Mapping[str, Path]) -> EvaluatorSource:
@@ -86,7 +89,7 @@ def source_of_folders(folders: Mapping[str, Path]) -> EvaluatorSource:
         prefix = "" if alone else f"{name}/"
         files |= {prefix + path: content for path, content in found.items()}
     if not alone:
-        files[ENTRY] = _METRICS_MAIN.format(entry=ENTRY, names=list(folders)).encode()
+        files[ENTRY] = _METRICS_MAIN.format(entry=ENTRY, function=FUNCTION, names=list(folders)).encode()
     criteria = [
         Criterion(name, ENTRY if alone else f"{name}/{ENTRY}", FUNCTION, f"The metric {name}") for name in folders
     ]

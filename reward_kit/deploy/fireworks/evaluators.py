@@ -20,7 +20,16 @@ from reward_kit.deploy.fireworks.polling import states
 from reward_kit.deploy.fireworks.uploads import upload
 from reward_kit.errors import DeployError
 
-__all__ = ["Criterion", "EvaluatorSource", "archive_of", "build_log", "create_evaluator", "wait_until_built"]
+__all__ = [
+    "Criterion",
+    "EvaluatorSource",
+    "archive_of",
+    "build_log",
+    "create_evaluator",
+    "criterion",
+    "request_body",
+    "wait_until_built",
+]
 
 Tell = Callable[[str], None]
 
@@ -77,7 +86,7 @@ def request_body(
             "description": description or "",
             "entryPoint": f"{source.entry_file}::{source.entry_function}",
             "requirements": "\n".join(source.requirements),
-            "criteria": [_criterion(one, source) for one in source.criteria],
+            "criteria": [criterion(one, {}) for one in source.criteria],
         },
     }
 
@@ -154,15 +163,17 @@ def build_log(api: FireworksAPI, name: str) -> str:
     return api.read_signed(url) if url else ""
 
 
-def _criterion(one: Criterion, source: EvaluatorSource) -> dict[str, Any]:
-    texts = {name: content.decode(errors="replace") for name, content in source.files.items() if name.endswith(".py")}
+def criterion(one: Criterion, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """A metric as Fireworks is told of it, with the texts of `files` where it is not sent them as an archive."""
     return {
         "type": "CODE_SNIPPETS",
         "name": one.name,
         "description": one.description,
         "codeSnippets": {
             "language": "python",
-            "fileContents": texts,
+            "fileContents": {
+                name: content.decode(errors="replace") for name, content in files.items() if name.endswith(".py")
+            },
             "entryFile": one.entry_file,
             "entryFunc": one.entry_function,
         },

@@ -12,21 +12,20 @@ from typing import Any
 import orjson
 
 from reward_kit.deploy.fireworks.api import FireworksAPI
-from reward_kit.deploy.fireworks.evaluators import EvaluatorSource, request_body
+from reward_kit.deploy.fireworks.evaluators import EvaluatorSource, criterion
 
 __all__ = ["hosted_preview"]
 
 
 def hosted_preview(api: FireworksAPI, source: EvaluatorSource, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What Fireworks says of the samples: `totalSamples`, `totalRuntimeMs` and `results`."""
-    evaluator = request_body("preview", source, "preview", "")["evaluator"]
     body = {
         "evaluator": {
-            "displayName": evaluator["displayName"],
-            "description": evaluator["description"],
+            "displayName": "preview",
+            "description": "",
             "multiMetrics": True,
-            "criteria": evaluator["criteria"],
-            "requirements": evaluator["requirements"],
+            "criteria": [criterion(one, source.files) for one in source.criteria],
+            "requirements": "\n".join(source.requirements),
             "rollupSettings": {"skipRollup": True},
         },
         "sampleData": [orjson.dumps(sample).decode() for sample in samples],

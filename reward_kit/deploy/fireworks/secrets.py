@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from reward_kit.deploy.fireworks.api import FireworksAPI
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, DeployError
 from reward_kit.redaction import remember
 
-__all__ = ["delete_secret", "find_secret", "list_secrets", "secret_id", "set_secret"]
+__all__ = ["FireworksStore", "delete_secret", "find_secret", "list_secrets", "secret_id", "set_secret"]
 
 
 def secret_id(name: str) -> str:
@@ -50,3 +50,23 @@ def list_secrets(api: FireworksAPI) -> list[str]:
 def delete_secret(api: FireworksAPI, name: str) -> bool:
     """Take a secret away; False where there was none."""
     return api.delete(_path(api, name))
+
+
+class FireworksStore:
+    """Fireworks as a store of `reward-kit secrets`."""
+
+    def __init__(self, api: FireworksAPI | None = None) -> None:
+        self._api = api or FireworksAPI()
+
+    def put(self, name: str, value: str) -> None:
+        """Keep the value under the name, in the place of one that is there."""
+        set_secret(self._api, name, value)
+
+    def names(self) -> list[str]:
+        """The names of all secrets of the account."""
+        return list_secrets(self._api)
+
+    def remove(self, name: str) -> None:
+        """Take it away; a `DeployError` where there is none."""
+        if not delete_secret(self._api, name):
+            raise DeployError(f"Fireworks has no secret {name!r}. See: reward-kit secrets list --store fireworks")
