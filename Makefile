@@ -75,6 +75,10 @@ layers: $(STAMP)  ## Check who imports whom
 unit: $(STAMP)  ## Run the tests only
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
 
+.PHONY: test-mirrors
+test-mirrors: $(STAMP)  ## Kill runs with a mirror at more moments, and break more uploads (about five minutes)
+	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n 0 tests/execution/test_mirroring.py $(ARGS)
+
 .PHONY: coverage
 coverage: $(STAMP)  ## Run the tests in one process and print which lines of the package they reach (an hour)
 	$(BIN)/coverage run -m pytest -n 0 $(ARGS)
@@ -90,11 +94,11 @@ test-train: $(TRAIN_STAMP)  ## Train small models with our rewards, in .venv-tra
 	.venv-train/bin/pytest tests/training $(ARGS)
 
 .PHONY: test-containers
-test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (2 minutes; the first time 4)
+test-containers: $(STAMP)  ## Run sandboxes in containers of a docker engine that the script starts (3 minutes; the first time 5)
 	scripts/with-docker.sh $(PYTEST) -n $(WORKERS) --dist loadgroup -k docker \
 		tests/sandbox/containers/test_backend.py tests/sandbox/containers/test_driver.py \
 		tests/sandbox/test_contract.py tests/sandbox/test_hostile.py tests/rewards/test_code_backends.py \
-		tests/agent/resources/test_docker.py $(ARGS)
+		tests/agent/resources/test_docker.py tests/deploy/test_docker.py $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster of three nodes (6 minutes, 4 GB)

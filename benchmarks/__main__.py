@@ -21,6 +21,7 @@ from benchmarks import (
     agent_forks,
     agents,
     analysis,
+    batch,
     best_of_n,
     cached,
     cold,
@@ -33,6 +34,7 @@ from benchmarks import (
     rewards_text,
     rewards_tools,
     sandbox,
+    serving,
     startup,
     sync_reward,
     variants,
@@ -60,9 +62,11 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "rewards_math": rewards_math.main,
     "rewards_code": rewards_code.main,
     "best_of_n": best_of_n.main,
+    "batch": batch.main,
     "adapters": adapters.main,
     "agent_forks": agent_forks.main,
     "agents": agents.main,
+    "serving": serving.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""
 

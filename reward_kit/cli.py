@@ -2,7 +2,9 @@
 """The command line. Each command is one module of `cli_commands`, imported only when it is called.
 
 Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong usage, configuration or data ·
-3 stopped early by max_cost, can go on · 4 figures below --fail-under · 130 interrupted, can go on.
+3 stopped early by max_cost, can go on · 4 figures below --fail-under · 5 not all in the mirror ·
+6 batches under way (--detach), can go on ·
+130 interrupted, can go on.
 """
 
 from __future__ import annotations
@@ -42,12 +44,20 @@ COMMANDS: dict[str, _Entry] = {
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "serve": _Entry("serve_cmd", "serve", "Serve rewards over HTTP, to trainers and others."),
+    "deploy": _Entry(
+        "deploy_cmd", "deploy", "Deploy a reward to this machine, a container, Cloud Run, Lambda or Fireworks."
+    ),
+    "deploy-mcp": _Entry(
+        "deploy_mcp_cmd", "deploy_mcp", "Deploy an MCP server, such as an agent's world, to Cloud Run."
+    ),
+    "secrets": _Entry("secrets_cmd", "secrets", "Keep values that deployed rewards need and nobody may see."),
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
     "preview": _Entry("preview_cmd", "preview", "Judge a few samples with a reward, here, and print what it says."),
     "jobs": _Entry("jobs_cmd", "jobs", "Train and evaluate at Fireworks; follow the jobs."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
     "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
+    "batches": _Entry("batches_cmd", "batches", "See a run's batches at the provider, or end them."),
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
     "mock": _Entry("mock_cmd", "mock", "Serve scripted answers and faults like a model's endpoint."),
     "doctor": _Entry("doctor_cmd", "doctor", "Say what works on this machine, and what to install."),

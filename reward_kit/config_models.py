@@ -24,6 +24,7 @@ from reward_kit.sandbox_backends import AUTO, BackendChoice
 __all__ = [
     "AgentConfig",
     "ApiParamsConfig",
+    "BatchConfig",
     "BranchingConfig",
     "CacheConfig",
     "DatasetConfig",
@@ -60,7 +61,7 @@ _MAY_BE_BLANK = frozenset({"system_prompt", "prompt_template", "pattern", "respo
 """Texts for a model or a person. Every other text is a name, a path or an address, and a blank one is a mistake."""
 _ADDRESSES = frozenset({"api_base", "base_url", "sos_url"})
 _MAY_BE_ADDRESSES = frozenset(
-    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image"}
+    {"path_or_name", "dataset", "data_files", "rollouts_file", "output_dir", "output", "image", "mirror"}
 )
 _DEEPEST_VALUE = 64
 """Levels of lists and mappings in one value; deeper ones are an accident or an attack."""
@@ -103,7 +104,7 @@ _LOGIN_IN_ADDRESS = (
 def _check_text(name: str, value: str) -> None:
     if not value.strip() and name not in _MAY_BE_BLANK and value != "":
         raise ValueError("it is blank; give a name, or leave the key out")
-    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path"}:
+    if not value and name in {"output_dir", "cache_dir", "path_or_name", "function_path", "mirror"}:
         raise ValueError("it is empty; give a name, or leave the key out")
     if name in _ADDRESSES | _MAY_BE_ADDRESSES and url_holds_login(value):
         remember_settings({name: value})
@@ -190,7 +191,8 @@ class DatasetConfig(_Part):
     source_type: Literal["jsonl", "csv", "parquet", "huggingface"] | None = None
     """How to read the source. Left out, the file's suffix says; a name without one is a Hugging Face dataset."""
     path_or_name: str | None = None
-    """A file, a glob of files (plain or .gz), or the name of a Hugging Face dataset."""
+    """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, or the name of a
+    Hugging Face dataset."""
     base_dataset: DatasetConfig | None = None
     """Derive from another dataset: its rows come first through its own settings, then through these."""
     split: str | None = None
@@ -199,6 +201,9 @@ class DatasetConfig(_Part):
     """The configuration (subset) of a Hugging Face dataset."""
     data_files: dict[str, Any] | str | list[str] | None = None
     """Passed to Hugging Face `load_dataset`."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For data in an object store: handed to its fsspec filesystem, such as `endpoint_url` or `anon`. Credentials are
+    better left to the store's own environment variables; here they are never written down."""
     streaming: bool = True
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
@@ -354,6 +359,29 @@ class ModelConfig(Sampling):
         return Sampling(**{name: self.__dict__[name] for name in Sampling.model_fields})
 
 
+class BatchConfig(_Part):
+    """How a batch endpoint is used, where `transport` is `batch`."""
+
+    provider: Literal["auto", "openai", "fireworks"] = "auto"
+    """Whose API: OpenAI's files and batches, which many others copy, or Fireworks' batch inference. `auto`: Fireworks
+    where the endpoint is theirs, else OpenAI's."""
+    discount: float = Field(default=0.5, ge=0, le=1)
+    """What the provider takes off the online price: 0.5 is half."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """The most requests of one file. Default: what the provider takes (OpenAI 50,000)."""
+    max_file_mb: float | None = Field(default=None, gt=0)
+    """The most megabytes of one file. Default: what the provider takes (OpenAI 200)."""
+    completion_window: str = "24h"
+    """How long the provider may take. OpenAI knows `24h` only."""
+    attempts: int = Field(default=3, ge=1, le=100)
+    """How often a request is put into a batch before it is a failure: for those that expire, get lost or fail in a way
+    that may pass."""
+    poll_seconds: float = Field(default=60.0, gt=0)
+    """The longest pause between two looks at a batch. The first come sooner."""
+    account: str | None = None
+    """The Fireworks account. Default: `FIREWORKS_ACCOUNT_ID`, else the one in `~/.fireworks/auth.ini`."""
+
+
 class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
 
@@ -363,6 +391,16 @@ class GenerationConfig(ModelConfig):
     """Answers per sample. Raising it later pays only for the new ones."""
     temperature: float | None = Field(default=0.7, ge=0)
     """How freely tokens are drawn. None: the endpoint's default."""
+    transport: Literal["online", "batch"] = "online"
+    """`online`: a request for each answer, now. `batch`: files of requests, answered within a day at half the price."""
+    batch: BatchConfig = BatchConfig()
+    """How a batch endpoint is used."""
+
+    @model_validator(mode="after")
+    def _batched_one_by_one(self) -> Self:
+        if self.transport == "batch" and self.n_mode == "native":
+            raise ValueError("a batch has a line for each answer, so `n_mode=native` means nothing there; leave it out")
+        return self
 
 
 JudgeApi = Literal["chat", "embeddings", "pooling", "classify", "score"]
@@ -671,6 +709,13 @@ class OutputConfig(_Part):
     """A further copy of the results, where one is wanted outside the run directory."""
     preview_pairs_file: str | None = None
     """Also write `{messages, ground_truth, id}` lines: the conversations that were judged."""
+    mirror: str | None = None
+    """An address such as `s3://bucket/runs/one`: what the run writes is copied there while it goes on, so that another
+    machine can go on with it (`--resume-from-mirror`)."""
+    mirror_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """How often what is new is copied to the mirror."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For the mirror's store: handed to its fsspec filesystem. Never written down."""
 
 
 class PipelineConfig(_Part):
@@ -700,6 +745,15 @@ class PipelineConfig(_Part):
     """Score the rollouts in this file, without a dataset or a model."""
     max_cost: float | None = Field(default=None, ge=0)
     """Stop, cleanly and resumably, before the run, its judge included, has cost more than this."""
+
+    @model_validator(mode="after")
+    def _agents_are_online(self) -> Self:
+        if self.agent is not None and self.generation.enabled and self.generation.transport == "batch":
+            raise ValueError(
+                "an `agent` waits for each answer before it goes on, and a batch takes up to a day for one: leave "
+                "`generation.transport=batch` out"
+            )
+        return self
 
     @property
     def draws(self) -> Sequence[int]:

@@ -275,6 +275,8 @@ class Tokens(_Value):
     """The tokens of the prompt that earlier steps of the rollout do not hold already."""
     ids: list[int] | None = None
     logprobs: list[float] | None = None
+    whole_prompt: bool | None = None
+    """True where `prompt_ids` is all of the prompt, although steps came before: it does not go on from their tokens."""
 
 
 class Completion(_Value):

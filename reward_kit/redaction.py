@@ -77,12 +77,20 @@ _OF_DATA = frozenset(
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """`answer_key` and its like name a column or a place in data."""
-_ONLY_WHERE = frozenset({"env", "envvar", "variable", "var", "file", "path", "name", "column", "field", "url_env"})
+_ONLY_WHERE = frozenset(
+    {"env", "envs", "envvar", "variable", "var", "file", "files", "path", "name", "column", "field", "url_env"}
+)
 """A name that ends so says where a credential is, such as `api_key_env`."""
 _HEADERS = re.compile(r"(?:^|[_-])headers?$", re.IGNORECASE)
 _HARMLESS_HEADERS = frozenset(
     {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "user-agent", "x-title"}
 )
+_STORAGE_OPTIONS = "storage_options"
+_HARMLESS_OPTIONS = frozenset(
+    {"anon", "endpoint", "endpoint_url", "profile", "project", "region_name", "use_ssl", "requester_pays",
+     "version_aware", "client_kwargs", "config_kwargs", "default_block_size", "default_location"}
+)  # fmt: skip
+"""Of what an object store is told, the settings that may be written down; any other may be a credential."""
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -527,8 +535,12 @@ def _secrets_in(value: Any, place: _Place = _Place(), path: str = "") -> Iterato
 def _holds(name: str, held: object, *, secret: bool) -> bool:
     """Whether what stands under `name` is a credential: by its name, that of a part above it, or as a header."""
     if secret:
-        return name.lower() not in _HARMLESS_HEADERS
-    return is_secret_name(name) or (bool(_HEADERS.search(name)) and isinstance(held, Mapping | list))
+        return name.lower() not in _HARMLESS_HEADERS | _HARMLESS_OPTIONS
+    return (
+        name == _STORAGE_OPTIONS
+        or is_secret_name(name)
+        or (bool(_HEADERS.search(name)) and isinstance(held, Mapping | list))
+    )
 
 
 def _plain(value: Any) -> str:

@@ -61,8 +61,8 @@ def canonical(requirement: str) -> str:
 
 # ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-COME_WITH_ANOTHER = {"jsonschema_specifications", "pydantic_core", "referencing"}
-"""Parts of jsonschema and of pydantic."""
+COME_WITH_ANOTHER = {"botocore", "jsonschema_specifications", "pydantic_core", "referencing"}
+"""Parts of boto3, of jsonschema and of pydantic."""
 OTHER_PEOPLES = {
     "IPython", "bfcl_eval", "duckdb", "fastapi", "pandas", "pytest", "skyrl_gym", "tinker_cookbook",
     "verifiers", "verl",

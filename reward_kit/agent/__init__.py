@@ -4,6 +4,8 @@
 The names below are the public ones. Each is imported when it is first used, so that `import reward_kit.agent` is cheap.
 """
 
+from reward_kit.utils.lazy_names import lazy_names
+
 TYPE_CHECKING = False
 """Type checkers take this to be true; `typing`, which has it too, is not imported for it."""
 
@@ -91,18 +93,4 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no others
-
-    def __getattr__(name: str) -> object:
-        """Import a public name when it is first asked for, and keep it."""
-        if name not in _HOMES:
-            raise AttributeError(f"module 'reward_kit.agent' has no attribute {name!r}")
-        from importlib import import_module
-
-        value: object = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    """The public names, imported or not, and what the module holds by now."""
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(globals(), _HOMES)

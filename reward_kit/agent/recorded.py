@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reward_kit.agent.environment import Answer
-from reward_kit.models import Completion, Message, Rollout, ToolUse
+from reward_kit.models import Completion, Message, Rollout, Tokens, ToolUse
 from reward_kit.storage.turn_journal import RecordedTurn
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "messages_from",
     "reply_fields",
     "turns_of_rollout",
+    "with_whole_prompts",
 ]
 
 _REPLY = ("finish_reason", "usage", "latency_ms", "cached", "model", "tokens")
@@ -58,13 +59,14 @@ def messages_from(fields: Mapping[str, Any]) -> list[Message]:
 def turns_of_rollout(rollout: Rollout, steps: int | None = None) -> list[RecordedTurn]:
     """The turns of a finished episode, or the first `steps` of them, as they were recorded while it was played."""
     played = rollout.steps or []
+    tokens = [*with_whole_prompts(step.tokens for step in played)]
     found: list[RecordedTurn] = []
     for number, step in enumerate(played[:steps]):
         following = played[number + 1] if number + 1 < len(played) else None
         shown = rollout.turns[step.turn + 1 : None if following is None else following.turn]
         reply = {
             "message": _plain(rollout.turns[step.turn]), "finish_reason": step.finish_reason, "usage": step.usage,
-            "latency_ms": step.latency_ms or 0.0, "cached": True, "model": rollout.model, "tokens": step.tokens,
+            "latency_ms": step.latency_ms or 0.0, "cached": True, "model": rollout.model, "tokens": tokens[number],
             "tools": step.tools,
         }  # fmt: skip
         answer = {
@@ -76,6 +78,18 @@ def turns_of_rollout(rollout: Rollout, steps: int | None = None) -> list[Recorde
         }
         found.append(RecordedTurn(reply, answer))
     return found
+
+
+def with_whole_prompts(steps: Iterable[Tokens | None]) -> Iterator[Tokens | None]:
+    """The tokens of an episode's steps, each with all of its prompt, as the endpoint told them."""
+    known: list[int] = []
+    for tokens in steps:
+        if tokens is None or tokens.prompt_ids is None:
+            yield tokens
+            continue
+        prompt = tokens.prompt_ids if tokens.whole_prompt else [*known, *tokens.prompt_ids]
+        known = [*prompt, *(tokens.ids or ())]
+        yield tokens.model_copy(update={"prompt_ids": prompt, "whole_prompt": None})
 
 
 def _was_done(rollout: Rollout) -> bool | None:

@@ -16,7 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
+from reward_kit.agent.recorded import with_whole_prompts
 from reward_kit.agent.step_credit import CreditSettings, StepCredit, aligned_rewards, step_credits
+from reward_kit.models import Tokens
 from reward_kit.storage.candidates import Turns
 from reward_kit.storage.judged_episodes import JudgedEpisode
 
@@ -75,7 +77,8 @@ def log_rows(episodes: Sequence[JudgedEpisode], settings: CreditSettings) -> Ite
 
 def _step_rows(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens: bool) -> Iterator[Row]:
     offered = None
-    for step, own in zip(episode.steps, credit, strict=True):
+    tokens = _whole_tokens(episode) if with_tokens else [None] * len(credit)
+    for step, own, whole in zip(episode.steps, credit, tokens, strict=True):
         offered = offered if step.tools is None else step.tools
         yield {
             "prompt": [*episode.prompt, *_as_sent(episode.turns[: step.turn])],
@@ -83,8 +86,14 @@ def _step_rows(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens
             **({} if offered is None else {"tools": offered}),
             **_whose(episode),
             **own._asdict(),
-            **({"tokens": step.tokens} if with_tokens else {}),
+            **({"tokens": whole} if with_tokens else {}),
         }
+
+
+def _whole_tokens(episode: JudgedEpisode) -> list[dict[str, Any] | None]:
+    """The tokens of each step with all of its prompt: a row stands alone."""
+    told = (None if step.tokens is None else Tokens.model_validate(step.tokens) for step in episode.steps)
+    return [None if each is None else each.model_dump(exclude_none=True) for each in with_whole_prompts(told)]
 
 
 def _episode_row(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens: bool) -> Iterator[Row]:

@@ -111,14 +111,15 @@ class Transcript:
     def _new_tokens(self, tokens: Tokens | None) -> Tokens | None:
         """The tokens of a step without those of the prompt that earlier steps hold: each is written down once.
 
-        Where a prompt is not the continuation of what came before (an endpoint that renders it anew), it is whole.
+        Where a prompt does not go on from what came before (an endpoint that renders it anew), it is whole, and says
+        so. `recorded.with_whole_prompts` is the way back.
         """
         if tokens is None or tokens.prompt_ids is None:
             return tokens
         known, prompt = len(self._token_ids), tokens.prompt_ids
         continues = prompt[:known] == self._token_ids
         self._token_ids = [*prompt, *(tokens.ids or ())]
-        return tokens.model_copy(update={"prompt_ids": prompt[known:]}) if continues else tokens
+        return tokens.model_copy(update={"prompt_ids": prompt[known:]} if continues else {"whole_prompt": True})
 
     def _cost(self, completion: Completion, of_the_world: float) -> float | None:
         if completion.cached:

@@ -7,10 +7,12 @@ path ──▶ the columns figures are made of ──▶ judged_answers.arrange 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +26,12 @@ from reward_kit.agent.figures import EpisodeFigures, is_branch, is_episode
 from reward_kit.analysis.judged_answers import METRIC, Grouping, JudgedAnswers, arrange
 from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts, Texts
 from reward_kit.errors import DatasetError, StorageError
+from reward_kit.storage.at_hand import fetch_source
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, refuse_other_columns, verdict_of
+from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.checksums import check_line
 
 __all__ = ["Source", "load"]
@@ -52,6 +56,8 @@ def load(
     """
     if isinstance(source, JudgedAnswers):
         found = source
+    elif isinstance(source, str) and is_stored(source):
+        found = _from_store(source, name, pass_threshold)
     elif isinstance(source, str | PathLike):
         found = _from_path(Path(source), name, pass_threshold)
     else:
@@ -71,6 +77,14 @@ def _grouped(answers: JudgedAnswers, column: str) -> JudgedAnswers:
     coded: Any = pa.array(named).dictionary_encode()
     grouping = Grouping(column, tuple(coded.dictionary.to_pylist()), coded.indices.to_numpy().astype(np.int64))
     return replace(answers, grouping=grouping)
+
+
+def _from_store(address: str, name: str | None, pass_threshold: float | None) -> JudgedAnswers:
+    """What is in a store is fetched, and kept as long as somebody may want its texts."""
+    folder = TemporaryDirectory(prefix="reward-kit-")
+    found = _from_path(fetch_source(address, Path(folder.name)), name, pass_threshold)
+    weakref.finalize(found.texts, folder.cleanup)
+    return found
 
 
 def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> JudgedAnswers:

@@ -15,6 +15,7 @@ from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, comple
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
+    echo_not_mirrored,
     echo_nothing_done,
     exit_code,
     name_settings,
@@ -56,16 +57,23 @@ SETTINGS = {
     "generation.n": "--num-candidates",
     "generation.price": "--prices",
     "generation.temperature": "--temperature",
+    "generation.transport": "--transport",
+    "generation.transport=batch": "--transport batch",
+    "generation.transport=online": "--transport online",
     "judge": "judge",
     "judge.api_base": "--judge-base-url",
     "judge.api_key_env": "--judge-api-key-env",
     "judge.model_name": "--judge-model",
     "judge.price": "--prices",
     "max_cost": "--max-cost",
+    "output.mirror": "--mirror",
     "output.output_dir": "--output",
     "output.output_dir=…": "--output …` or begin anew with `--overwrite",
+    "output.storage_options": "storage_options",
+    "dataset.storage_options": "storage_options",
     "phase": "--phase",
     "rescore": "--rescore",
+    "resume_from_mirror": "--resume-from-mirror",
     "retry_failed": "--retry-failed",
     "reward": "verifiers.SPLIT",
     "sandbox.backend": "--sandbox",
@@ -75,7 +83,10 @@ SETTINGS = {
 }
 """What sets each setting that a message may name: a flag, or a key of the experiment's file."""
 
-_NOT_KEYS = ("config", "phase", "overwrite", "rescore", "retry_failed", "dry_run", "quiet", "as_json", "verbose")
+_NOT_KEYS = (
+    "config", "phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "detach", "dry_run", "quiet",
+    "as_json", "verbose",
+)  # fmt: skip
 _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_key_env": "api_key_env"}
 """The flags for keys of the section `judge`."""
 
@@ -123,6 +134,10 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--reasoning-effort", help="How hard to think, in the endpoint's words.")
 @click.option("--seed", type=int, help="Each candidate of each query gets its own, derived from it.")
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
+@click.option(
+    "--transport", type=click.Choice(["online", "batch"]),
+    help="Ask now; or by files of requests, answered within a day at half the price.",
+)  # fmt: skip
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time.")
 @click.option(
     "--request-timeout", "--timeout", "timeout", type=FiniteRange(min=0, min_open=True),
@@ -148,11 +163,16 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")
 @click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")
 @click.option("-o", "--output", help="The Parquet file.")
+@click.option("--mirror", help="An address such as s3://bucket/run, to which all of it is copied while it goes on.")
+@click.option("--resume-from-mirror", is_flag=True, help="Go on with the experiment that --mirror holds.")
 @click.option("--notes", help="What you test; kept in the Parquet's metadata.")
 @click.option(
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
     help="Generate and verify; only generate; only verify what was generated (no dataset, no key).",
 )  # fmt: skip
+@click.option(
+    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+)
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost per split; send and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
@@ -179,7 +199,7 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     reward-kit inspect experiments/results/baseline_run.parquet
 
     Exit codes: 0 done; 1 failed, or nothing could be verified; 2 wrong usage or data; 3 stopped by max_cost;
-    130 interrupted.
+    5 done, but not all of it is in the mirror; 6 left with batches under way (--detach); 130 interrupted.
     """
     from reward_kit.cli_commands.display.best_of_n import ExperimentDisplay
 
@@ -193,14 +213,15 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
         display.show_plan(plans)
         return
     display.announce(experiment.experiment)
-    options = {name: flags[name] for name in ("phase", "overwrite", "rescore", "retry_failed")}
+    names = ("phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "detach")
+    options = {name: flags[name] for name in names}
     with prints_on_stderr(when=flags["as_json"]):
         result = experiment.run(display.reporter(), **options)
     display.show(result)
     code = exit_code(result.run.status, answers_made(result.run))
     if code == NOTHING_JUDGED:
         echo_nothing_done("verified", result.run.summary)
-    sys.exit(code)
+    sys.exit(code or echo_not_mirrored(result.run.not_mirrored))
 
 
 def _given(context: click.Context, flags: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = [
-    "SHELLS", "complete_overrides", "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
+    "SHELLS", "complete_deployments", "complete_overrides", "complete_paths",
+    "complete_rewards", "offer", "register_shells", "script_of",
 ]  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -87,6 +88,16 @@ def _rewards(incomplete: str) -> Iterator[str]:
     yield from (name for name in names if name.startswith(incomplete))
     if incomplete:  # without a letter, the names of rewards are enough
         yield from _paths(incomplete, (".py",))
+
+
+# ── deployments ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_deployments(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The deployments that were made from this folder."""
+    from reward_kit.deploy.state import Deployments
+
+    return offer(one for one in Deployments().ids() if one.startswith(incomplete))
 
 
 # ── keys of a config ─────────────────────────────────────────────────────────────────────────────────────────────────

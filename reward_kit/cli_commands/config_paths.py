@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reward_kit.stores.addresses import is_stored
+
 __all__ = ["resolve_experiment_paths", "resolve_paths"]
 
 
@@ -74,7 +76,7 @@ def _with(part: Mapping[str, Any], key: str, places: list[Path], resolve: Any) -
 
 
 def _file(name: str, places: list[Path]) -> str:
-    if Path(name).is_absolute() or _matches(Path(), name):
+    if is_stored(name) or Path(name).is_absolute() or _matches(Path(), name):
         return name
     return next((str(place / name) for place in places if _matches(place, name)), name)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import click
 
-from reward_kit.cli_commands.options import FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.options import FiniteRange, NamedSource, reading_own_files
 from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["export"]
@@ -20,7 +20,7 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 
 
 @click.command()
-@click.argument("source", type=NamedPath(path_type=Path))
+@click.argument("source", type=NamedSource(path_type=Path))
 @click.option(
     "--to", "shape", required=True,
     type=click.Choice(["sft", "preference", "rm", "kto", "grpo", "fireworks", *EPISODE_SHAPES]),
@@ -29,8 +29,8 @@ _CREDIT = ("method", "gamma", "omega", "mode")
     "episodes: what an agent did, with the credit of each step.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", type=NamedPath(path_type=Path, dir_okay=False), required=True,
-    help="FILE.jsonl or FILE.parquet.",
+    "-o", "--output", type=NamedSource(path_type=Path, dir_okay=False), required=True,
+    help="FILE.jsonl or FILE.parquet; also in an object store.",
 )  # fmt: skip
 @click.option(
     "--pick", type=click.Choice(["best", "all"]), default="best", show_default=True,
@@ -84,8 +84,8 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def export(
-    source: Path,
-    output: Path,
+    source: Path | str,
+    output: Path | str,
     threshold: float | None,
     upload: str | None,
     overwrite: bool,
@@ -95,8 +95,8 @@ def export(
 ) -> None:
     """Turn judged answers into training data, in the shapes TRL's trainers read, or episodes with credit per step.
 
-    SOURCE is a run directory, its results.jsonl, or the Parquet of `best-of-n`. An answer that was not judged is
-    never used, neither as a good one nor as a bad one; the same row is written once.
+    SOURCE is a run directory, its results.jsonl, or the Parquet of `best-of-n`, also in an object store. An answer that
+    was not judged is never used, neither as a good one nor as a bad one; the same row is written once.
 
     \b
     reward-kit export results/baseline_run.parquet --to sft -o sft.jsonl
@@ -105,30 +105,36 @@ def export(
     reward-kit export results/baseline_run.parquet --to kto -o kto.jsonl
     reward-kit export results/baseline_run.parquet --to grpo --min-pass-rate 0.1 --max-pass-rate 0.9 -o prompts.jsonl
     reward-kit export outputs/run --to fireworks -o prompts.jsonl --upload my-prompts
+    reward-kit export s3://bucket/runs/one --to kto -o s3://bucket/training/kto.parquet
     reward-kit export outputs/agent --to steps --credit gigpo --gamma 0.95 -o steps.jsonl
     """
     from reward_kit.errors import ConfigError
+    from reward_kit.storage.at_hand import at_hand, exists, written_to
     from reward_kit.storage.run_directory import unfinished
     from reward_kit.storage.training_files import write_training_file
 
-    if output.exists() and not overwrite:
-        raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
-    if output.suffix.lower() not in (".jsonl", ".parquet", ".pq"):
+    if PurePath(output).suffix.lower() not in (".jsonl", ".parquet", ".pq"):
         raise ConfigError(f"--output is {str(output)!r}; expected FILE.jsonl or FILE.parquet.")
-    if upload is not None and (wanted["shape"] != "fireworks" or output.suffix.lower() != ".jsonl"):
+    if upload is not None and (wanted["shape"] != "fireworks" or not str(output).lower().endswith(".jsonl")):
         raise ConfigError(
             "--upload sends a file of --to fireworks whose --output ends in .jsonl. Give both, or leave it."
         )
+    if not overwrite and exists(output):
+        raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
     counts: Counter[str] = Counter()
-    with reading_own_files(source, output):
+    with (
+        reading_own_files(source, output),
+        written_to(output) as target,
+        at_hand(source, rollouts=True) as (here,),
+    ):
         wanted["splits"] = frozenset(wanted["splits"])
         credit = {name: wanted.pop(name) for name in _CREDIT}
         if wanted["shape"] in EPISODE_SHAPES:
-            rows = _episode_rows(source, wanted["shape"], wanted["splits"], credit, counts)
+            rows = _episode_rows(here, wanted["shape"], wanted["splits"], credit, counts)
         else:
-            rows = _answer_rows(source, threshold, wanted, counts)
-        write_training_file(rows, output)
-        if warning := unfinished(source):
+            rows = _answer_rows(here, threshold, wanted, counts)
+        write_training_file(rows, target)
+        if warning := unfinished(here):
             echo(warning, err=True)
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
@@ -137,7 +143,7 @@ def export(
         _upload(output, upload, overwrite=overwrite)
 
 
-def _upload(file: Path, dataset_id: str, *, overwrite: bool) -> None:
+def _upload(file: Path | str, dataset_id: str, *, overwrite: bool) -> None:
     from reward_kit.deploy.fireworks.api import FireworksAPI
     from reward_kit.deploy.fireworks.datasets import upload_dataset
 
@@ -145,7 +151,8 @@ def _upload(file: Path, dataset_id: str, *, overwrite: bool) -> None:
         if sent == total or sent * 10 // total != (sent - (1 << 18)) * 10 // total:
             echo(f"sent {sent:,} of {total:,} bytes", err=True)
 
-    dataset = upload_dataset(FireworksAPI(), dataset_id, file, force=overwrite, progress=tell)
+    with at_hand(file) as (here,):
+        dataset = upload_dataset(FireworksAPI(), dataset_id, here, force=overwrite, progress=tell)
     echo(f"dataset {dataset['name']}", err=True)
 
 
@@ -171,7 +178,7 @@ def _episode_rows(
     return episode_rows(read_episodes(source), shape, settings, counts, splits=splits, with_tokens=has_tokens)
 
 
-def _show(counts: Counter[str], output: Path, *, as_json: bool) -> None:
+def _show(counts: Counter[str], output: Path | str, *, as_json: bool) -> None:
     if as_json:
         print_json(counts)
         return

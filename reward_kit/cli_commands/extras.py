@@ -54,13 +54,17 @@ class Found(NamedTuple):
 
 EXTRAS = {
     "analysis": Extra("`reward-kit inspect`: rates, curves, comparisons", {"numpy": "numpy", "pyarrow": "pyarrow"}),
-    "aws": Extra("data in S3; rewards deployed to AWS Lambda", {"boto3": "boto3", "s3fs": "s3fs"}),
+    "aws": Extra("data in S3; rewards deployed to AWS Lambda", {"boto3": "boto3", "fsspec": "fsspec", "s3fs": "s3fs"}),
     "docker": Extra("sandboxes in docker or podman containers", {"docker": "docker"}),
     "e2b": Extra("code that runs in sandboxes rented from E2B", {"e2b": "e2b"}),
     "gcp": Extra(
-        "data in Google Cloud Storage; calling rewards on Cloud Run", {"gcsfs": "gcsfs", "google-auth": "google.auth"}
+        "data in Google Cloud Storage; calling rewards on Cloud Run",
+        {"fsspec": "fsspec", "gcsfs": "gcsfs", "google-auth": "google.auth"},
     ),
-    "hf": Extra("datasets of the Hugging Face Hub", {"datasets": "datasets"}),
+    "hf": Extra(
+        "datasets and files of the Hugging Face Hub",
+        {"datasets": "datasets", "fsspec": "fsspec", "huggingface-hub": "huggingface_hub"},
+    ),
     "keyring": Extra("`reward-kit secrets` kept in the keyring of this system", {"keyring": "keyring"}),
     "language": Extra("rewards that tell languages apart", {"py3langid": "py3langid"}),
     "local": Extra("the model `local`, inside this process", {"xllamacpp": "xllamacpp"}),
@@ -99,6 +103,7 @@ TOOLS = {
     "g++": Tool("answers in C++, in sandboxes without an image", _PACKAGE_MANAGER.format("g++")),
     "node": Tool("answers in JavaScript, in sandboxes without an image", _PACKAGE_MANAGER.format("nodejs")),
     "lean": Tool("proofs in Lean 4, in sandboxes without an image", "Install Lean 4 with elan."),
+    "gcloud": Tool("`reward-kit deploy` to Cloud Run", "Install the Google Cloud CLI."),
     "git": Tool("noting in a run's manifest which revision made it", _PACKAGE_MANAGER.format("git")),
 }
 """Programs that some part of reward-kit starts, or needs to have been started."""

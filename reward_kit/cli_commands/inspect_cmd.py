@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
-from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, NamedSource, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _AnalysisOptions(TypedDict):
 
 
 @click.command()
-@click.argument("experiments", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="EXPERIMENT...")
+@click.argument("experiments", nargs=-1, required=True, type=NamedSource(path_type=Path), metavar="EXPERIMENT...")
 @click.option(
     "--format",
     "form",
@@ -71,7 +71,7 @@ class _AnalysisOptions(TypedDict):
 @click.option("--no-color", is_flag=True, help="Plain text. Piped output is always plain.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def inspect(
-    experiments: tuple[Path, ...],
+    experiments: tuple[Path | str, ...],
     form: Format,
     query_id: str | None,
     picture: Path | None,
@@ -82,7 +82,7 @@ def inspect(
     """Say what an experiment found, with intervals; compare several on their common queries.
 
     EXPERIMENT is a Parquet file of `reward-kit best-of-n`, a run directory, a results.jsonl, or a directory of runs, as
-    a sweep makes it. With several, each is compared with the first.
+    a sweep makes it; on this machine or in an object store. With several, each is compared with the first.
 
     \b
     reward-kit inspect results/baseline.parquet
@@ -90,18 +90,20 @@ def inspect(
     reward-kit inspect results/baseline.parquet --query 4f0c21
     reward-kit inspect results/baseline.parquet results/new.parquet
     reward-kit inspect outputs/my_run --by subject
+    reward-kit inspect s3://bucket/runs/one
     reward-kit inspect outputs/my_run --format json
     """
     from reward_kit.analysis import Report, analyse, compare, load
     from reward_kit.analysis.present.conclusions import comparison_conclusion
     from reward_kit.analysis.present.pictures import check_picture, draw
+    from reward_kit.storage.at_hand import at_hand
     from reward_kit.storage.run_directory import unfinished
 
     options: _AnalysisOptions = {"value": flags["value"], "vote_limit": _votes(flags["votes"])}
     if picture is not None:
         check_picture(picture)
-    with reading_own_files(*experiments):
-        paths = [found for path in experiments for found in _runs_in(path)]
+    with reading_own_files(*experiments), at_hand(*experiments) as fetched:
+        paths = [found for path in fetched for found in _runs_in(path)]
         names = _names(paths)
         loaded = [
             load(path, name=name, pass_threshold=threshold, by=flags["by"])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reward_kit.stores.addresses import is_stored
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -19,6 +21,7 @@ __all__ = [
     "PORT",
     "FiniteRange",
     "NamedPath",
+    "NamedSource",
     "check_arguments",
     "completed_by",
     "given_arguments",
@@ -55,6 +58,14 @@ class NamedPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class NamedSource(NamedPath):
+    """A path, or the address of something in an object store, which stays a text: `s3://bucket/run`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The address as it is; else the path that `value` stands for."""
+        return value if isinstance(value, str) and is_stored(value) else super().convert(value, param, ctx)
+
+
 def check_arguments(arguments: list[str]) -> None:
     """Refuse what no file name, model or text can hold, and remember the rest: see `given_arguments`."""
     for argument in arguments:
@@ -87,7 +98,7 @@ def completed_by(name: str) -> Completer:
 
 
 @contextmanager
-def reading_own_files(*paths: Path) -> Iterator[None]:
+def reading_own_files(*paths: Path | str) -> Iterator[None]:
     """The door for files that reward-kit wrote: whatever is wrong inside is said of the files, in one sentence."""
     from reward_kit.errors import RewardKitError, StorageError
 

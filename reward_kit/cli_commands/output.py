@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BELOW_FLOOR",
+    "DETACHED",
     "INTERRUPTED",
     "NOTHING_JUDGED",
+    "NOT_MIRRORED",
     "STOPPED_BY_BUDGET",
     "Line",
     "answers_made",
@@ -39,6 +41,7 @@ __all__ = [
     "echo_error",
     "echo_json",
     "echo_lines",
+    "echo_not_mirrored",
     "echo_nothing_done",
     "exit_code",
     "failure_lines",
@@ -59,6 +62,10 @@ STOPPED_BY_BUDGET = 3
 """Of one that `max_cost` stopped; it can go on."""
 BELOW_FLOOR = 4
 """Of one whose figures are below what `--fail-under` asks for."""
+NOT_MIRRORED = 5
+"""Of one whose run is done, and not all of it could be copied to its mirror."""
+DETACHED = 6
+"""Of one that left batches under way, as it was told to; it can go on."""
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
 
@@ -67,6 +74,8 @@ def exit_code(status: str, done: int) -> int:
     """How a command ends whose run has this status and `done` items to show for it."""
     if status == "interrupted":
         return INTERRUPTED
+    if status == "detached":
+        return DETACHED
     if status == "stopped":
         return STOPPED_BY_BUDGET
     return 0 if done else NOTHING_JUDGED
@@ -179,7 +188,12 @@ def show_logs(*, verbose: bool) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_CleanFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG, handlers=[handler])
-    logging.getLogger("asyncio").setLevel(logging.INFO)
+    for name in ("asyncio", *_TALKATIVE):
+        logging.getLogger(name).setLevel(logging.INFO)
+
+
+_TALKATIVE = ("aiobotocore", "boto3", "botocore", "fsspec", "gcsfs", "google", "s3fs", "s3transfer", "urllib3")
+"""Packages of object stores, which would log every request with what signs it."""
 
 
 def same_command(*more: str) -> str:
@@ -270,6 +284,14 @@ def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
         again = "Fix that, then run the same command again; add --retry-failed if it says that there is nothing to do."
         why = f"the first failure was: {_short(first)} {again}"
     echo(f"Error: Nothing could be {was_done}: {why}", err=True)
+
+
+def echo_not_mirrored(*reasons: str | None) -> int:
+    """Say, also to those who asked for quiet, what is not in a mirror; how the command ends for it."""
+    said = [reason for reason in reasons if reason is not None]
+    for reason in said:
+        echo_error(reason)
+    return NOT_MIRRORED if said else 0
 
 
 def _short(message: str) -> str:

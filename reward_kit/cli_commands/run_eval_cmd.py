@@ -16,6 +16,7 @@ from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
     echo,
+    echo_not_mirrored,
     echo_nothing_done,
     exit_code,
     name_settings,
@@ -23,6 +24,7 @@ from reward_kit.cli_commands.output import (
     same_command,
     show_logs,
 )
+from reward_kit.stores.addresses import under
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.display.run import Display
@@ -40,6 +42,7 @@ _OWN_NAMES = {
     "overwrite": "--overwrite",
     "phase": "--phase",
     "rescore": "--rescore",
+    "resume_from_mirror": "--resume-from-mirror",
     "retry_failed": "--retry-failed",
 }
 
@@ -54,6 +57,12 @@ _OWN_NAMES = {
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where another run is; that one is set aside, not deleted.")
+@click.option(
+    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+)
+@click.option(
+    "--resume-from-mirror", is_flag=True, help="Go on with the run that output.mirror holds, in an empty directory."
+)
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
 @click.option(
@@ -68,8 +77,8 @@ _OWN_NAMES = {
 @click.argument("overrides", nargs=-1, shell_complete=completed_by("complete_overrides"))
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
-    dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, floors: tuple[Floor, ...],
-    junit: Path | None, quiet: bool, as_json: bool, verbose: bool,
+    dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, resume_from_mirror: bool, detach: bool,
+    floors: tuple[Floor, ...], junit: Path | None, quiet: bool, as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Generate n answers per prompt, judge them, and keep everything.
 
@@ -82,10 +91,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit run conf/math.yaml --dry-run
     reward-kit run conf/math.yaml -m generation.temperature=0.2,0.7,1.0
     reward-kit run conf/math.yaml --rescore reward.function_path=stricter.py:evaluate
+    reward-kit run conf/math.yaml generation.transport=batch --detach
+    reward-kit run conf/math.yaml output.mirror=s3://bucket/runs/one
+    reward-kit run conf/math.yaml output.mirror=s3://bucket/runs/one --resume-from-mirror
     reward-kit run conf/math.yaml --fail-under mean_score=0.8:low --fail-under judged=1 --junit report.xml
 
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
-    4 below a figure of --fail-under; 130 interrupted.
+    4 below a figure of --fail-under; 5 done, but not all of it is in output.mirror; 6 left with batches under way
+    (--detach); 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(_OWN_NAMES, takes_config=True)
@@ -93,7 +106,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     gate = _Gate(floors, junit)
     gate.check(phase, configs)
     display = _display(quiet=quiet, as_json=as_json)
-    options: dict[str, Any] = {"phase": phase, "rescore": rescore, "retry_failed": retry_failed, "overwrite": overwrite}
+    options: dict[str, Any] = {
+        "phase": phase, "rescore": rescore, "retry_failed": retry_failed, "overwrite": overwrite,
+        "resume_from_mirror": resume_from_mirror, "detach": detach,
+    }  # fmt: skip
     if dry_run:
         with prints_on_stderr(when=as_json):
             plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]
@@ -118,7 +134,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     code = max(_exit_code(result) for _, result in results)
     if code == NOTHING_JUDGED:
         echo_nothing_done("judged", next(result for _, result in results if _exit_code(result) == code).summary)
-    sys.exit(code or gate.exit_code(results))
+    sys.exit(code or gate.exit_code(results) or echo_not_mirrored(*(result.not_mirrored for _, result in results)))
 
 
 def _configs(
@@ -139,7 +155,10 @@ def _in_own_directory(config: PipelineConfig, label: str) -> PipelineConfig:
     if not label:
         return config
     directory = Path(config.output.output_dir, label.replace("/", "_"))
-    return config.model_copy(update={"output": config.output.model_copy(update={"output_dir": str(directory)})})
+    changed: dict[str, Any] = {"output_dir": str(directory)}
+    if config.output.mirror is not None:
+        changed["mirror"] = under(config.output.mirror, directory.name)
+    return config.model_copy(update={"output": config.output.model_copy(update=changed)})
 
 
 def _pipeline(config: PipelineConfig, **options: Any) -> EvaluationPipeline:

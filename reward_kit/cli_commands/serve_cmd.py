@@ -31,6 +31,8 @@ _SECONDS = FiniteRange(min=0, min_open=True)
 @click.option("--concurrency", type=click.IntRange(1, MOST), help="Calls of an asynchronous reward at a time.")
 @click.option("--timeout", type=_SECONDS, help="Seconds that one call of the reward may take.")
 @click.option("--dialect", "dialects", multiple=True, help="What is spoken beside generic. [default: all]")
+@click.option("--environment", metavar="PATH", help="Worlds to step through: /reset, /step, /state and /ws.")
+@click.option("--judged-by", metavar="NAME", help="The served reward that judges their episodes. [default: none]")
 @click.option("--api-key-env", "api_key_envs", multiple=True, metavar="NAME", help="A variable with API keys.")
 @click.option("--api-key-file", "api_key_files", multiple=True, type=_FILE, help="A file with API keys, a line each.")
 @click.option("--key-rate", type=_SECONDS, help="Answers per second of one caller.")
@@ -75,6 +77,7 @@ def serve(rewards: tuple[str, ...], config: Path | None, params: tuple[str, ...]
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _PLACES = {
+    "environment": ("worlds", "environment"), "judged_by": ("worlds", "reward"),
     "host": ("host",), "port": ("port",), "dialects": ("dialects",), "access_log": ("access_log",),
     "api_key_envs": ("access", "api_key_envs"), "api_key_files": ("access", "api_key_files"),
     "key_rate": ("access", "rate"), "key_concurrency": ("access", "concurrency"),
@@ -99,7 +102,7 @@ def _settings(
     elif not rewards:
         raise click.UsageError("There is nothing to serve. Name a REWARD, such as math or my_rewards.py:correct.")
     for flag, value in given.items():
-        if flag in _PLACES and value not in (None, (), False):
+        if flag in _PLACES and value is not None and value is not False and value != ():
             _put(raw, _PLACES[flag], list(value) if isinstance(value, tuple) else value)
     if raw.get("access_log") == "none":
         raw["access_log"] = None

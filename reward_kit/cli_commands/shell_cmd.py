@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +14,15 @@ import click
 
 from reward_kit.cli_commands.engine_options import SETTINGS as ENGINE_SETTINGS
 from reward_kit.cli_commands.engine_options import engine_options, engine_settings
-from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath, completed_by
-from reward_kit.cli_commands.output import NOTHING_JUDGED, echo_nothing_done, exit_code, name_settings, show_logs
+from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath, NamedSource, completed_by
+from reward_kit.cli_commands.output import (
+    NOTHING_JUDGED,
+    echo_not_mirrored,
+    echo_nothing_done,
+    exit_code,
+    name_settings,
+    show_logs,
+)
 from reward_kit.sandbox_backends import AUTO, backend_choices
 
 if TYPE_CHECKING:
@@ -44,10 +53,15 @@ SETTINGS = {
     "generation.n": "-n",
     "generation.price": "--prices",
     "generation.temperature": "--temperature",
+    "generation.transport": "--transport",
+    "generation.transport=batch": "--transport batch",
+    "generation.transport=online": "--transport online",
     "max_cost": "--max-cost",
+    "output.mirror": "--mirror",
     "output.output_dir": "--output-dir",
     "phase": "--phase",
     "rescore": "--rescore",
+    "resume_from_mirror": "--resume-from-mirror",
     "retry_failed": "--retry-failed",
     "reward.concurrency": "--concurrency",
     "reward.timeout": "--command-timeout",
@@ -79,6 +93,10 @@ SETTINGS = {
     "-o", "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("evaluation_results"),
     show_default=True, help="Where the files go. The same directory again resumes the run in it.",
 )  # fmt: skip
+@click.option("--mirror", help="An address such as s3://bucket/run, to which all of it is copied while it goes on.")
+@click.option(
+    "--resume-from-mirror", is_flag=True, help="Go on with the run that --mirror holds, in an empty --output-dir."
+)
 @click.option("--max-samples", type=click.IntRange(1, MOST), help="Only the first so many tasks.")
 @click.option(
     "--on-bad-row", type=click.Choice(["error", "skip"]), default="error", show_default=True,
@@ -99,6 +117,10 @@ SETTINGS = {
     help="Seconds one request to the model may take.",
 )  # fmt: skip
 @click.option(
+    "--transport", type=click.Choice(["online", "batch"]), default="online", show_default=True,
+    help="Ask now; or by files of requests, answered within a day at half the price.",
+)  # fmt: skip
+@click.option(
     "--cache-dir", default=".reward_kit_cache", show_default=True, help="Where answers that were paid for are kept."
 )
 @click.option("--no-cache", is_flag=True, help="Ask again even for what was answered before.")
@@ -115,7 +137,9 @@ SETTINGS = {
 @click.option(
     "--sos-port", type=PORT, default=3000, show_default=True, help="The same, for an SoS server on this machine."
 )
-@click.option("--commands-file", type=NamedPath(path_type=Path), help="Run the commands of this file.")
+@click.option(
+    "--commands-file", type=NamedSource(path_type=Path), help="Run the commands of this file, also in an object store."
+)
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
@@ -152,6 +176,9 @@ SETTINGS = {
     shell_complete=completed_by("complete_paths"),
     help="A YAML file: model, then input and output, money per million tokens.",
 )
+@click.option(
+    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+)
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
@@ -173,7 +200,7 @@ def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, v
     reward-kit shell --rescore --timeout 60
 
     Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 3 stopped by --max-cost;
-    130 interrupted.
+    5 done, but not all of it is in --mirror; 6 left with batches under way (--detach); 130 interrupted.
     """
     from reward_kit.cli_commands.display.shell import ShellDisplay
 
@@ -184,12 +211,26 @@ def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, v
         phase = "execution"
     name_settings(SETTINGS)
     _check(phase, flags)
-    evaluation = _evaluation(phase, flags)
     display = ShellDisplay(quiet=quiet, as_json=as_json)
-    if flags["dry_run"]:
-        display.show_plan(evaluation.plan(phase))
-        return
-    sys.exit(_run(evaluation, phase, display))
+    with _commands_at_hand(flags):
+        evaluation = _evaluation(phase, flags)
+        if flags["dry_run"]:
+            display.show_plan(evaluation.plan(phase))
+            return
+        code = _run(evaluation, phase, display)
+    sys.exit(code)
+
+
+@contextlib.contextmanager
+def _commands_at_hand(flags: dict[str, Any]) -> Iterator[None]:
+    """Have a file of commands that is in a store on this machine as long as it is needed."""
+    from reward_kit.storage.at_hand import at_hand
+
+    name = flags["commands_file"]
+    flags["commands_address"] = name if isinstance(name, str) else None
+    with at_hand(*([] if name is None else [name])) as found:
+        flags["commands_file"] = found[0] if found else None
+        yield
 
 
 def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> int:
@@ -201,7 +242,7 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
     if code == NOTHING_JUDGED:
         echo_nothing_done("run", result.summary)
-    return code
+    return code or echo_not_mirrored(result.not_mirrored)
 
 
 def _commands(result: RunResult) -> int:
@@ -250,10 +291,14 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         ),
         concurrency=flags["concurrency"],
         commands_file=flags["commands_file"],
+        commands_address=flags["commands_address"],
+        mirror=flags["mirror"],
+        resume_from_mirror=flags["resume_from_mirror"],
         shard=None if flags["shard"] is None else Shard.parse(flags["shard"]),
         retry_failed=flags["retry_failed"],
         rescore=flags["rescore"],
         max_cost=flags["max_cost"],
+        detach=flags["detach"],
         engine=validated(
             EngineConfig, engine_settings(flags["engine"], flags["engine_set"]), _COMMAND_LINE, section="engine"
         ),
@@ -278,6 +323,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
         "n": flags["n"],
         "temperature": flags["temperature"],
         "max_tokens": flags["max_tokens"],
+        "transport": flags["transport"],
         "api_base": None if mock else base,
         "api_key": SecretStr(key) if key and not mock else None,
         "api_key_env": None if mock else flags["api_key_env"],

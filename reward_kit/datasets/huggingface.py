@@ -72,6 +72,7 @@ class HuggingFaceSource:
                 split=config.split,
                 data_files=config.data_files,
                 streaming=config.streaming,
+                **({"storage_options": config.storage_options} if config.storage_options else {}),
             )
         except (OSError, ValueError, RuntimeError, DatasetsError) as error:
             raise DatasetError(

@@ -15,16 +15,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 import orjson
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.files import Format, count_lines, file_format, files_of, fingerprint, open_bytes
+from reward_kit.datasets.files import DataFile, Format, count_lines, file_format, files_of, fingerprint, open_bytes
 from reward_kit.datasets.huggingface import HuggingFaceSource
 from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, check_depth, plain
 from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
+from reward_kit.stores.addresses import is_stored
+from reward_kit.stores.reasons import StoreError
 
 __all__ = ["CsvSource", "JsonlSource", "MemorySource", "ParquetSource", "Source", "open_files", "open_source"]
 
@@ -57,13 +59,13 @@ def open_source(config: DatasetConfig) -> Source:
         raise DatasetError(
             "The dataset names no source. Set `dataset.path_or_name` to a file or a Hugging Face dataset."
         )
-    kind = config.source_type or file_format(path) or _format_on_disk(path) or "huggingface"
+    kind = config.source_type or file_format(path) or _format_on_disk(path, config.storage_options) or "huggingface"
     if kind == "huggingface":
         return HuggingFaceSource(config, path)
-    return _FILE_SOURCES[kind](files_of(path))
+    return _FILE_SOURCES[kind](files_of(path, config.storage_options))
 
 
-def open_files(paths: list[Path]) -> Source:
+def open_files(paths: list[DataFile]) -> Source:
     """The rows of these files, which are of one format, one file after the other."""
     formats = {file_format(path) for path in paths}
     kind = formats.pop()
@@ -72,11 +74,12 @@ def open_files(paths: list[Path]) -> Source:
     return _FILE_SOURCES[kind](paths)
 
 
-def _format_on_disk(path: str) -> Format | None:
+def _format_on_disk(path: str, options: Mapping[str, Any]) -> Format | None:
     """The format of files that `path` means although it has no telling suffix: a directory, a glob, `./data`."""
-    if not (Path(path).expanduser().exists() or "*" in path or path.startswith(("/", "./", "../", "~"))):
+    named = is_stored(path) or "*" in path or path.startswith(("/", "./", "../", "~"))
+    if not (named or Path(path).expanduser().exists()):
         return None
-    files = files_of(path)
+    files = files_of(path, options)
     formats = {file_format(file) for file in files}
     found = formats.pop()
     if found is None or formats:
@@ -90,7 +93,7 @@ def _format_on_disk(path: str) -> Format | None:
 class _FileSource:
     """Some files, one after the other."""
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[DataFile]) -> None:
         self.paths = paths
 
     def rows(self, bad: BadRows) -> Iterator[Row]:
@@ -99,27 +102,31 @@ class _FileSource:
             origin = Origin(str(path))
             try:
                 yield from self._rows_of(path, origin, bad)
+            except StoreError as error:
+                raise DatasetError(
+                    f"Cannot read {str(path)!r} to its end: {error}. Run the same command again to go on."
+                ) from error
             except (EOFError, zlib.error, OSError) as error:
                 raise DatasetError(
                     f"Cannot read {str(path)!r} to its end: {error}. Make it whole and readable."
                 ) from error
 
-    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+    def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         raise NotImplementedError
 
     def size_hint(self, up_to: int | None) -> int | None:
         """The number of lines, unless a file is compressed."""
         return count_lines(self.paths, up_to)
 
-    def fingerprint(self) -> str:
-        """Changes with the files' names, sizes and modification times."""
+    def fingerprint(self) -> str | None:
+        """Changes with the files' names, sizes and modification times, or versions in a store."""
         return fingerprint(self.paths)
 
 
 class JsonlSource(_FileSource):
     """JSON lines. Blank lines, CRLF and a byte order mark are tolerated."""
 
-    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+    def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         with open_bytes(path) as file:
             for number, line in enumerate(_without_bom(file), start=1):
                 try:
@@ -174,7 +181,7 @@ def _shown(value: object) -> str:
 class CsvSource(_FileSource):
     """CSV with a header line (tabs instead of commas in `.tsv`). All values are text; an empty cell is empty text."""
 
-    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+    def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than some prompts
         delimiter = "\t" if ".tsv" in path.suffixes else ","
         # Bytes that are not UTF-8 come through as surrogates, so that they cost their row and not the whole file.
@@ -224,7 +231,7 @@ def _problem_with(cells: list[str], header: list[str]) -> str | None:
 class ParquetSource(_FileSource):
     """Rows of Parquet files, read one batch at a time, so that a file need not fit into memory."""
 
-    def _rows_of(self, path: Path, origin: Origin, bad: BadRows) -> Iterator[Row]:
+    def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         origin = Origin(str(path), "row")
         number = 0
         for batch in _batches(path):
@@ -244,14 +251,14 @@ class ParquetSource(_FileSource):
         return total
 
 
-def _batches(path: Path) -> Iterator[list[dict[str, Any]]]:
+def _batches(path: DataFile) -> Iterator[list[dict[str, Any]]]:
     with _parquet_file(path) as file:
         for batch in file.iter_batches(batch_size=_BATCH):
             yield batch.to_pylist()
 
 
 @contextmanager
-def _parquet_file(path: Path) -> Iterator[Any]:
+def _parquet_file(path: DataFile) -> Iterator[Any]:
     """An open Parquet file; whatever is wrong with it is a `DatasetError`."""
     try:
         from pyarrow import ArrowException
@@ -259,7 +266,7 @@ def _parquet_file(path: Path) -> Iterator[Any]:
     except ImportError as error:
         raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(path if isinstance(path, Path) else cast(BinaryIO, path.open_raw())) as file:
             yield file
     except (ArrowException, OSError) as error:
         raise DatasetError(f"{str(path)!r} is not readable as Parquet: {error}. Correct the file.") from error

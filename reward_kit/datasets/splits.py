@@ -13,7 +13,7 @@ answers, too, the stream is one of rollouts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper, nearest_columns
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.files import file_format
+from reward_kit.datasets.files import DataFile, file_format, files_in
 from reward_kit.datasets.ground_truths import with_ground_truth
 from reward_kit.datasets.loader import AnswersRead, RolloutStream, SampleStream
 from reward_kit.datasets.row_ids import content_id
@@ -30,6 +30,7 @@ from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.datasets.sources import Source, open_files, open_source
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout
+from reward_kit.stores.addresses import is_stored, under
 
 __all__ = ["Split", "SplitAnswers", "SplitStream", "is_local", "load_split_answers", "load_splits"]
 
@@ -60,7 +61,7 @@ def load_split_answers(
 
 def is_local(path: str) -> bool:
     """Whether `path` means files, and not a dataset of the Hub."""
-    named = "{split}" in path or "*" in path or path.startswith(("/", "./", "../", "~"))
+    named = is_stored(path) or "{split}" in path or "*" in path or path.startswith(("/", "./", "../", "~"))
     return named or file_format(path) is not None or Path(path).exists()
 
 
@@ -222,7 +223,7 @@ def _open(config: DatasetConfig, split: Split, splits: Sequence[Split], answer: 
     if "{split}" in path:
         named = config.model_copy(update={"path_or_name": path.replace("{split}", split.name)})
         return _SplitRows(config, split, open_source(named), answer)
-    if own := _files_named_after(split.name, path):
+    if own := _files_named_after(split.name, path, config.storage_options):
         return _SplitRows(config, split, open_files(own), answer)
     names = {one.name for one in splits}
     return _SplitRows(
@@ -230,15 +231,11 @@ def _open(config: DatasetConfig, split: Split, splits: Sequence[Split], answer: 
     )
 
 
-def _files_named_after(split: str, path: str) -> list[Path]:
+def _files_named_after(split: str, path: str, options: Mapping[str, Any]) -> list[DataFile]:
     """The files of a folder that are named after the split, as the Hub lays them out, too: `data/math-00000-…`."""
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
+    if file_format(path) is not None:
         return []
-    inside = [folder, folder / "data"]
-    files = sorted(
-        file for place in inside if place.is_dir() for file in place.iterdir() if file.is_file() and file_format(file)
-    )
+    files = [file for place in (path, under(path, "data")) for file in files_in(place, options)]
     for name in (split, split.partition("_")[0]):
         if own := [file for file in files if file.name.startswith((f"{name}.", f"{name}-"))]:
             return own

@@ -5,12 +5,53 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Rollout, Verdict
 
-__all__ = ["RunCounters"]
+__all__ = ["BatchWatch", "MirrorWatch", "RunCounters"]
+
+
+@dataclass
+class BatchWatch:
+    """What goes on with the batches of a run."""
+
+    doing: str = "preparing requests"
+    """In words, for whoever watches."""
+    requests: int = 0
+    """Requests in all files."""
+    files: int = 0
+    ended: int = 0
+    """Files whose batches have ended."""
+    answered: int = 0
+    """Requests that were dealt with, as far as the provider says."""
+    failed: int = 0
+    since: float | None = None
+    """When the provider was first asked how it goes, and how many were answered then."""
+    answered_then: int = 0
+
+    def look(self, answered: int, failed: int) -> None:
+        """Take account of what the provider says now."""
+        self.answered, self.failed = answered, failed
+        if self.since is None:
+            self.since, self.answered_then = time.monotonic(), answered
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the rate since the first look; None where that is not known."""
+        done = self.answered - self.answered_then
+        if self.since is None or done <= 0:
+            return None
+        return max(0, self.requests - self.answered) * (time.monotonic() - self.since) / done
+
+
+class MirrorWatch(Protocol):
+    """Tells how a mirror keeps up."""
+
+    def lag(self) -> str | None:
+        """How far it is behind, in words; None where it keeps up."""
 
 
 @dataclass
@@ -51,6 +92,10 @@ class RunCounters:
     """Samples being generated."""
     episodes: EpisodeWatch | None = None
     """What goes on in the episodes of an agent, where there is one."""
+    batches: BatchWatch | None = None
+    """What goes on with batches, as long as they are waited for."""
+    mirror: MirrorWatch | None = None
+    """How the mirror of the run keeps up, where it has one."""
     started: float = field(default_factory=time.monotonic)
     stopping: str | None = None
     """Why the run is coming to an early end, once it is."""

@@ -42,7 +42,7 @@ from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.play import Play
-from reward_kit.generation.stack import ModelStack
+from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout
 from reward_kit.scoring.rewards import Rewards
 from reward_kit.scoring.scorers import Scorer
@@ -52,7 +52,7 @@ from reward_kit.storage.line_writer import LineWriter
 from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.turn_journal import TurnJournal
 
-__all__ = ["End", "Engine", "Reporter", "background"]
+__all__ = ["End", "Engine", "Reporter", "background", "interrupts"]
 
 _ON_THE_WAY = 1024
 """Items that may wait for the score stage before generation waits for it."""
@@ -111,14 +111,25 @@ class Engine(ABC):
         """Within it the engine can be used."""
         return contextlib.nullcontext()
 
-    @abstractmethod
-    def open_models(
+    @contextlib.asynccontextmanager
+    async def open_models(
         self, client: ModelClient | None, turns: TurnJournal | None, known: Callable[[str, int], Rollout | None]
-    ) -> contextlib.AbstractAsyncContextManager[ModelStack]:
-        """What the generate stage plays with; `client` stands in for what the config names.
+    ) -> AsyncIterator[ModelStack]:
+        """What the generate stage plays with, here; `client` stands in for what the config names.
 
         `turns` is the file of an agent's turns, and `known` finds its episodes of earlier entries of the run.
         """
+        async with open_models(self._config, client, self._budget) as models:
+            if self._config.agent is None or turns is None:
+                yield models
+                return
+            from reward_kit.execution.agents import open_episodes  # here: most runs have no agent
+
+            playing = open_episodes(
+                self._config, self._config.agent, models, turns, self._counters, self._budget, known
+            )  # fmt: skip
+            async with playing as episodes:
+                yield episodes
 
     @abstractmethod
     def open_scorer(self, reward: Rewards, at_hand: int) -> contextlib.AbstractAsyncContextManager[Scorer]:
@@ -148,7 +159,7 @@ class Engine(ABC):
         play = models.play
         journals = [journal for journal in (rollouts, results) if journal is not None]
         async with contextlib.AsyncExitStack() as around:
-            around.enter_context(_interrupts(stop))
+            around.enter_context(interrupts(stop))
             await around.enter_async_context(background(self._keep_on_disk(journals, keep, stop)))
             if self._reporter is not None:
                 await around.enter_async_context(background(self._reporter.watch(self._counters)))
@@ -244,7 +255,7 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 @contextlib.contextmanager
-def _interrupts(stop: Stop) -> Iterator[None]:
+def interrupts(stop: Stop) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM ask for a gentle stop; asked twice, the run ends where it stands: KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -33,6 +33,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.journal_lines import Entry, Head, Status
 from reward_kit.storage.tables import rollout_from_line
+from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.digest_map import DigestMap, digest64
 
 __all__ = [
@@ -351,7 +352,9 @@ def _by_sample(rollouts: Iterable[Rollout]) -> Iterator[list[Rollout]]:
 def _is_remote(dataset: DatasetConfig | None) -> bool:
     if dataset is None:
         return False
-    return dataset.source_type == "huggingface" or _is_remote(dataset.base_dataset)
+    if dataset.source_type == "huggingface" or is_stored(dataset.path_or_name):
+        return True
+    return _is_remote(dataset.base_dataset)
 
 
 # ── owing again ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,17 +6,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from reward_kit.config_models import EngineConfig, PipelineConfig, RewardConfig, load_config, validated
 from reward_kit.datasets import RolloutStream
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.engine import Engine, Reporter
+from reward_kit.execution.engine import End, Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
-from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Workload, open_workload, owe_failures_again
+from reward_kit.execution.mirroring import Mirroring
+from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Work, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_identity import reading_of, results_settings, rollouts_settings
@@ -28,6 +31,7 @@ from reward_kit.generation.stack import ModelStack
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Rewards, load_rewards
+from reward_kit.storage.batch_journal import BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.projected_file import ProjectedFile
@@ -42,7 +46,13 @@ from reward_kit.storage.run_directory import (
     set_run_aside,
 )
 from reward_kit.storage.turn_journal import TurnJournal
+from reward_kit.stores.addresses import is_stored
+from reward_kit.stores.fetching import fetch
+from reward_kit.stores.reasons import StoreError
 from reward_kit.utils.event_loop import run_sync
+
+if TYPE_CHECKING:
+    from reward_kit.execution.batches import BatchStage
 
 __all__ = ["EvaluationPipeline"]
 
@@ -79,6 +89,7 @@ class EvaluationPipeline:
         rescore: bool = False,
         retry_failed: bool = False,
         overwrite: bool = False,
+        resume_from_mirror: bool = False,
         reward: Callable[..., Any] | None = None,
         samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None = None,
         rollouts: Collection[Rollout] | None = None,
@@ -86,12 +97,15 @@ class EvaluationPipeline:
         reporter: Reporter | None = None,
         vocabulary: Vocabulary = RUN,
         engine: EngineConfig | Mapping[str, Any] | str | None = None,
+        detach: bool = False,
     ) -> None:
         """Say what to run. `reward`, `samples`, `rollouts` and `client` stand in for what the config would name.
 
         So does `engine`: `"ray"`, or the settings of the config's section `engine`.
 
-        `overwrite` begins anew where another run is; that one is set aside, not deleted.
+        `overwrite` begins anew where another run is; that one is set aside, not deleted. `resume_from_mirror` goes on
+        with the run that `output.mirror` holds. With `detach`, batches are submitted and not waited for: the same run,
+        entered again, fetches what is ready.
         """
         config = config if isinstance(config, PipelineConfig) else load_config(config)
         self.config = config if engine is None else _with_engine(config, engine)
@@ -103,10 +117,14 @@ class EvaluationPipeline:
         self._rescore = rescore
         self._retry_failed = retry_failed
         self._overwrite = overwrite
+        self._mirroring = Mirroring(self.config.output, resume=resume_from_mirror)
+        self._fetched: Path | None = None
         self._given_reward = reward
         self._samples = samples
         self._client = client
         self._reporter = reporter
+        self._detach = detach
+        self._check_transport()
 
     def run(self) -> RunResult:
         """Run to the end and return the figures. Works in a plain script and inside a notebook's running loop."""
@@ -116,32 +134,50 @@ class EvaluationPipeline:
         """The same, for callers that are asynchronous themselves."""
         check_copies(self.config)
         self._check_agent()
-        self._require_rollouts()
-        reward = self._reward()
-        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
-        if self._overwrite:
-            set_run_aside(Path(self.config.output.output_dir))
-        with RunDirectory(Path(self.config.output.output_dir)) as directory:
-            facts = self._facts(workload)
-            self._claim(directory, reward, facts)
-            if (known := self._finished_before(directory, facts)) is not None:
-                return known
-            whole = workload.needs_model and self._has_every_answer(directory, facts)
-            directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
-            entry = directory.begin_phase(self.phase, facts)
-            try:
-                result = await self._enter(directory, workload, reward, has_every_answer=whole)
-            except BaseException as error:
-                with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
-                    directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
-                raise
-            ending = {"files": self._sizes(directory), "seconds": result.counters.seconds}
-            directory.end_phase(entry, result.status, ending)
-            return result
+        with self._rollouts_at_hand():
+            await self._mirroring.restore()
+            self._require_rollouts()
+            reward = self._reward()
+            workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+            if self._overwrite:
+                set_run_aside(Path(self.config.output.output_dir))
+            with RunDirectory(Path(self.config.output.output_dir)) as directory:
+                await self._mirroring.begin()  # first: a mirror that cannot be had leaves nothing behind here
+                finished = False
+                try:
+                    result = await self._run_in(directory, workload, reward)
+                    finished = result.status != "interrupted"
+                finally:
+                    not_mirrored = await self._mirroring.end(finished=finished)
+                return replace(result, not_mirrored=not_mirrored)
+
+    async def _run_in(self, directory: RunDirectory, workload: Workload, reward: Rewards | None) -> RunResult:
+        """Do what is owed in a directory that is ours, as one phase in its manifest."""
+        facts = self._facts(workload)
+        self._claim(directory, reward, facts)
+        if (known := self._finished_before(directory, facts)) is not None:
+            return known
+        whole = workload.needs_model and self._has_every_answer(directory, facts)
+        directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
+        entry = directory.begin_phase(self.phase, facts)
+        try:
+            result = await self._enter(directory, workload, reward, has_every_answer=whole)
+        except BaseException as error:
+            with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
+                directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
+            raise
+        ending = {"files": self._sizes(directory), "seconds": result.counters.seconds}
+        directory.end_phase(entry, result.status, ending)
+        return result
 
     def plan(self) -> Plan:
         """What running would do and cost, without doing any of it."""
         self._check_agent()
+        self._mirroring.refuse_plan()
+        with self._rollouts_at_hand():
+            return self._plan()
+
+    def _plan(self) -> Plan:
         self._require_rollouts()
         reward = self._reward()
         workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
@@ -169,9 +205,7 @@ class EvaluationPipeline:
             self._vocabulary.prepare(directory)
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
-                for journal in (rollouts if workload.needs_model else None, results):
-                    if journal is not None:
-                        owe_failures_again(journal)
+                _owe_failures_again(rollouts if workload.needs_model else None, results)
             ledger = self._ledger(rollouts, results, reward)
             if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
                 workload = UnjudgedOnDisk()
@@ -180,21 +214,25 @@ class EvaluationPipeline:
             self._see_what_is_missing(directory, rollouts, results)
             open_things.callback(_note_held, directory, rollouts, results)
             counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
-            models = ModelStack()
+            counters.mirror = self._mirroring.mirror
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
             judging = _JudgeCost(directory, counters)
             budget = self._budget(ledger, judging)
-            turns: TurnJournal | None = None
+            models, turns, batches = ModelStack(), None, None
+            if workload.needs_model and self.config.generation.transport == "batch":
+                batches = await serving.enter_async_context(self._open_batches(directory, counters, budget))
+                if (left := await self._bring(batches, workload, ledger)) is not None:
+                    known = cast(RunSummary, interim_summary(self.config, counters))
+                    return RunResult(left.status, directory.path, known, counters, left.reason)
+                models = batches.models()
             engine = self._engine(directory, counters, budget, beside)
             await serving.enter_async_context(engine.opened())
-            if workload.needs_model:
-                if self.config.agent is not None:
-                    self._see_the_environment(directory)
-                    turns = open_things.enter_context(TurnJournal(directory.episodes_path))
+            if workload.needs_model and batches is None:
+                turns = self._open_turns(open_things, directory)
                 models = await serving.enter_async_context(engine.open_models(self._client, turns, ledger.known))
             held = _Held(directory, rollouts, results)
             keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
-            works = workload.works(ledger)
+            works = _with_answers(batches, workload.works(ledger))
             try:
                 end = await engine.run(
                     works, models, rollouts, results, reward,
@@ -202,6 +240,8 @@ class EvaluationPipeline:
                 )  # fmt: skip
             finally:
                 judging.keep()
+            if batches is not None:
+                end = _absorbed(batches, rollouts, end)
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
@@ -222,6 +262,42 @@ class EvaluationPipeline:
             from reward_kit.agent.checks import check_agent  # here: most runs have no agent
 
             check_agent(self.config.agent)
+
+    def _check_transport(self) -> None:
+        """Refuse, before anything else, what cannot be had by batches."""
+        generation = self.config.generation
+        if generation.transport != "batch" or not generation.enabled or self.phase == "execution":
+            return
+        if self._client is not None:
+            raise ConfigError(
+                "A client of your own is asked online. Leave `generation.transport=batch` out, or the client."
+            )
+        from reward_kit.generation.batch.choose import batch_model  # here: most runs have no batches
+
+        batch_model(generation)
+
+    def _open_batches(
+        self, directory: RunDirectory, counters: RunCounters, budget: Budget | None
+    ) -> contextlib.AbstractAsyncContextManager[BatchStage]:
+        from reward_kit.execution.batches import open_batches  # here: most runs have no batches
+
+        return open_batches(self.config, directory, digest_of(rollouts_settings(self.config)), counters, budget)
+
+    async def _bring(self, batches: BatchStage, workload: Workload, ledger: Ledger) -> End | None:
+        """Have the answers of all batches on this disk; how the run ends for now where they are not."""
+        watch = None if self._reporter is None else self._reporter.watch
+        not_yet = await batches.bring(workload, ledger, detach=self._detach, watch=watch)
+        if not_yet is None:
+            return None
+        return End("interrupted" if not_yet.is_interrupted else "detached", not_yet.reason)
+
+    def _open_turns(self, files: contextlib.AsyncExitStack, directory: RunDirectory) -> TurnJournal | None:
+        """See that nothing is paid twice; and the turns of unfinished episodes, for a run with an agent."""
+        _refuse_to_pay_twice(directory)
+        if self.config.agent is None:
+            return None
+        self._see_the_environment(directory)
+        return files.enter_context(TurnJournal(directory.episodes_path))
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
@@ -290,7 +366,28 @@ class EvaluationPipeline:
     def _rollouts_path(self) -> Path | None:
         if self._rollouts is not None:
             return Path(os.devnull)  # they are the caller's; nothing is to be read or kept here
-        return None if self.config.rollouts_file is None else Path(self.config.rollouts_file)
+        if self.config.rollouts_file is None:
+            return None
+        return self._fetched or Path(self.config.rollouts_file)
+
+    @contextlib.contextmanager
+    def _rollouts_at_hand(self) -> Iterator[None]:
+        """Have the file of rollouts on this machine for as long as this lasts, where it is in a store."""
+        address = self.config.rollouts_file
+        if address is None or not is_stored(address):
+            yield
+            return
+        with tempfile.TemporaryDirectory(prefix="reward-kit-") as folder:
+            try:
+                self._fetched = fetch(address, Path(folder))
+            except StoreError as error:
+                raise ConfigError(
+                    f"Cannot fetch {address!r}: {error}. Correct `rollouts_file`, or see to the rights."
+                ) from error
+            try:
+                yield
+            finally:
+                self._fetched = None
 
     def _require_rollouts(self) -> None:
         """Refuse to score what is not there, before a directory is made for it."""
@@ -356,7 +453,7 @@ class EvaluationPipeline:
         """What the rollouts and the results that this run makes or uses depend on."""
         rollouts = results = None
         if self.phase != "execution" or self.config.rollouts_file is not None:
-            settings = rollouts_settings(self.config)
+            settings = rollouts_settings(self.config, self._rollouts_path())
             rollouts = _Claim("rollouts", digest_of(settings), settings, _OTHER_DIRECTORY)
         if reward is not None:
             settings = results_settings(reward, self.config)
@@ -417,6 +514,38 @@ class EvaluationPipeline:
             return None
         counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
         return RunResult("finished", directory.path, summary, counters)
+
+
+def _owe_failures_again(*journals: Journal | None) -> None:
+    for journal in journals:
+        if journal is not None:
+            owe_failures_again(journal)
+
+
+def _with_answers(batches: BatchStage | None, works: Iterator[Work]) -> Iterator[Work]:
+    """The work without draws that batches left owed."""
+    return works if batches is None else batches.only_answered(works)
+
+
+def _absorbed(batches: BatchStage, rollouts: Journal, end: End) -> End:
+    """Let the files of batches go whose answers are all in the rollouts; how the run ends where some had none."""
+    if end.status != "finished":
+        return end
+    rollouts.sync()  # before the files go that could have made them again
+    batches.absorbed()
+    return end if batches.why_left is None else End("stopped", batches.why_left)
+
+
+def _refuse_to_pay_twice(directory: RunDirectory) -> None:
+    """Stop where batches are under way whose answers would be asked for a second time, online."""
+    with BatchJournal(directory.batches_path, read_only=True) as batches:
+        under_way = batches.under_way
+    if under_way:
+        requests = sum(part.requests for part in under_way)
+        raise ConfigError(
+            f"Batches of {requests:,} requests of this run are under way, and would be paid for twice. Fetch them with "
+            "`generation.transport=batch`, or give them up with `reward-kit batches cancel` and `batches forget`."
+        )
 
 
 class _JudgeCost:

@@ -14,18 +14,40 @@ from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import RewardKitError
 from reward_kit.execution.owed import Ledger, Work, Workload
 from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS
-from reward_kit.generation.cache.responses import CachedClient, ResponseCache
+from reward_kit.generation.cache.responses import CachedClient, RequestKeys, ResponseCache
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, price_of
 from reward_kit.generation.tokens import estimated_tokens, most_tokens
+from reward_kit.generation.wire import Prompt
 from reward_kit.models import Usage
 from reward_kit.scoring.rewards import Rewards
+from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["BatchPlan", "Plan", "make_plan"]
+
+
+@dataclass
+class BatchPlan:
+    """What of a plan goes by batches."""
+
+    files: int = 0
+    """Files of requests, one batch each."""
+    requests: int = 0
+    """Requests in them: one for each answer."""
+    size: int = 0
+    """Bytes of the files."""
+    under_way: int = 0
+    """Requests of batches that were submitted before: they are fetched, not asked for again."""
+    too_large: int = 0
+    """Requests that no file can take: they will be failures."""
+    cost: float | None = None
+    """At most, at the batch price. (`Plan.cost` is the same, so that a limit is compared with what will be paid.)"""
+    online_cost: float | None = None
+    """What the same answers would cost at most online."""
 
 
 @dataclass
@@ -60,6 +82,8 @@ class Plan:
     """The shapes of rows that were recognised, and what each means."""
     first_prompt: list[dict[str, Any]] | None = None
     """What the model would be asked first."""
+    batch: BatchPlan | None = None
+    """What goes by batches, where the transport is `batch`."""
     remarks: list[str] = field(default_factory=list)
     """What would stop the run, or keep its cost from being known."""
 
@@ -91,7 +115,9 @@ def make_plan(
             scoring=reward is not None,
         )
         cache = _cache(files, config, client) if workload.needs_model else None
-        plan = _walk(config, workload.works(ledger), cache, ledger)
+        batched = workload.needs_model and config.generation.transport == "batch"
+        batch = _Batching(config, directory) if batched else None
+        plan = _walk(config, workload.works(ledger), cache, ledger, batch)
         plan.dataset_format = workload.formats
         if workload.needs_model and client is None:
             plan.remarks = _remarks(config)
@@ -105,25 +131,68 @@ def make_plan(
         return plan
 
 
-def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | None, ledger: Ledger) -> Plan:
+class _Batching:
+    """Spreads what is owed over files, as a run would, without writing any."""
+
+    def __init__(self, config: PipelineConfig, directory: Path) -> None:
+        from reward_kit.generation.batch.answers import ids_in
+        from reward_kit.generation.batch.choose import batch_model, batch_price
+        from reward_kit.generation.batch.lines import FileFill, RequestLines
+
+        self.plan = BatchPlan()
+        self.price = batch_price(config.generation)
+        model = batch_model(config.generation)
+        self._sampling = config.generation.sampling()
+        self._keys = RequestKeys(model.client.identity, self._sampling)
+        self._lines = RequestLines(model.client, model.shape)
+        self._fill = FileFill(model.limits)
+        with BatchJournal(directory / BATCHES, read_only=True) as journal:
+            paths = [journal.requests_path(part.name) for part in journal.under_way]
+        self._covered = {name for path in paths if path.exists() for name, _ in ids_in(path)}
+
+    def owed(self, work: Work, is_cached: list[bool]) -> int:
+        """Take account of a sample; how many of its answers are still to be asked for."""
+        sample = work.sample
+        draws = [draw for draw, hit in zip(work.draws, is_cached, strict=True) if not hit]
+        if not draws:
+            return 0
+        prompt = Prompt([turn.as_request() for turn in sample.messages], sample.tools, self._sampling, sample.id)
+        request = self._keys.of(sample.messages, sample.tools, sample.id)
+        asked = 0
+        for name, line in self._lines.of(prompt, draws, request):
+            if name.encode() in self._covered:
+                self.plan.under_way += 1
+            elif self._fill.takes(len(line)):
+                self._fill.add(len(line))
+                asked += 1
+            else:
+                self.plan.too_large += 1
+        self.plan.files, self.plan.requests, self.plan.size = self._fill.files, self._fill.requests, self._fill.size
+        return asked
+
+
+def _walk(
+    config: PipelineConfig, works: Iterator[Work], cache: CachedClient | None, ledger: Ledger, batch: _Batching | None
+) -> Plan:
     plan = Plan(on_disk=len(ledger.rollouts))
     sampling = config.generation.sampling()
     for work in works:
         plan.rows += 1
-        hits = (
-            sum(cache.peek(work.sample.messages, work.draws, sampling, work.sample.tools, work.sample.id))
-            if cache
-            else 0
-        )
-        owed = len(work.draws) - hits
+        sample = work.sample
+        is_cached = [False] * len(work.draws)
+        if cache:
+            is_cached = cache.peek(sample.messages, work.draws, sampling, sample.tools, sample.id)
+        hits = sum(is_cached)
+        owed = len(work.draws) - hits if batch is None else batch.owed(work, is_cached)
         first_tries = [draw for draw in work.draws if ledger.rollouts.status(work.sample.id, draw) is None]
         plan.rollouts += len(first_tries) + len(work.new)
         plan.cached += hits
         plan.answers_to_generate += owed
         plan.to_score += len(work.rollouts) + (len(work.draws) if ledger.scoring else 0)
         if owed:
-            plan.requests += 1
-            plan.prompt_tokens += estimated_tokens(work.sample.messages, work.sample.tools)
+            requests = 1 if batch is None else owed
+            plan.requests += requests
+            plan.prompt_tokens += requests * estimated_tokens(work.sample.messages, work.sample.tools)
             plan.most_prompt_tokens += owed * most_tokens(work.sample.messages, work.sample.tools)
             plan.completion_tokens += owed * (sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS)
             if plan.first_prompt is None:
@@ -134,6 +203,10 @@ def _walk(config: PipelineConfig, works: Iterator[Work], cache: CachedClient | N
     if price is not None:
         most = Usage(prompt_tokens=plan.most_prompt_tokens, completion_tokens=plan.completion_tokens)
         plan.cost = cost_of(most, price)
+        if batch is not None and batch.price is not None:
+            batch.plan.online_cost, plan.cost = plan.cost, cost_of(most, batch.price)
+            batch.plan.cost = plan.cost
+    plan.batch = None if batch is None else batch.plan
     return plan
 
 

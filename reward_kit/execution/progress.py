@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reward_kit.execution.counters import RunCounters
+    from reward_kit.execution.counters import BatchWatch, RunCounters
 
 __all__ = ["LineReporter", "NotebookReporter", "facts", "in_notebook", "of_expected", "progress_line", "stages"]
 
@@ -34,7 +34,12 @@ def stages(counters: RunCounters) -> list[tuple[str, int]]:
 
 
 def facts(counters: RunCounters) -> list[str]:
-    """Rates, costs, failures, the mean so far, and the time that is left."""
+    """Rates, costs, failures, the mean so far, and the time that is left; of batches, while they are waited for."""
+    watch = counters.batches
+    return _of_stages(counters) if watch is None else _of_batches(watch, counters.stopping)
+
+
+def _of_stages(counters: RunCounters) -> list[str]:
     seconds = max(counters.seconds, 1e-9)
     done = counters.generated if counters.phase == "inference" else counters.scored
     found = [f"{done / seconds:.1f}/s"]
@@ -50,14 +55,33 @@ def facts(counters: RunCounters) -> list[str]:
         found.append(f"cost {counters.cost:.4f}")
     if counters.judged:
         found.append(f"mean {counters.score_sum / counters.judged:.3f}")
-    failed = max(counters.failed, counters.generation_failures)
-    if failed:
-        found.append(f"{failed} failed")
+    found += _troubles(counters)
     if counters.stopping:
         found.append("stopping: finishing what is in flight")
     elif (left := _time_left(counters, done / seconds)) is not None:
         found.append(f"{left} left")
     return found
+
+
+def _of_batches(watch: BatchWatch, stopping: str | None) -> list[str]:
+    found = [watch.doing]
+    if watch.files:
+        found.append(f"{watch.ended} of {watch.files} batches ended")
+        found.append(f"{watch.answered:,} of {watch.requests:,} requests answered")
+    if watch.failed:
+        found.append(f"{watch.failed:,} failed")
+    if stopping:
+        found.append("stopping")
+    elif (left := watch.seconds_left) is not None:
+        found.append(f"{_clock(left)} left")
+    return found
+
+
+def _troubles(counters: RunCounters) -> list[str]:
+    """What failed, and a mirror that does not keep up."""
+    failed = max(counters.failed, counters.generation_failures)
+    lag = None if counters.mirror is None else counters.mirror.lag()
+    return [*([f"{failed} failed"] if failed else []), *([lag] if lag is not None else [])]
 
 
 def of_expected(expected: int | None) -> str:
@@ -69,8 +93,11 @@ def _time_left(counters: RunCounters, rate: float) -> str | None:
     if counters.expected is None or rate <= 0:
         return None
     _, done = stages(counters)[-1]
-    seconds = int(max(0, counters.expected - done) / rate)
-    minutes, seconds = divmod(seconds, 60)
+    return _clock(max(0, counters.expected - done) / rate)
+
+
+def _clock(duration: float) -> str:
+    minutes, seconds = divmod(int(duration), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 

@@ -29,8 +29,9 @@ __all__ = ["FailedAnswer", "Phase", "RunResult", "RunStatus"]
 Phase = Literal["both", "inference", "execution"]
 """Generate and score; only generate; only score what was generated before."""
 
-RunStatus = Literal["finished", "stopped", "interrupted"]
-"""All is done; `max_cost` was reached; someone asked it to stop. The same command goes on after the last two."""
+RunStatus = Literal["finished", "stopped", "interrupted", "detached"]
+"""All is done; `max_cost` was reached, or a batch cancelled; someone asked it to stop; batches are under way and nobody
+waits for them. The same command goes on after all but the first."""
 
 _FILE_KEEPING = ("schema", "position", "content", CHECK)
 """Columns that files need and nobody looks at."""
@@ -61,6 +62,8 @@ class RunResult:
     """What was done since the run was entered this time."""
     reason: str | None = None
     """Why the run ended early, where it did."""
+    not_mirrored: str | None = None
+    """What `output.mirror` lacks and why, where not everything could be copied there."""
 
     @property
     def rollouts_path(self) -> Path:

@@ -27,10 +27,14 @@ from reward_kit.utils.module_loader import load_function, source_digest
 __all__ = ["reading_of", "results_settings", "rollouts_settings"]
 
 
-def rollouts_settings(config: PipelineConfig) -> dict[str, Any]:
-    """What the rollouts depend on, beside the content of each sample, which its own digest covers."""
+def rollouts_settings(config: PipelineConfig, rollouts_file: Path | None = None) -> dict[str, Any]:
+    """What the rollouts depend on, beside the content of each sample, which its own digest covers.
+
+    `rollouts_file` is where the file of rollouts that the config names can be read on this machine.
+    """
     if config.rollouts_file is not None:
-        return {"rollouts_file": PurePath(config.rollouts_file).name, **_made_with(Path(config.rollouts_file))}
+        at_hand = rollouts_file or Path(config.rollouts_file)
+        return {"rollouts_file": PurePath(config.rollouts_file).name, **_made_with(at_hand)}
     settings: dict[str, Any] = {"system_prompt": config.system_prompt}
     if config.dataset is not None:
         settings |= {f"dataset.{name}": value for name, value in _dataset(config.dataset).items()}
@@ -88,7 +92,7 @@ def reading_of(dataset: DatasetConfig | None) -> str | None:
     if dataset is None:
         return None
     code = [source_digest(load_function(path)) for path in dataset.preprocess]
-    settings = without_secrets(dataset.model_dump(exclude={"base_dataset"}))
+    settings = without_secrets(dataset.model_dump(exclude={"base_dataset", "storage_options"}))
     return digest_of([settings, code, reading_of(dataset.base_dataset)])
 
 

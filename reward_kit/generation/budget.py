@@ -19,7 +19,7 @@ from reward_kit.generation.prices import cost_of
 from reward_kit.generation.tokens import most_tokens
 from reward_kit.models import Completion, Failure, Message, Usage
 
-__all__ = ["UNBOUNDED_ANSWER_TOKENS", "Budget", "BudgetExhaustedError", "BudgetedClient", "within"]
+__all__ = ["UNBOUNDED_ANSWER_TOKENS", "Budget", "BudgetExhaustedError", "BudgetedClient", "known_price", "within"]
 
 UNBOUNDED_ANSWER_TOKENS = 4096
 """What an answer is taken to be at most, where no max_tokens bounds it."""
@@ -78,6 +78,11 @@ class Budget:
     def spend(self, cost: float) -> None:
         """Count money that was spent."""
         self._spent += cost
+
+    @property
+    def left(self) -> float:
+        """What may still be spent, what is set apart not counted."""
+        return self._max_cost - self._spent
 
     @property
     def overspent(self) -> float:
@@ -194,11 +199,14 @@ class _Learned:
 
 def within(budget: Budget | None, client: ModelClient, price: Price | None, section: str) -> ModelClient:
     """The client, within a budget where there is one. What has no price cannot be bounded: a `ConfigError`."""
-    if budget is None:
-        return client
+    return client if budget is None else BudgetedClient(client, budget, known_price(client.model, price, section))
+
+
+def known_price(model: str, price: Price | None, section: str) -> Price:
+    """The price. What has none cannot be bounded: a `ConfigError`."""
     if price is None:
         raise ConfigError(
-            f"`max_cost` is set, but the price of {client.model!r} is not known. "
+            f"`max_cost` is set, but the price of {model!r} is not known. "
             f"Set its price for a million tokens with `{section}.price`, or leave `max_cost` out."
         )
-    return BudgetedClient(client, budget, price)
+    return price

@@ -9,7 +9,7 @@ from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
 
-__all__ = ["key_of", "make_client", "make_judge_client"]
+__all__ = ["is_fireworks", "key_of", "make_client", "make_judge_client"]
 
 OPENAI_API_BASE = "https://api.openai.com/v1"
 """Where a model is asked for when nothing else says where."""
@@ -80,7 +80,7 @@ def _remote(name: str, config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
     base, key = _base_of(config), key_of(config) if needs_key else None
-    client = FireworksModelClient if _is_fireworks(name, config.api_base) and needs_key else OpenAICompatibleClient
+    client = FireworksModelClient if is_fireworks(name, config.api_base) and needs_key else OpenAICompatibleClient
     return client(name, api_base=base, api_key=key, api_params=config.api_params, n_mode=config.n_mode)
 
 
@@ -90,10 +90,11 @@ def _base_of(config: ModelConfig) -> str:
     from reward_kit.auth import get_fireworks_api_base
 
     name = config.model_name or ""
-    return f"{get_fireworks_api_base()}/inference/v1" if _is_fireworks(name, None) else OPENAI_API_BASE
+    return f"{get_fireworks_api_base()}/inference/v1" if is_fireworks(name, None) else OPENAI_API_BASE
 
 
-def _is_fireworks(name: str, api_base: str | None) -> bool:
+def is_fireworks(name: str, api_base: str | None) -> bool:
+    """Whether a model is asked for at Fireworks."""
     if api_base is None:
         return name.startswith("accounts/")
     host = urlsplit(api_base).hostname or ""

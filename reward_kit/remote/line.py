@@ -46,6 +46,7 @@ from reward_kit.remote.protocol import (
     outcome_of,
     outcomes_of,
     refused_by_reward,
+    unusable_in,
 )
 from reward_kit.remote.sign_in import SignIn, sign_in_for, tls_for
 from reward_kit.utils.tasks import together
@@ -104,6 +105,7 @@ class Line:
         self._session: HttpSession | None = None
         self._sign_in: SignIn | None = None
         self._nobody_since: float | None = None
+        self._answered = False
         self._takes_batches = batches and settings.batch_size > 1 and url.partition("?")[0].endswith(ROUTE)
         self._waiting: list[_Question] = []
         self._asking: set[asyncio.Task[None]] = set()
@@ -251,11 +253,11 @@ class Line:
                 await self._timing.sleep(pause * (0.5 + self._timing.random() / 2))
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
-            self._nobody_since = None
+            self._nobody_since, self._answered = None, True
             return reply
 
     def _gone(self, why: str) -> RewardKitError:
-        said = f"The reward at {self._shown!r} cannot be reached: {why}. Is it running?"
+        said = f"The reward at {self._shown!r} cannot be reached: {why}. Start it, or correct the address."
         return EndpointError(said) if self._stops_run else RewardError(said, retryable=True)
 
     async def _attempt(self, method: str, url: str, data: bytes) -> Reply:
@@ -279,8 +281,7 @@ class Line:
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             return RateLimitError(self._said(reply, "Try again later"), retry_after=retry_after(reply.headers))
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED:
-            failure = refused_by_reward(reply.data)
-            if failure is not None and status != HTTPStatus.SERVICE_UNAVAILABLE:
+            if status != HTTPStatus.SERVICE_UNAVAILABLE and (refused_by_reward(reply.data) or unusable_in(reply.data)):
                 return None
             return ProviderError(
                 self._said(reply, "Try again later"), retry_after=retry_after(reply.headers),
@@ -305,6 +306,8 @@ class Line:
             )
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE}:
             return EndpointError(self._said(reply, "Check the address, and its path"))
+        if why := unusable_in(reply.data):
+            return EndpointError(f"The reward at {self._shown!r} cannot work: {why}")
         return refused_by_reward(reply.data) or RewardError(self._said(reply, "Check the address and what is sent"))
 
     def _said(self, reply: Reply, what_to_do: str) -> str:
@@ -345,10 +348,15 @@ class Line:
                     "certificate: set `reward.remote.client_cert_file`."
                 ) from None
             raise ProviderError(
-                f"The reward at {self._shown!r} broke off its answer: {mask(repr(error))}. Try again."
+                f"The reward at {self._shown!r} broke off its answer: {mask(repr(error))}. {self._why_broken()}"
             ) from None
         blotted = blot_bytes(reply.data)  # an endpoint that echoes the key puts it into no message or file
         return reply if blotted is reply.data else reply._replace(data=blotted)
+
+    def _why_broken(self) -> str:
+        if self._url.startswith("https:") and self._settings.client_cert_file is None and not self._answered:
+            return "It may want a client certificate: set `reward.remote.client_cert_file`."
+        return "Try again."
 
     async def _headers(self, method: str, url: str, data: bytes) -> Mapping[str, str]:
         if self._sign_in is None:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from reward_kit.config_models import RemoteRewardConfig, check_address, validated
-from reward_kit.errors import ConfigError, ItemError
+from reward_kit.errors import ConfigError, EndpointError, ItemError
 from reward_kit.models import EvaluateResult
 from reward_kit.redaction import mask, remember_settings, url_holds_login, without_secrets
 from reward_kit.remote.line import Line
@@ -134,6 +134,8 @@ def open_remote(
     unknown = RemoteReward(endpoint, settings, stops_run=True)
     try:
         said = unknown._desk.get().submit(lambda line: line.describe()).result()
+    except ItemError as error:  # nothing was asked yet: it is no answer that failed
+        raise EndpointError(str(error)) from None
     finally:
         unknown.close()
     return RemoteReward(endpoint, unknown.settings, stops_run=stops_run, description=said)

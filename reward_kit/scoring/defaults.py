@@ -5,7 +5,7 @@ from __future__ import annotations
 
 __all__ = [
     "CONCURRENCY", "LOADING_SECONDS", "LOOP_PATIENCE_SECONDS", "MOST_TRAINER_WORKERS", "QUEUED_PER_WORKER",
-    "STEP_SECONDS", "TIMEOUT_SECONDS",
+    "STARTING_SECONDS", "STEP_SECONDS", "TIMEOUT_SECONDS",
 ]  # fmt: skip
 
 TIMEOUT_SECONDS = 60.0
@@ -16,6 +16,8 @@ QUEUED_PER_WORKER = 256
 """Calls of a run that are kept pending for each worker, so that they can be sent in chunks worth their while."""
 LOADING_SECONDS = 30.0
 """That a reward may take to be imported, even where its calls must be quicker."""
+STARTING_SECONDS = 30.0
+"""That a worker process may take until it imports the reward."""
 LOOP_PATIENCE_SECONDS = 10.0
 """That an asynchronous reward may keep everybody waiting before that is said."""
 STEP_SECONDS = 600.0

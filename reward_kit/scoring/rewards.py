@@ -128,6 +128,11 @@ class Rewards:
         self.by_split = dict(by_split or {})
 
     @property
+    def are_remote(self) -> bool:
+        """Whether one of them is served somewhere: verdicts may have been paid for."""
+        return any(reward.is_remote for reward in (self.others, *self.by_split.values()))
+
+    @property
     def judge_groups(self) -> bool:
         """Whether one of them judges all rollouts of a sample at once; the rollouts of all samples go together then."""
         return any(reward.judges_groups for reward in (self.others, *self.by_split.values()))

@@ -123,7 +123,7 @@ async def open_scorer(
         log_path=None if directory is None else directory / "reward_output.log",
         name=call.name,
         first=at_hand,
-        startup=reward.loading_seconds + defaults.LOADING_SECONDS,
+        startup=defaults.STARTING_SECONDS + reward.loading_seconds,
     )
     backend = await try_backend(sandbox) if reward.isolated_with else None
     async with pool:

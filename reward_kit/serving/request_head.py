@@ -12,9 +12,11 @@ from reward_kit.serving.refusals import Refusal
 
 __all__ = ["Head", "PlainHeaders", "new_request_id"]
 
-_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"cookie", b"proxy-authorization"})
-_WANTED = frozenset(
-    {b"authorization", b"x-api-key", b"content-length", b"content-encoding", b"x-request-id", b"origin"}
+_KEY_HEADERS = frozenset({b"x-api-key", b"api-key"})
+"""Ours, and the one that Azure sends."""
+_CREDENTIALS = frozenset({b"authorization", b"cookie", b"proxy-authorization"}) | _KEY_HEADERS
+_WANTED = _KEY_HEADERS | frozenset(
+    {b"authorization", b"content-length", b"content-encoding", b"x-request-id", b"origin"}
 )
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/-]{1,64}")
 _BEARER = b"bearer "
@@ -51,7 +53,7 @@ class Head:
             elif name == b"authorization":
                 self._repeated = self._repeated or (None if self.authorization is None else "Authorization")
                 self.authorization = value
-            elif name == b"x-api-key":
+            elif name in _KEY_HEADERS:
                 self._repeated = self._repeated or (None if self._key is None else "X-Api-Key")
                 self._key = value.strip()
             elif name == b"origin":

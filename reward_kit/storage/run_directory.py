@@ -5,6 +5,7 @@ config.yaml      the resolved configuration, itself a valid input
 manifest.json    versions, git revision, the two digests, one entry per phase
 rollouts.jsonl   what was generated   (a journal)
 episodes.jsonl   the turns of an agent's episodes that are not finished   (a journal; gone when all are)
+batches.jsonl    what became of files of requests, with a batch endpoint   (a journal); the files are in batches/
 results.jsonl    what was judged      (a journal)
 summary.json     the figures
 .lock            held while a process works here
@@ -27,6 +28,7 @@ import orjson
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
+from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.turn_journal import EPISODES
@@ -40,7 +42,7 @@ __all__ = [
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
-OWN_FILES = (ROLLOUTS, RESULTS, EPISODES, "config.yaml", "manifest.json", "summary.json", ".lock")
+OWN_FILES = (ROLLOUTS, RESULTS, EPISODES, BATCHES, "config.yaml", "manifest.json", "summary.json", ".lock")
 """The files a run lives on."""
 
 _PATIENCE_WITH_GIT = 5.0
@@ -176,6 +178,11 @@ class RunDirectory:
     def episodes_path(self) -> Path:
         """Where the turns of unfinished episodes are."""
         return self.path / EPISODES
+
+    @property
+    def batches_path(self) -> Path:
+        """Where it is noted what became of files of requests."""
+        return self.path / BATCHES
 
     @property
     def summary_path(self) -> Path:
@@ -358,6 +365,9 @@ class RunDirectory:
             return False
         if which == "results":
             return True
+        with BatchJournal(self.batches_path, read_only=True) as batches:
+            if batches.under_way:
+                return False
         return not _holds_something(self.episodes_path) and not _any_line(self.rollouts_path, _is_from_model)
 
     def set_worthless_aside(self, which: str) -> list[Path]:

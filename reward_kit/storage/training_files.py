@@ -115,7 +115,12 @@ def _schema(columns: Iterable[str], fields: Iterable[str]) -> pa.Schema:
     call = pa.struct([("id", pa.string()), ("type", pa.string()), ("function", function)])
     turn = pa.struct([(name, pa.list_(call) if name == "tool_calls" else pa.string()) for name in fields])
     tokens = pa.struct(
-        [("prompt_ids", pa.list_(pa.int64())), ("ids", pa.list_(pa.int64())), ("logprobs", pa.list_(pa.float64()))]
+        [
+            ("prompt_ids", pa.list_(pa.int64())),
+            ("ids", pa.list_(pa.int64())),
+            ("logprobs", pa.list_(pa.float64())),
+            ("whole_prompt", pa.bool_()),
+        ]
     )
     types: dict[str, pa.DataType] = {
         **dict.fromkeys(_CONVERSATIONS, pa.list_(turn)),

@@ -4,28 +4,22 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import shutil
-import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.agent.worlds import call
-from tests.generation.loopback import Loopback, Says, answer
-from tests.loopback.endpoint import serving
+from tests.generation.loopback import Says, answer
+from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import config, keys, lines
-from tests.loopback.zygote import Zygote, zygote
 
 WORLDS = Path(__file__).with_name("worlds.py")
 SAMPLES, N, TURNS, AT_ONCE = 4, 2, 4, 3
-KILLED = -signal.SIGKILL
 POINTS = 200
 
 
@@ -40,72 +34,29 @@ def acts(body: dict[str, Any], _: int) -> Says:
     return Says(200, {"model": "m", "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
 
 
-@dataclass
-class Bench:
-    """One endpoint and one zygote for all points."""
+class Bench(KillingBench):
+    """A bench for agents: what is paid for are turns."""
 
-    endpoint: Loopback
-    processes: Zygote
-    home: Path
-    kill_at_request: int = 0
-    pid: int = 0
-    quiet: list[dict[str, Any]] = field(default_factory=list)
+    quiet: list[dict[str, Any]]
 
     def settings(self, run: str, *, world: str = "Account", cache: bool = False) -> dict[str, Any]:
-        values = config(
-            self.home,
-            self.endpoint.api_base,
-            output__output_dir=str(self.home / run),
-            generation__n=N,
-            generation__n_mode="fanout",
-            generation__api_params={"max_concurrent_requests": AT_ONCE},
-            generation__cache={"enabled": cache, "cache_dir": str(self.home / f"cache-{run}")},
-            agent={"environment": f"{WORLDS}:{world}", "concurrency": AT_ONCE},
-        )
-        values["reward"] = {"function_path": f"{WORLDS}:of_the_world"}
-        return values
-
-    def react(self, body: dict[str, Any], number: int) -> Says:
-        if self.kill_at_request:
-            self.kill_at_request -= 1
-            if not self.kill_at_request:
-                os.kill(self.pid, signal.SIGKILL)
-        return acts(body, number)
-
-    def enter(self, settings: dict[str, Any], die_at: dict[str, int] | None = None) -> int:
-        """Enter the run once; how that ended."""
-        point = die_at or {}
-        self.kill_at_request = point.get("request", 0)
-        self.pid = self.processes.start(config=settings, die_at=point)
-        status = self.processes.wait()
-        self.kill_at_request = 0
-        return status
+        agent = {"environment": f"{WORLDS}:{world}", "concurrency": AT_ONCE}
+        values = self.run_settings(run, n=N, at_once=AT_ONCE, cache=cache, agent=agent)
+        return values | {"reward": {"function_path": f"{WORLDS}:of_the_world"}}
 
     def paid(self) -> Counter[tuple[int, int]]:
         """What the endpoint was asked since the last time: seed and turn."""
-        asked = Counter(
-            (body["seed"], sum(m["role"] == "assistant" for m in body["messages"])) for body in self.endpoint.requests
-        )
-        self.endpoint.requests.clear()
-        return asked
+        return Counter((body["seed"], sum(m["role"] == "assistant" for m in body["messages"])) for body in self.asked())
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with ExitStack() as stack:
-        home = tmp_path_factory.mktemp("kills")
-        made: list[Bench] = []
-
-        def react(body: dict[str, Any], number: int) -> Says:
-            return made[0].react(body, number)
-
-        endpoint = stack.enter_context(serving(react))
-        made.append(Bench(endpoint, stack.enter_context(zygote()), home))
-        config(home, rows=[{"id": f"s{i}", "prompt": f"Save money, {i}."} for i in range(SAMPLES)])
-        assert made[0].enter(made[0].settings("quiet")) == 0
-        made[0].quiet = essence_of(home / "quiet")
-        assert made[0].paid().total() == SAMPLES * N * TURNS
-        yield made[0]
+    with Bench(tmp_path_factory.mktemp("kills"), acts) as made:
+        config(made.home, rows=[{"id": f"s{i}", "prompt": f"Save money, {i}."} for i in range(SAMPLES)])
+        assert made.enter(made.settings("quiet")) == 0
+        made.quiet = essence_of(made.home / "quiet")
+        assert made.paid().total() == SAMPLES * N * TURNS
+        yield made
 
 
 def essence_of(run: Path) -> list[dict[str, Any]]:

@@ -22,13 +22,13 @@ from reward_kit.execution.pipeline import EvaluationPipeline
 SOURCE = Path(reward_kit.__file__).parent
 PATHS = set(known_paths(PipelineConfig))
 SECTIONS = {path for path in PATHS if any(other.startswith(f"{path}.") for other in PATHS)}
-OPTIONS = {"phase", "rescore", "retry_failed"}
+OPTIONS = {"phase", "rescore", "resume_from_mirror", "retry_failed"}
 """What a run is told beside its config."""
 OF_AGENTS = {path for path in PATHS if path.startswith("agent.")}
 OF_RUN_ONLY = {
     "shell": OF_AGENTS | {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
-        "dataset.source_type",
+        "dataset.source_type", "dataset.storage_options", "output.storage_options",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
         "reward.invalid", "reward.params",

@@ -153,17 +153,18 @@ def test_a_reward_that_is_never_imported_is_told_in_time(
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "starting", "said"),
     [
-        ("while True:\n    pass\n", "importing it does not end in time"),
-        ("import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass\n", "s to load"),
-        ("os._exit(0)\n", "exited with code 0, before it could run anything"),
+        ("while True:\n    pass\n", 60.0, "importing it does not end in time"),
+        ("import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass\n", 2.0, "s to load"),
+        ("os._exit(0)\n", 60.0, "exited with code 0, before it could run anything"),
     ],
 )
 def test_a_reward_that_is_never_imported_in_a_worker_is_told_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, starting: float, said: str
 ) -> None:
-    monkeypatch.setattr("reward_kit.scoring.defaults.LOADING_SECONDS", 2.0)
+    monkeypatch.setattr("reward_kit.scoring.defaults.LOADING_SECONDS", 0.5)
+    monkeypatch.setattr("reward_kit.scoring.defaults.STARTING_SECONDS", starting)
     monkeypatch.setenv("HERE", str(os.getpid()))
     elsewhere = textwrap.indent(code, "    ")
     (tmp_path / "bad.py").write_text(

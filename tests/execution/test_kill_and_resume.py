@@ -6,69 +6,31 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.generation.loopback import Loopback, Says
-from tests.loopback.endpoint import honest, prompt_of, serving
+from tests.loopback.endpoint import honest, prompt_of
+from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import Key, config, judged, keys, lines, questions, results
-from tests.loopback.zygote import Zygote, zygote
 
 SAMPLES, N, CONCURRENCY = 6, 2, 3
-KILLED = -signal.SIGKILL
 
 
-@dataclass
-class Bench:
-    """One endpoint and one zygote for all points of a test."""
+class Bench(KillingBench):
+    """A bench for runs: what is paid for are answers."""
 
-    endpoint: Loopback
-    processes: Zygote
-    home: Path
-    kill_at_request: int = 0
-    pid: int = 0
-    quiet: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    quiet: dict[Key, dict[str, Any]]
 
     def settings(self, run: str, *, n: int = N, cache: bool = False, reward: str = "quick") -> dict[str, Any]:
-        return config(
-            self.home,
-            self.endpoint.api_base,
-            reward=reward,
-            output__output_dir=str(self.home / run),
-            generation__n=n,
-            generation__n_mode="fanout",
-            generation__api_params={"max_concurrent_requests": CONCURRENCY},
-            generation__cache={"enabled": cache, "cache_dir": str(self.home / f"cache-{run}")},
-        )
-
-    def react(self, body: dict[str, Any], number: int) -> Says:
-        if self.kill_at_request:
-            self.kill_at_request -= 1
-            if not self.kill_at_request:
-                os.kill(self.pid, signal.SIGKILL)
-        return honest(body, number)
-
-    def enter(self, settings: dict[str, Any], die_at: dict[str, int] | None = None, phase: str = "both") -> int:
-        """Enter the run once; how that ended."""
-        point = die_at or {}
-        self.kill_at_request = point.get("request", 0)
-        self.pid = self.processes.start(config=settings, phase=phase, die_at=point)
-        status = self.processes.wait()
-        self.kill_at_request = 0
-        return status
+        return self.run_settings(run, n=n, at_once=CONCURRENCY, cache=cache, reward=reward)
 
     def paid(self) -> Counter[tuple[str, int]]:
         """What the endpoint was asked since the last time this was asked."""
-        asked = Counter((prompt_of(body), body["seed"]) for body in self.endpoint.requests)
-        self.endpoint.requests.clear()
-        return asked
+        return Counter((prompt_of(body), body["seed"]) for body in self.asked())
 
 
 @pytest.fixture
@@ -79,19 +41,11 @@ def bench(shared: Bench) -> Bench:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with ExitStack() as stack:
-        home = tmp_path_factory.mktemp("kills")
-        made: list[Bench] = []
-
-        def react(body: dict[str, Any], number: int) -> Says:
-            return made[0].react(body, number)
-
-        endpoint = stack.enter_context(serving(react))
-        made.append(Bench(endpoint, stack.enter_context(zygote()), home))
-        config(home, rows=questions(SAMPLES))
-        assert made[0].enter(made[0].settings("quiet")) == 0
-        made[0].quiet = judged(results(home, "quiet"))
-        yield made[0]
+    with Bench(tmp_path_factory.mktemp("kills"), honest) as made:
+        config(made.home, rows=questions(SAMPLES))
+        assert made.enter(made.settings("quiet")) == 0
+        made.quiet = judged(results(made.home, "quiet"))
+        yield made
 
 
 def held(path: Path) -> set[Key]:

@@ -10,6 +10,7 @@ written, those after it are not) or at a chosen file operation in its run direct
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -53,10 +54,10 @@ class Zygote:
 
 
 @contextmanager
-def zygote() -> Iterator[Zygote]:
-    """The process, until the block ends."""
+def zygote(*preload: str) -> Iterator[Zygote]:
+    """The process, until the block ends. It imports what a run imports, and `preload`."""
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tests.loopback.zygote"]
+    command = [sys.executable, "-m", "tests.loopback.zygote", *preload]
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield Zygote(process)
         assert process.stdin is not None
@@ -69,6 +70,8 @@ def zygote() -> Iterator[Zygote]:
 def _main() -> None:
     _run({"config": None})  # imports what a run imports
     _run({"experiment": None})
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     for line in sys.stdin.buffer:
         job = orjson.loads(line)
         pid = os.fork()
@@ -109,7 +112,10 @@ def _run(job: dict[str, Any]) -> int:
     _prepare_to_die(job.get("die_at") or {}, job["config"]["output"]["output_dir"])
     try:
         result = EvaluationPipeline(
-            job["config"], phase=job.get("phase", "both"), rescore=job.get("rescore", False)
+            job["config"],
+            phase=job.get("phase", "both"),
+            rescore=job.get("rescore", False),
+            resume_from_mirror=job.get("resume_from_mirror", False),
         ).run()
     except RewardKitError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -7,7 +7,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from reward_kit.config_models import validated
@@ -61,5 +61,6 @@ def running(app: RewardApp) -> Iterator[str]:
         yield address
     finally:
         if stops:
-            stops[0]()
+            with suppress(RuntimeError):  # it has ended by itself
+                stops[0]()
         thread.join()

@@ -83,7 +83,9 @@ def serving(state: RewardServer, tls: ssl.SSLContext | None = None, port: int = 
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            asked = Asked(self.command, self.path, dict(self.headers), json.loads(raw) if raw else None, raw)
+            asked = Asked(
+                self.command, self.path, dict(self.headers), json.loads(raw) if raw[:1] == b"{" else None, raw
+            )
             told = state.answer(asked)
             data = told.body if isinstance(told.body, bytes) else json.dumps(told.body).encode()
             with suppress(BrokenPipeError, ConnectionResetError):  # the caller gave up waiting

@@ -11,7 +11,7 @@ from typing import Any
 from reward_kit.agent.mcp.contract import Bounds, McpServerFailure, ReplyTooLarge
 from reward_kit.agent.mcp.protocol import METHOD_NOT_FOUND, parse
 
-__all__ = ["Inbox", "Lines"]
+__all__ = ["Inbox", "Lines", "WithInbox"]
 
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 _HEAD = 256
@@ -110,6 +110,21 @@ def _shown(data: bytes) -> str:
     """The beginning of what a server sent, for a message to people."""
     text = data[:_SHOWN].decode(errors="replace")
     return repr(text) + ("…" if len(data) > _SHOWN else "")
+
+
+class WithInbox:
+    """A channel into whose inbox the server sends, and so learns that the tools have changed."""
+
+    _inbox: Inbox
+
+    @property
+    def tools_changed(self) -> bool:
+        """Whether the server said that its tools have changed."""
+        return self._inbox.tools_changed
+
+    @tools_changed.setter
+    def tools_changed(self, value: bool) -> None:
+        self._inbox.tools_changed = value
 
 
 class Lines:

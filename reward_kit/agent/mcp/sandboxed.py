@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reward_kit.agent.mcp.contract import Bounds, McpServerFailure
-from reward_kit.agent.mcp.inbox import Inbox, Lines
+from reward_kit.agent.mcp.inbox import Inbox, Lines, WithInbox
 from reward_kit.agent.mcp.protocol import encode
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
@@ -39,7 +39,7 @@ _LATE = 10.0
 _END_OF_OUTPUT = 1
 
 
-class SandboxedChannel:
+class SandboxedChannel(WithInbox):
     """A connection to a server in a sandbox that it owns."""
 
     def __init__(self, sandbox: Sandbox, name: str, bounds: Bounds) -> None:
@@ -68,15 +68,6 @@ class SandboxedChannel:
                 f"The MCP server {command[0]!r} cannot be started in its sandbox: {done.output[:500]}"
             )
         return channel
-
-    @property
-    def tools_changed(self) -> bool:
-        """Whether the server said that its tools have changed."""
-        return self._inbox.tools_changed
-
-    @tools_changed.setter
-    def tools_changed(self, value: bool) -> None:
-        self._inbox.tools_changed = value
 
     @property
     def alive(self) -> bool:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from reward_kit.agent.mcp.contract import Bounds, McpServerFailure
-from reward_kit.agent.mcp.inbox import Inbox, Lines
+from reward_kit.agent.mcp.inbox import Inbox, Lines, WithInbox
 from reward_kit.agent.mcp.process_guard import end_group, guard, unguard
 from reward_kit.agent.mcp.protocol import encode
 
@@ -26,7 +26,7 @@ _GRACE = 2.0
 """Seconds that a server has to end by itself when its input has ended."""
 
 
-class StdioChannel:
+class StdioChannel(WithInbox):
     """A connection to a process that it owns."""
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, bounds: Bounds) -> None:
@@ -69,15 +69,6 @@ class StdioChannel:
                 retryable=False,
             ) from error
         return cls(process, command[0], bounds or Bounds())
-
-    @property
-    def tools_changed(self) -> bool:
-        """Whether the server said that its tools have changed."""
-        return self._inbox.tools_changed
-
-    @tools_changed.setter
-    def tools_changed(self, value: bool) -> None:
-        self._inbox.tools_changed = value
 
     @property
     def alive(self) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resources: a dict, a SQLite database, a directory, a container, an HTTP server's episode, BFCL's simulators."""
 
-from importlib import import_module
+from reward_kit.utils.lazy_names import lazy_names
 
 TYPE_CHECKING = False
 
@@ -32,11 +32,4 @@ _HOMES = {
 }
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Import a resource when it is first asked for."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
+    __getattr__, __dir__ = lazy_names(globals(), {name: f"{__name__}.{home}" for name, home in _HOMES.items()})

@@ -88,7 +88,7 @@ class ExperimentDisplay:
             self._figures.print(f"  {remark}", soft_wrap=True, markup=False)
         if result.parquet is not None:
             self._figures.print(f"  {result.parquet}\n  {run.output_dir}", soft_wrap=True, markup=False)
-        if run.reason and run.status == "stopped":
+        if run.reason and run.status in {"stopped", "detached"}:
             self._figures.print(f"  ended early: {in_own_words(run.reason)}", soft_wrap=True, markup=False)
         if run.status != "finished":
             again = "Run the same command again to go on; nothing is paid twice:"

@@ -187,11 +187,27 @@ def _plan_lines(plan: Plan) -> list[Line]:
         Line("  in the cache", f"{plan.cached:,}"),
         Line("  to be generated", f"{plan.answers_to_generate:,}"),
         Line("requests", f"{plan.requests:,}"),
+        *_batch_lines(plan),
         Line("to be scored", f"{plan.to_score:,}"),
         Line("prompt tokens", f"~ {plan.prompt_tokens:,}"),
         Line("answer tokens", f"up to {plan.completion_tokens:,}"),
         Line("cost", cost_in_words(plan)),
     ]
+
+
+def _batch_lines(plan: Plan) -> list[Line]:
+    """What goes by batches: files, and what the same would cost online."""
+    batch = plan.batch
+    if batch is None:
+        return []
+    lines = [Line("  in files", f"{batch.files:,}", f"{batch.size / 1e6:.1f} MB, a batch each")]
+    if batch.under_way:
+        lines.append(Line("  under way already", f"{batch.under_way:,}"))
+    if batch.too_large:
+        lines.append(Line("  too large for a file", f"{batch.too_large:,}", "they will be failures"))
+    if batch.online_cost is not None:
+        lines.append(Line("  online", f"up to {batch.online_cost:.4f}", "for the same answers"))
+    return lines
 
 
 def _result_lines(result: RunResult) -> list[Line]:

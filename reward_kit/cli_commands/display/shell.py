@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.display.run import Display
-from reward_kit.cli_commands.output import failure_lines, make_console, print_json, same_command
+from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, same_command
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
@@ -35,7 +35,7 @@ class ShellDisplay:
         model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
         sandbox = f"sandbox {evaluation.sandbox.backend}"
         what = {"both": f"{model} · {sandbox}", "inference": model}.get(
-            phase, f"{sandbox} · {evaluation.commands_path}"
+            phase, f"{sandbox} · {evaluation.commands_shown}"
         )
         self._console.print(f"[bold]{phase}[/] · {escape(f'{what} · {evaluation.output_dir}')}", soft_wrap=True)
 
@@ -58,6 +58,8 @@ class ShellDisplay:
             names = (COMMANDS, "results.jsonl", "summary.json")
             files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
             self._figures.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
+        if result.reason and result.status in {"stopped", "detached"}:
+            self._figures.print(f"  ended early: {in_own_words(result.reason)}", soft_wrap=True, markup=False)
         if result.status != "finished":
             again = "Run the same command again to go on; what is done is not done again:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)

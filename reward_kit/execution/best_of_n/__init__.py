@@ -10,7 +10,7 @@ end. An experiment that is run again does what is missing, and writes the Parque
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.execution.engine import Reporter
+from reward_kit.execution.mirroring import copy_beside
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
@@ -90,10 +91,13 @@ class BestOfN:
         overwrite: bool = False,
         rescore: bool = False,
         retry_failed: bool = False,
+        resume_from_mirror: bool = False,
+        detach: bool = False,
     ) -> ExperimentResult:
         """Generate, verify, and write the Parquet; or only one of the two, where a `phase` is named.
 
-        `overwrite` begins anew where another experiment's table is.
+        `overwrite` begins anew where another experiment's table is. `resume_from_mirror` goes on with the experiment
+        that the `mirror` holds. With `detach`, batches are not waited for.
         """
         require_parquet(self.experiment.parquet)
         if overwrite:
@@ -104,12 +108,14 @@ class BestOfN:
         if samples is not None and not rescore and not (self.experiment.run_directory / ROLLOUTS).exists():
             samples.check()
         result = self._pipeline(
-            samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed
+            samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed,
+            resume_from_mirror=resume_from_mirror, detach=detach,
         ).run()  # fmt: skip
-        if result.status == "interrupted" or phase == "inference":
+        if result.status in {"interrupted", "detached"} or phase == "inference":
             return ExperimentResult(result, None)
         self._write(result)
-        return ExperimentResult(result, self.experiment.parquet)
+        missing = result.not_mirrored or copy_beside(self._config.output, self.experiment.parquet)
+        return ExperimentResult(replace(result, not_mirrored=missing), self.experiment.parquet)
 
     def _pipeline(self, **options: Any) -> EvaluationPipeline:
         return EvaluationPipeline(self._config, client=self._client, vocabulary=_VOCABULARY, **options)
@@ -171,7 +177,8 @@ class BestOfN:
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     """The experiment as its table remembers it, without the sections that were left out."""
-    left_out = {"judge", "response_column", "sandbox_image", "sos_url"} - experiment.model_fields_set
+    optional = {"batch", "judge", "mirror", "response_column", "sandbox_image", "sos_url", "transport"}
+    left_out = optional - experiment.model_fields_set | {"storage_options"}
     return experiment.model_dump(mode="json", exclude=left_out)
 
 

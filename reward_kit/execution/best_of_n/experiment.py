@@ -22,6 +22,7 @@ from pydantic import Field, field_validator, model_validator
 
 from reward_kit.config_models import (
     ApiParamsConfig,
+    BatchConfig,
     CacheConfig,
     DatasetConfig,
     DatasetFormat,
@@ -117,6 +118,10 @@ class ExperimentConfig(StrictPart):
     """Further fields of the request body, sent as they are."""
     concurrency: int = Field(default=64, ge=1, le=100_000)
     """Requests at a time."""
+    transport: Literal["online", "batch"] = "online"
+    """Ask now; or by files of requests, answered within a day at half the price."""
+    batch: BatchConfig = BatchConfig()
+    """How a batch endpoint is used: the keys of `generation.batch` in the config of a run."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take. Also called `request_timeout`."""
     sandbox: BackendChoice = AUTO
@@ -141,6 +146,11 @@ class ExperimentConfig(StrictPart):
     """For the model `mock`: the path of a function (messages, draw) that says what it answers."""
     output: str | None = None
     """The Parquet file. What it is made from is kept beside it, in a folder called like it, with .run at the end."""
+    mirror: str | None = None
+    """An address such as `s3://bucket/baseline`: what the experiment writes is copied there while it goes on, so that
+    another machine can go on with it (`--resume-from-mirror`)."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """For data and mirrors in an object store: handed to its fsspec filesystem. Never written down."""
     notes: str | None = None
     """What you test and what you expect; kept in the Parquet's metadata."""
 
@@ -209,7 +219,9 @@ class ExperimentConfig(StrictPart):
             sandbox=self._sandbox(),
             judge=self._judge(),
             system_prompt=self.system_prompt,
-            output=OutputConfig(output_dir=str(self.run_directory)),
+            output=OutputConfig(
+                output_dir=str(self.run_directory), mirror=self.mirror, storage_options=self.storage_options
+            ),
             max_cost=self.max_cost,
             engine=self.engine,
         )
@@ -232,6 +244,7 @@ class ExperimentConfig(StrictPart):
             prompt_template=self.prompt_template,
             id_column=self.id_column,
             on_bad_row=self.on_bad_row,
+            storage_options=self.storage_options,
             **({} if self.response_column is None else {"response_column": self.response_column}),
         )
 
@@ -271,6 +284,8 @@ class ExperimentConfig(StrictPart):
             api_key_env=self.api_key_env,
             api_params=ApiParamsConfig(max_concurrent_requests=self.concurrency, timeout=self.timeout),
             cache=self._cache(),
+            transport=self.transport,
+            batch=self.batch,
             mock=MockConfig(function_path=self.mock),
             price=price_table(self.prices).get(self.model or ""),
         )

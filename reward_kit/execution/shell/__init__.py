@@ -33,6 +33,7 @@ from reward_kit.datasets.shell_tasks import PROMPT, load_tasks
 from reward_kit.errors import ConfigError
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.finish import rollout_figures
+from reward_kit.execution.mirroring import Mirroring
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
@@ -46,8 +47,10 @@ from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
 from reward_kit.storage.vocabularies import SHELL
+from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.checksums import CHECK
 from reward_kit.utils.clock import now
+from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["COMMANDS", "ShellEvaluation"]
 
@@ -79,12 +82,20 @@ class ShellEvaluation:
     """Sandboxes at a time."""
     commands_file: Path | None = None
     """What the execution reads; `commands.jsonl` in the output directory when left out."""
+    commands_address: str | None = None
+    """Where that file was fetched from, if it was."""
     shard: Shard | None = None
     retry_failed: bool = False
     rescore: bool = False
     """Execute the commands again where other settings were used before; those results are kept aside."""
+    mirror: str | None = None
+    """An address in an object store to which what is written is copied while it goes on."""
+    resume_from_mirror: bool = False
+    """Go on with what the mirror holds, in an empty output directory."""
     max_cost: float | None = None
     """Stop generating before more than this is spent, in all entries together."""
+    detach: bool = False
+    """Submit batches, and do not wait for them."""
     engine: EngineConfig = field(default_factory=EngineConfig)
     """Where the phases run: on this machine, or on a Ray cluster."""
 
@@ -101,6 +112,8 @@ class ShellEvaluation:
 
     def execute(self, reporter: Reporter | None = None) -> RunResult:
         """Phase 2: run each command of the commands file in a fresh sandbox, and see whether its condition holds."""
+        if self.resume_from_mirror:  # before the commands are looked for
+            run_sync(Mirroring(self._output, resume=True).restore)
         return self._executing(reporter).run()
 
     def plan(self, phase: Phase) -> Plan:
@@ -114,13 +127,14 @@ class ShellEvaluation:
             raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
         return EvaluationPipeline(
             self._config(self._dataset(self.dataset)), phase=phase, retry_failed=self.retry_failed, reporter=reporter,
+            resume_from_mirror=self.resume_from_mirror, detach=self.detach,
             samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples),
             vocabulary=vocabulary or Vocabulary(summary=self._inference_summary, projection=_commands),
         )  # fmt: skip
 
     def _executing(self, reporter: Reporter | None = None) -> EvaluationPipeline:
         commands = CommandsFile(self.commands_path, self.shard, self.max_samples)
-        facts = {"commands_file": str(self.commands_path), "setups": commands.setups, "model": commands.model}
+        facts = {"commands_file": self.commands_shown, "setups": commands.setups, "model": commands.model}
 
         def summary(figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
             phase = self._execution_phase(figures | facts, directory)
@@ -131,7 +145,7 @@ class ShellEvaluation:
         )
         return EvaluationPipeline(
             self._config(None), rollouts=commands, rescore=self.rescore, retry_failed=self.retry_failed,
-            reporter=reporter, vocabulary=vocabulary,
+            reporter=reporter, vocabulary=vocabulary, resume_from_mirror=self.resume_from_mirror,
         )  # fmt: skip
 
     @property
@@ -139,11 +153,21 @@ class ShellEvaluation:
         """The file of commands that the execution phase reads: the one that was named, else the run's own."""
         return self.commands_file or self.output_dir / COMMANDS
 
+    @property
+    def _output(self) -> OutputConfig:
+        given = {"output_dir": str(self.output_dir), "mirror": self.mirror}
+        return validated(OutputConfig, given, "The output", section="output")
+
+    @property
+    def commands_shown(self) -> str:
+        """What the file of commands is called where a person reads it."""
+        return self.commands_address or str(self.commands_path)
+
     def _dataset(self, name: str) -> DatasetConfig:
         given: dict[str, Any] = {"path_or_name": name, "prompt_template": PROMPT}
         given |= {"config_name": self.config_name, "on_bad_row": self.on_bad_row}
         dataset = validated(DatasetConfig, given, "The dataset", section="dataset")
-        local = file_format(name) is not None or "*" in name or os.path.exists(name)
+        local = is_stored(name) or file_format(name) is not None or "*" in name or os.path.exists(name)
         return dataset if local else dataset.model_copy(update={"split": self.split})
 
     def _config(self, dataset: DatasetConfig | None) -> PipelineConfig:
@@ -158,7 +182,7 @@ class ShellEvaluation:
             ),
             sandbox=self.sandbox,
             evaluation_params=EvaluationParamsConfig(limit_samples=self.max_samples),
-            output=OutputConfig(output_dir=str(self.output_dir)),
+            output=self._output,
             max_cost=self.max_cost,
             engine=self.engine,
         )

@@ -189,7 +189,7 @@ class OpenAICompatibleClient:
             raise
 
     async def _attempt(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
-        body = self._body(prompt, draws)
+        body = self.body(prompt, draws)
         data = encode(body)
         limits = self._limits
         tokens = _estimate(data, body, len(draws)) if limits.counts_tokens else 0.0
@@ -221,7 +221,8 @@ class OpenAICompatibleClient:
 
     # ── the body ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+    def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+        """The body of a request for these draws of a prompt."""
         sampling = prompt.sampling
         if sampling is not self._settings_for:
             self._settings = self._accepted(settings_of(sampling))

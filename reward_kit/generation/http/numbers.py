@@ -56,7 +56,8 @@ class NumbersClient(OpenAICompatibleClient):
         """The endpoint, its API and the model."""
         return {**super().identity, "api": self.api}
 
-    def _body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+    def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+        """The body of a request: the prompt in the fields of this API."""
         body = {"model": self.model, **self._prompt_fields(prompt.messages), **prompt.sampling.extra_body}
         return {name: value for name, value in body.items() if name not in self.dropped_parameters}
 

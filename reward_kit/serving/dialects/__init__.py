@@ -16,6 +16,12 @@ __all__ = ["DIALECTS", "load_dialect"]
 
 DIALECTS: dict[str, str] = {
     "generic": "reward_kit.serving.dialects.generic:GENERIC",
+    "openrlhf": "reward_kit.serving.dialects.openrlhf:OPENRLHF",
+    "slime": "reward_kit.serving.dialects.slime:SLIME",
+    "nemo-gym": "reward_kit.serving.dialects.nemo_gym:NEMO_GYM",
+    "verl": "reward_kit.serving.dialects.verl:VERL",
+    "fireworks": "reward_kit.serving.dialects.fireworks:FIREWORKS",
+    "azure": "reward_kit.serving.dialects.azure:AZURE",
 }
 """Where each dialect is, by its name. `generic` is always spoken."""
 

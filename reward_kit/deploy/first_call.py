@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first call of what was deployed: it answers, it lets us in, and it judges."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from reward_kit.deploy.plan import Command, FirstCall, ListTools
+from reward_kit.errors import AuthError, DeployError, ItemError
+from reward_kit.redaction import mask, remember
+
+__all__ = ["call_first", "list_tools", "verdict_line"]
+
+_TIMEOUT = 60.0
+_PAUSE = 0.5
+_LARGEST = 1 << 20
+_NOT_YET = frozenset({404, 502, 503, 504})
+"""What a platform answers while a service that was made a moment ago is not there everywhere."""
+
+
+class _NotYet(DeployError):
+    """Nobody answers; perhaps in a moment."""
+
+
+def call_first(action: FirstCall, key: str | None, run: Callable[[Command], str]) -> dict[str, Any]:
+    """What the deployed reward says of the sample. `run` runs a command, for a token where one is needed."""
+    deadline = time.monotonic() + action.patience
+    while True:
+        try:
+            result = _post(action, _headers(action, key, run))
+            break
+        except _NotYet:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_PAUSE)
+    if not _is_verdict(result) and action.is_own:
+        raise DeployError(f"It answers, and could not judge the sample: {result.get('error') or result.get('reason')}")
+    return result
+
+
+def list_tools(action: ListTools, run: Callable[[Command], str]) -> list[str]:
+    """The names of the tools that a deployed MCP server has; tried again while nobody answers."""
+    from reward_kit.utils.event_loop import run_sync
+
+    token = _identity_token(run) if action.auth == "google" else None
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    deadline = time.monotonic() + action.patience
+    while True:
+        try:
+            return run_sync(lambda: _tools(action.url, headers))
+        except ItemError as error:
+            if time.monotonic() >= deadline:
+                raise DeployError(f"{action.url!r} does not answer as an MCP server: {mask(str(error))}") from None
+            time.sleep(_PAUSE)
+
+
+async def _tools(url: str, headers: Mapping[str, str]) -> list[str]:
+    from reward_kit.agent.mcp.client import McpClient
+    from reward_kit.agent.mcp.http import HttpServer
+
+    server = HttpServer(url, headers=headers)
+    client = McpClient(server.channel())
+    try:
+        await client.connect(_TIMEOUT)
+        return [tool.name for tool in await client.list_tools(_TIMEOUT)]
+    finally:
+        await client.close()
+        await server.close()
+
+
+def _identity_token(run: Callable[[Command], str]) -> str:
+    token = run(Command(argv=("gcloud", "auth", "print-identity-token", "--quiet"))).strip()
+    remember(token)
+    return token
+
+
+def _is_verdict(result: Mapping[str, Any]) -> bool:
+    return result.get("score") is not None and not result.get("error")
+
+
+def verdict_line(result: Mapping[str, Any]) -> str:
+    """The verdict, as it is shown."""
+    if _is_verdict(result):
+        reason = f" ({result['reason']})" if result.get("reason") else ""
+        return f"  verdict: {result['score']:g}{reason}"
+    why = result.get("error") or result.get("reason") or "it does not say why"
+    return f"  It answers, and cannot judge our small sample: {why}\n  Give one of your own with --sample FILE."
+
+
+def _headers(action: FirstCall, key: str | None, run: Callable[[Command], str]) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "User-Agent": "reward-kit"}
+    if action.auth == "api-key":
+        return {**headers, "X-Api-Key": str(key)}
+    if action.auth == "google":
+        return {**headers, "Authorization": f"Bearer {_identity_token(run)}"}
+    return _signed(action, headers) if action.auth == "aws" else headers
+
+
+def _signed(action: FirstCall, headers: Mapping[str, str]) -> dict[str, str]:
+    """With AWS's signature, which the function URL checks."""
+    import boto3
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+
+    session = boto3.Session()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise AuthError("AWS needs credentials and none were found. Run `aws configure`, or set AWS_PROFILE.")
+    request = AWSRequest(method="POST", url=action.url, data=_body(action), headers=dict(headers))
+    SigV4Auth(credentials.get_frozen_credentials(), "lambda", action.region or session.region_name).add_auth(request)
+    return dict(request.headers.items())
+
+
+def _body(action: FirstCall) -> bytes:
+    return json.dumps(action.sample).encode()
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirect would carry the key to somebody else."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _post(action: FirstCall, headers: Mapping[str, str]) -> dict[str, Any]:
+    if urlsplit(action.url).scheme not in {"http", "https"}:
+        raise DeployError(f"{action.url!r} is no address of a web service.")
+    request = Request(action.url, data=_body(action), headers=dict(headers), method="POST")
+    try:
+        with build_opener(_NoRedirect).open(request, timeout=_TIMEOUT) as response:
+            answer = json.loads(response.read(_LARGEST))
+    except HTTPError as error:
+        with error:
+            said = mask(error.read(500).decode(errors="replace").strip())
+        kind = _NotYet if error.code in _NOT_YET else DeployError
+        raise kind(f"{action.url!r} answered {error.code}: {said}") from None
+    except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        raise _NotYet(f"{action.url!r} cannot be reached: {error}") from None
+    except ValueError:
+        raise DeployError(f"{action.url!r} did not answer with JSON. Look at its log.") from None
+    if not isinstance(answer, dict):
+        raise DeployError(f"{action.url!r} did not answer with a verdict. Look at its log.")
+    return answer

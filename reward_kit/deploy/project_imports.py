@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which files of a project a module needs: followed from import to import, in the source, without running anything."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from reward_kit.errors import DeployError
+
+__all__ = ["Imports", "Outside", "follow_imports", "import_roots"]
+
+
+class Outside(NamedTuple):
+    """An import that leads out of the project, and not into Python's own library."""
+
+    module: str
+    """The package that is imported, such as `numpy`."""
+    file: Path
+    line: int
+    is_needed: bool
+    """Whether the file cannot be imported without it: the import is neither in a function nor in a `try`."""
+
+
+@dataclass
+class Imports:
+    """What was found behind a module."""
+
+    files: set[Path] = field(default_factory=set)
+    """The files of the project, the first included."""
+    outside: list[Outside] = field(default_factory=list)
+    reads_beside: set[Path] = field(default_factory=set)
+    """Files that look for others by their own place (`__file__`, `importlib.resources`), which no import names."""
+
+
+def import_roots(project: Path, *first: Path) -> list[Path]:
+    """The folders from which the project's modules are imported: `first`, the project's own, and its `src`."""
+    candidates = [*first, project, project / "src"]
+    return list(dict.fromkeys(folder for folder in candidates if folder.is_dir()))
+
+
+def follow_imports(entries: Sequence[Path], roots: Sequence[Path]) -> Imports:
+    """Everything of the project that the `entries` import, directly or through others."""
+    found = Imports()
+    waiting = list(entries)
+    while waiting:
+        file = waiting.pop()
+        if file in found.files:
+            continue
+        found.files.add(file)
+        waiting.extend(_Reader(file, roots, found).needed())
+    found.outside.sort()
+    return found
+
+
+def _packages_above(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """The `__init__.py` of each package that the file is in: importing the file runs them."""
+    root = _root_of(file, roots)
+    for folder in file.parents:
+        if folder == root or root not in folder.parents:
+            return
+        if (folder / "__init__.py").is_file():
+            yield folder / "__init__.py"
+
+
+def _root_of(file: Path, roots: Sequence[Path]) -> Path:
+    inside = [root for root in roots if root in file.parents]
+    return max(inside, key=lambda root: len(root.parts), default=file.parent)
+
+
+class _Reader:
+    """One file, read for what it imports."""
+
+    def __init__(self, file: Path, roots: Sequence[Path], found: Imports) -> None:
+        self._file, self._roots, self._found = file, roots, found
+        package = file.parent.relative_to(_root_of(file, roots)).parts
+        self._package = list(package)
+
+    def needed(self) -> Iterator[Path]:
+        yield from _packages_above(self._file, self._roots)
+        try:
+            tree = ast.parse(self._file.read_bytes(), str(self._file))
+        except (SyntaxError, ValueError) as error:
+            raise DeployError(f"{str(self._file)!r} is not Python that can be read: {error}. Correct it.") from None
+        yield from self._imports(tree, is_needed=True)
+
+    def _imports(self, node: ast.AST, *, is_needed: bool) -> Iterator[Path]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from self._module(alias.name, node.lineno, is_needed=is_needed)
+        elif isinstance(node, ast.ImportFrom):
+            yield from self._from(node, is_needed=is_needed)
+        elif isinstance(node, ast.Call):
+            yield from self._by_name(node)
+        elif isinstance(node, ast.Name) and node.id == "__file__":
+            self._found.reads_beside.add(self._file)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return  # never imported when it runs
+        inner = is_needed and not isinstance(node, (ast.Try, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for child in ast.iter_child_nodes(node):
+            yield from self._imports(child, is_needed=inner)
+
+    def _from(self, node: ast.ImportFrom, *, is_needed: bool) -> Iterator[Path]:
+        base = node.module or ""
+        if node.level:
+            above = self._package[: len(self._package) - node.level + 1]
+            base = ".".join([*above, *filter(None, [node.module])])
+        if base:
+            yield from self._module(base, node.lineno, is_needed=is_needed and not node.level)
+        if base.partition(".")[0] == "importlib" and {"resources"} & {alias.name for alias in node.names}:
+            self._found.reads_beside.add(self._file)
+        for alias in node.names:  # each may be a module of the package, or a name in it
+            yield from self._find(f"{base}.{alias.name}" if base else alias.name)
+
+    def _by_name(self, node: ast.Call) -> Iterator[Path]:
+        """`import_module("a.b")` and `__import__("a.b")`, where the name is written out."""
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        first = node.args[0] if node.args else None
+        name = first.value if isinstance(first, ast.Constant) else None
+        if called in {"import_module", "__import__"} and isinstance(name, str) and not name.startswith("."):
+            yield from self._module(name, node.lineno, is_needed=False)
+
+    def _module(self, name: str, line: int, *, is_needed: bool) -> Iterator[Path]:
+        files = list(self._find(name))
+        yield from files
+        top = name.partition(".")[0]
+        if name.startswith("importlib.resources"):
+            self._found.reads_beside.add(self._file)
+        if not files and top not in sys.stdlib_module_names and not list(self._find(top)) and not self._is_folder(top):
+            self._found.outside.append(Outside(top, self._file, line, is_needed))
+
+    def _is_folder(self, name: str) -> bool:
+        """Whether the project has a package of this name without an `__init__.py`."""
+        return any((root / name).is_dir() and any((root / name).rglob("*.py")) for root in self._roots)
+
+    def _find(self, name: str) -> Iterator[Path]:
+        """The project's file of a module, with the packages around it."""
+        parts = name.split(".")
+        for root in self._roots:
+            place = root.joinpath(*parts)
+            for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+                if file.is_file():
+                    yield file
+                    yield from _packages_above(file, [root])
+                    return

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run and its mirror: restored before the run is entered, kept up to date while it goes on, finished when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from reward_kit.config_models import OutputConfig
+from reward_kit.errors import ConfigError, StorageError
+from reward_kit.stores.addresses import is_stored, scheme_of
+from reward_kit.stores.reasons import StoreError
+
+if TYPE_CHECKING:
+    from reward_kit.storage.mirror.background import Mirror
+    from reward_kit.storage.mirror.ownership import Claim
+    from reward_kit.stores.store import Store
+
+__all__ = ["Mirroring", "copy_beside"]
+
+Found = TypeVar("Found")
+
+_PATIENCE = 60.0
+"""Seconds that a failing store is tried for when a run is finished."""
+_PATIENCE_WHEN_STOPPED = 10.0
+"""The same where somebody waits for the run to stop."""
+_ATTEMPTS = 3
+"""Requests to the store before an attempt has failed; the mirror's own thread tries again later."""
+_HISTORIES = ("hf",)
+"""Stores that make a revision of every object that is written."""
+
+
+class Mirroring:
+    """The mirror of one run; does nothing where none is asked for."""
+
+    def __init__(self, output: OutputConfig, *, resume: bool) -> None:
+        """Take the settings. `resume`: go on with the run that the mirror holds."""
+        self._output, self._resume = output, resume
+        self._address = "" if output.mirror is None else _checked(output.mirror)
+        self._directory = Path(output.output_dir).absolute()
+        self._claim: Claim | None = None
+        self.mirror: Mirror | None = None
+        """What copies in the background, once it does."""
+        if resume and not self._address:
+            raise ConfigError("`resume_from_mirror` needs a mirror to go on from. Set `output.mirror`.")
+
+    def refuse_plan(self) -> None:
+        """A plan is made of what is on this machine."""
+        if self._resume:
+            raise ConfigError(
+                "What a mirror holds is not on this machine yet, so there is nothing to plan with. Leave out "
+                "`resume_from_mirror`, or go on with the run."
+            )
+
+    async def restore(self) -> None:
+        """Make the run directory from its mirror, where that is asked for."""
+        if self._resume:
+            from reward_kit.storage.mirror.restoring import restore
+
+            self._claim = await _in_a_thread(lambda: self._ask(restore))
+
+    async def begin(self) -> None:
+        """Take the mirror, so that whatever is wrong with it is said before anything is paid, and begin to copy."""
+        if not self._address:
+            return
+        from reward_kit.storage.mirror.background import Mirror
+        from reward_kit.storage.mirror.restoring import take
+
+        claim = self._claim if self._claim is not None else await _in_a_thread(lambda: self._ask(take))
+        self.mirror = Mirror(claim, self._directory, self._output.mirror_seconds, self._also())
+        self.mirror.start()
+
+    async def end(self, *, finished: bool) -> str | None:
+        """Copy what is left; what is to be said where that failed."""
+        if self.mirror is None:
+            return None
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        patience = _PATIENCE if finished else _PATIENCE_WHEN_STOPPED
+
+        def when_done() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(done.set)
+
+        self.mirror.end(whole=finished, patience=patience, when_done=when_done)
+        await done.wait()
+        return self.mirror.not_mirrored
+
+    def _ask(self, action: Callable[[Store, str, Path, float], Claim]) -> Claim:
+        from reward_kit.stores.store import Store
+
+        try:
+            store = Store(self._address, self._output.storage_options, attempts=_ATTEMPTS)
+            return action(store, self._address, self._directory, self._output.mirror_seconds)
+        except StoreError as error:
+            raise StorageError(_unusable(self._address, error)) from error
+
+    def _also(self) -> list[str]:
+        """Copies of the results that are made in the run directory itself."""
+        names = (self._output.results_file, self._output.preview_pairs_file)
+        return [name for name in names if name is not None and Path(name).name == name]
+
+
+def copy_beside(output: OutputConfig, path: Path) -> str | None:
+    """Copy a file that was made of a run into its mirror; what is to be said where that failed."""
+    if output.mirror is None:
+        return None
+    from reward_kit.stores.addresses import under
+    from reward_kit.stores.fetching import send
+
+    mirror = _checked(output.mirror)
+    try:
+        send(path, under(mirror, path.name), output.storage_options)
+    except StoreError as error:
+        return (
+            f"{str(path)!r} is not in the mirror {mirror!r}: {error}. It is whole on this machine; run the same "
+            "command again to copy it."
+        )
+    return None
+
+
+def _checked(mirror: str) -> str:
+    if not is_stored(mirror) or scheme_of(mirror) in _HISTORIES:
+        raise ConfigError(f"`output.mirror` is {mirror!r}; expected the address of a folder, such as s3://bucket/run.")
+    return mirror.rstrip("/")
+
+
+def _unusable(address: str, error: StoreError) -> str:
+    return (
+        f"The mirror {address!r} cannot be used: {error}. Correct `output.mirror`, or see to the bucket, the rights "
+        "and the credentials (the store's own environment variables, or `output.storage_options`)."
+    )
+
+
+async def _in_a_thread(action: Callable[[], Found]) -> Found:
+    """What the action returns. Its thread is nobody's to wait for: an interrupted command ends at once."""
+    told: Future[Found] = Future()
+    told.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            told.set_result(action())
+        except BaseException as error:  # noqa: BLE001 - a named boundary: it is raised where somebody waits for it
+            told.set_exception(error)
+
+    threading.Thread(target=work, name="reward-kit mirror", daemon=True).start()
+    return await asyncio.wrap_future(told)

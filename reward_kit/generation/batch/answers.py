@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that batches gave, on disk: an index over them, and the client that answers from it.
+
+    files of answers ─▶ AnswerIndex: custom id → where its line is ─▶ FetchedAnswers.generate(messages, draws)
+
+Only a compact index is in memory (about 50 bytes per line); a line is read when its draw is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reward_kit.config_models import Price, Sampling
+from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RewardKitError
+from reward_kit.generation.batch.lines import AnswerLines, RequestLines, custom_id, id_in, is_answered
+from reward_kit.generation.budget import Budget
+from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
+from reward_kit.generation.prices import cost_of
+from reward_kit.generation.wire import Prompt
+from reward_kit.models import Completion, Failure, Message
+from reward_kit.utils.digest_map import DigestMap, digest64
+
+__all__ = ["AnswerIndex", "FetchedAnswers", "ids_in"]
+
+_OPEN_AT_ONCE = 32
+
+
+class AnswerIndex:
+    """Where the line of each custom id is, in one or more files.
+
+    Lines come in any order. Of several lines with one id, the first that holds an answer counts, else the last: errors
+    of an earlier attempt are superseded by those of a later one.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no file."""
+        self._paths: list[Path] = []
+        self._places = DigestMap()
+        self._files, self._offsets, self._lengths = array("I"), array("Q"), array("I")
+        self._answered = bytearray()
+        self._open: dict[int, int] = {}
+        self.repeated = 0
+        """Lines whose id had an answer already: the provider wrote them twice."""
+        self.unreadable = 0
+        """Lines without an id: cut, or not ours."""
+
+    def __len__(self) -> int:
+        """How many custom ids there are."""
+        return len(self._places)
+
+    def add(self, path: Path) -> None:
+        """Take account of the lines of a file."""
+        self._paths.append(path)
+        file, offset = len(self._paths) - 1, 0
+        with path.open("rb", buffering=1 << 20) as lines:
+            for line in lines:
+                name = id_in(line)
+                if name is not None:
+                    self._note(name, file, offset, len(line), answered=is_answered(line))
+                elif not line.isspace():
+                    self.unreadable += 1
+                offset += len(line)
+
+    def _note(self, name: bytes, file: int, offset: int, length: int, *, answered: bool) -> None:
+        number = len(self._offsets)
+        before = self._places.put_first(digest64(name), number)
+        if before >= 0:
+            if self._answered[before]:
+                self.repeated += answered
+                return
+            self._files[before], self._offsets[before], self._lengths[before] = file, offset, length
+            self._answered[before] = answered
+            return
+        self._files.append(file)
+        self._offsets.append(offset)
+        self._lengths.append(length)
+        self._answered.append(answered)
+
+    def is_answered(self, name: bytes) -> bool:
+        """Whether there is a line with an answer, by its looks."""
+        place = self._places.get(digest64(name))
+        return place >= 0 and bool(self._answered[place])
+
+    def line(self, name: bytes) -> bytes | None:
+        """The line of a custom id; None where there is none."""
+        place = self._places.get(digest64(name))
+        if place < 0:
+            return None
+        found = os.pread(self._descriptor(self._files[place]), self._lengths[place], self._offsets[place])
+        return found if id_in(found) == name else None  # two ids may share a digest
+
+    def close(self) -> None:
+        """Let go of the files."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def _descriptor(self, file: int) -> int:
+        if file not in self._open:
+            while len(self._open) >= _OPEN_AT_ONCE:
+                os.close(self._open.pop(next(iter(self._open))))
+            self._open[file] = os.open(self._paths[file], os.O_RDONLY | os.O_CLOEXEC)
+        return self._open[file]
+
+
+class FetchedAnswers:
+    """A client that answers from what batches gave, and else from the cache, which it fills.
+
+    What no batch answered is a failure that may pass: it is owed again when the run is entered again.
+    """
+
+    def __init__(  # noqa: PLR0913 - one parameter a part
+        self, model: str, identity: Mapping[str, Any], index: AnswerIndex, requests: RequestLines, answers: AnswerLines,
+        *, largest_line: int, cache: ResponseCache | None = None, budget: Budget | None = None,
+        price: Price | None = None,
+    ) -> None:  # fmt: skip
+        """Answer for `model`; what an answer cost at this `price` counts in the `budget`."""
+        self.model = model
+        self.identity = identity
+        self._index = index
+        self._requests = requests
+        self._answers = answers
+        self._largest_line = largest_line
+        self._cache = cache
+        self._budget, self._price = budget, price
+        self._keys: RequestKeys | None = None
+        self.taken = 0
+        """Answers that were handed out of the index."""
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[Completion | Failure]:
+        """One answer or failure for each of `draws`, in their order. Nobody is asked."""
+        keys = self._keys
+        if keys is None or keys.sampling is not sampling:
+            keys = self._keys = RequestKeys(self.identity, sampling)
+        request = keys.of(messages, tools, sample_id)
+        return [self._answer(messages, draw, sampling, tools, sample_id, request) for draw in draws]
+
+    async def close(self) -> None:
+        """Let go of the files."""
+        self._index.close()
+
+    def _answer(
+        self, messages: Sequence[Message], draw: int, sampling: Sampling, tools: list[dict[str, Any]] | None,
+        sample_id: str, request: bytes,
+    ) -> Completion | Failure:  # fmt: skip
+        line = self._index.line(custom_id(sample_id, draw, request).encode())
+        failure: GenerationError | None = None
+        if line is not None:
+            try:
+                return self._taken(self._answers.read(line), draw, request)
+            except GenerationError as error:
+                failure = error
+            except RewardKitError as error:  # a key or a quota, at the time: it may pass
+                failure = ProviderError(str(error))
+        if self._cache is not None and (known := self._cache.get(draw_key(request, draw))) is not None:
+            return known
+        if failure is None:
+            prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
+            failure = self._why_not_asked(prompt, draw, request)
+        return Failure.of(failure, "generate")
+
+    def _taken(self, completion: Completion, draw: int, request: bytes) -> Completion:
+        self.taken += 1
+        if self._cache is not None:
+            self._cache.put(draw_key(request, draw), completion, model=self.model)
+        if self._budget is not None and self._price is not None and completion.usage is not None:
+            self._budget.spend(cost_of(completion.usage, self._price))
+        return completion
+
+    def _why_not_asked(self, prompt: Prompt, draw: int, request: bytes) -> GenerationError:
+        try:
+            [(_, line)] = self._requests.of(prompt, [draw], request)
+        except BadRequestError as error:
+            return error
+        if len(line) > self._largest_line:
+            return BadRequestError(
+                f"The request has {len(line):,} bytes, and a file of the batch may have {self._largest_line:,}. "
+                "Shorten the prompt, or ask for this one with `generation.transport=online`."
+            )
+        return ProviderError("The provider gave no answer to this request in any batch. Run again to ask for it.")
+
+
+def ids_in(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """The custom ids of a file of lines, each with its line."""
+    with path.open("rb", buffering=1 << 20) as lines:
+        for line in lines:
+            if (name := id_in(line)) is not None:
+                yield name, line

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of batches: what a draw asks as a line of requests, and what a line of answers says.
+
+    {"custom_id":"q17#3#5e0c1f2a9b77","method":"POST","url":"/v1/chat/completions","body":{…}}
+    {"id":…,"custom_id":"q17#3#5e0c1f2a9b77","response":{"status_code":200,"body":{…}},"error":null}
+
+A custom id names the sample, the draw, and a digest of all that is asked: an answer to another prompt, or to another
+sampling, has another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from reward_kit.errors import GenerationError, ProviderError, RateLimitError, RewardKitError
+from reward_kit.generation.batch.provider import BatchLimits, LineShape
+from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
+from reward_kit.generation.wire import Prompt, encode, read_completions, read_json
+from reward_kit.models import Completion
+
+__all__ = ["AnswerLines", "FileFill", "RequestLine", "RequestLines", "custom_id", "id_in", "is_answered", "is_final"]
+
+_SHOWN_AS_IT_IS = re.compile(r"[A-Za-z0-9._:-]{1,40}")
+_CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
+"""The key itself: inside a text its quotes would be escaped."""
+_CHOICES = re.compile(rb'"choices"\s*:\s*\[')
+_REFUSED_FOR_GOOD = re.compile(r"invalid|bad_request|unsupported|context_length", re.IGNORECASE)
+
+
+def custom_id(sample_id: str, draw: int, request: bytes) -> str:
+    """The custom id of a draw; `request` is the digest of what is asked, as in the response cache.
+
+    >>> custom_id("q17", 3, bytes.fromhex("5e0c1f2a9b77ff"))
+    'q17#3#5e0c1f2a9b77'
+    """
+    shown = sample_id
+    if _SHOWN_AS_IT_IS.fullmatch(sample_id) is None:
+        shown = "~" + hashlib.blake2b(sample_id.encode(errors="surrogatepass"), digest_size=12).hexdigest()
+    return f"{shown}#{draw}#{request[:6].hex()}"
+
+
+def id_in(line: bytes) -> bytes | None:
+    """The custom id in a line of requests or answers, without reading all of it; None where there is none."""
+    found = _CUSTOM_ID.search(line)
+    if found is None:
+        return None
+    return found[1] if b"\\" not in found[1] else orjson.loads(b'"%b"' % found[1]).encode()
+
+
+def is_answered(line: bytes) -> bool:
+    """Whether a line holds an answer, by its looks: to be sure, read it."""
+    return _CHOICES.search(line) is not None
+
+
+class FileFill:
+    """How lines are spread over files: the next one is begun where a limit would be passed."""
+
+    def __init__(self, limits: BatchLimits) -> None:
+        """Begin with no file."""
+        self._limits = limits
+        self.files = self.requests = self.size = 0
+        self._here = BatchLimits(0, 0)
+
+    def takes(self, line: int) -> bool:
+        """Whether any file can take a line of so many bytes."""
+        return line <= self._limits.size
+
+    def add(self, line: int) -> bool:
+        """Take account of a line; True where it is the first of a new file."""
+        here, most = self._here, self._limits
+        begins = not self.files or here.requests >= most.requests or here.size + line > most.size
+        self._here = BatchLimits(1, line) if begins else BatchLimits(here.requests + 1, here.size + line)
+        self.files += begins
+        self.requests += 1
+        self.size += line
+        return begins
+
+
+class RequestLine(NamedTuple):
+    """One line of requests."""
+
+    id: str
+    line: bytes
+
+
+class RequestLines:
+    """Makes the lines of requests, from the same bodies that would be sent online."""
+
+    def __init__(self, client: OpenAICompatibleClient, shape: LineShape) -> None:
+        """Write what `client` would send, in the provider's shape."""
+        self._client = client
+        self._shape = shape
+
+    def of(self, prompt: Prompt, draws: Sequence[int], request: bytes) -> list[RequestLine]:
+        """A line for each draw. A `BadRequestError` where a prompt cannot be written as JSON."""
+        shared = None if prompt.sampling.seed is not None else self._body(prompt, 0)
+        before = self._shape.before_body
+        lines = []
+        for draw in draws:
+            name = custom_id(prompt.sample_id, draw, request)
+            body = shared or self._body(prompt, draw)
+            lines.append(RequestLine(name, b'{"custom_id":"%b"%b%b}\n' % (name.encode(), before, body)))
+        return lines
+
+    def _body(self, prompt: Prompt, draw: int) -> bytes:
+        body = self._client.body(prompt, [draw])
+        if not self._shape.names_model:
+            del body["model"]
+        return encode(body)
+
+
+class AnswerLines:
+    """Reads the lines of answers, by the rules that hold for answers online."""
+
+    def __init__(self, client: OpenAICompatibleClient, endpoint: str, parameters: Sequence[str]) -> None:
+        """Answers are of `client`'s model at `endpoint`; `parameters` are the fields of what was asked."""
+        self._model = client.model
+        self._sent = SentRequest(endpoint, client.model, parameters)
+
+    def read(self, line: bytes) -> Completion:
+        """The answer in a line, else the error it stands for: an item's, or one that stops the run."""
+        fields = read_json(line)
+        status, body = _response(fields)
+        error = fields.get("error")
+        if error:
+            raise self._failed(error, status)
+        if not isinstance(body, dict):
+            raise ProviderError("The line of the batch has neither an answer nor an error. Run again to ask for it.")
+        if status == 200 and (hidden := error_in_answer(body)) is not None:
+            status = hidden
+        if status == 200:
+            return read_completions(body, asked_model=self._model, most=1, latency_ms=0.0)[0]
+        raise self._refused(status, orjson.dumps(body))
+
+    def _failed(self, error: Any, status: int) -> RewardKitError:
+        if status < 300:
+            code = str(error.get("code") or "") if isinstance(error, dict) else str(error)
+            status = 400 if _REFUSED_FOR_GOOD.search(code) else 502
+        return self._refused(status, orjson.dumps({"error": error}))
+
+    def _refused(self, status: int, body: bytes) -> RewardKitError:
+        found = refusal(status, {}, read_complaint(body), self._sent)
+        if isinstance(found, RateLimitError):  # its advice is for those who send requests themselves
+            words = read_complaint(body).words
+            return ProviderError(f"{self._sent.endpoint} answered {status}: {words}. Run again to ask for it.")
+        return found
+
+
+def is_final(error: RewardKitError) -> bool:
+    """Whether asking again would come to the same."""
+    return isinstance(error, GenerationError) and not error.retryable
+
+
+def _response(fields: dict[str, Any]) -> tuple[int, Any]:
+    """Status and body, whether they are told apart or the body stands alone."""
+    response = fields.get("response")
+    if not isinstance(response, dict):
+        return 200, None
+    if "choices" in response:
+        return 200, response
+    status = response.get("status_code")
+    return status if isinstance(status, int) else 200, response.get("body")

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The few calls that batches need, over HTTP: JSON, a file sent as a form, a file received piece by piece.
+
+A call that may be repeated is repeated while its failure may pass, as requests for answers are. Files are never in
+memory as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from reward_kit.config_models import ApiParamsConfig
+from reward_kit.errors import EndpointError, ProviderError, RewardKitError
+from reward_kit.generation.http.refusals import SentRequest, read_complaint, refusal
+from reward_kit.generation.http.retry import Timing, with_retries
+from reward_kit.generation.http.transport import proxy_for
+from reward_kit.generation.wire import read_json
+from reward_kit.redaction import blot_bytes, mask, remember
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+__all__ = ["NotThere", "Rest"]
+
+T = TypeVar("T")
+
+_LONGEST_SILENCE = 120.0
+"""Seconds in which nothing at all comes of a file, before the connection is given up."""
+_MOST_OF_A_REPLY = 64 << 20
+
+
+class NotThere(EndpointError):
+    """The endpoint does not know what was asked for (404), or has it already where it should be new (409)."""
+
+    def __init__(self, message: str, status: int) -> None:
+        """Keep the status, which tells the two apart."""
+        super().__init__(message)
+        self.status = status
+
+
+class Rest:
+    """One provider's API. Connections are opened in the loop that first uses them."""
+
+    def __init__(
+        self, base: str, *, api_key: str | None, model: str, params: ApiParamsConfig, timing: Timing | None = None
+    ) -> None:
+        """Remember whom to ask, and about which model messages speak."""
+        self._base = base.rstrip("/")
+        self.shown = mask(self._base)
+        self._model = model
+        self._params = params
+        self._timing = timing or Timing()
+        remember(api_key)
+        self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._open: ClientSession | None = None
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The JSON at `path`."""
+        return await self._repeated(partial(self._json, "GET", path, query=query))
+
+    async def post(self, path: str, body: Mapping[str, Any], query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Send JSON that may be sent again."""
+        return await self._repeated(partial(self._json, "POST", path, body=body, query=query))
+
+    async def post_once(
+        self, path: str, body: Mapping[str, Any], query: Mapping[str, str] | None = None, *, key: str | None = None
+    ) -> dict[str, Any]:
+        """Send JSON that must not be sent twice. `key` tells servers that know of such keys that it is the same."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return await self._json("POST", path, body=body, query=query, headers=headers)
+
+    async def send_file(self, path: str, file: Path, name: str, fields: Mapping[str, str]) -> dict[str, Any]:
+        """Send a file as a form with these fields."""
+        return await self._repeated(partial(self._form, path, file, name, fields))
+
+    async def receive(self, url: str, write: Callable[[bytes], None]) -> None:
+        """Read what is at a path of ours, or at an address somewhere else (which is not told the key). Done once."""
+        async with self._request("GET", url, timeout=None) as response:
+            if response.status != 200:
+                raise self._refusal(response, await self._body(response))
+            expected = response.headers.get("Content-Length") if "Content-Encoding" not in response.headers else None
+            size = 0
+            async for piece in response.content.iter_any():
+                size += len(piece)
+                write(piece)
+            if expected is not None and int(expected) != size:
+                raise ProviderError(f"{self.shown} sent {size} of {expected} bytes of a file. Try again.")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._open is not None:
+            await self._open.close()
+            self._open = None
+
+    # -- one call
+
+    async def _repeated(self, attempt: Callable[[], Any]) -> dict[str, Any]:
+        params = self._params
+        reply: dict[str, Any] = await with_retries(
+            attempt, retries=params.max_retries, timing=self._timing, longest_asked=params.max_retry_after
+        )
+        return reply
+
+    async def _json(
+        self, method: str, path: str, *, body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        sent: dict[str, Any] = {} if body is None else {"json": dict(body)}
+        async with self._request(
+            method, path, timeout=self._params.timeout, params=dict(query or {}), headers=dict(headers or {}), **sent
+        ) as response:
+            return await self._answer(response)
+
+    async def _form(self, path: str, file: Path, name: str, fields: Mapping[str, str]) -> dict[str, Any]:
+        from aiohttp import FormData
+
+        form = FormData()
+        for field, value in fields.items():
+            form.add_field(field, value)
+        with file.open("rb") as content:
+            form.add_field("file", content, filename=name, content_type="application/jsonl")
+            async with self._request("POST", path, timeout=None, data=form) as response:
+                return await self._answer(response)
+
+    async def _answer(self, response: ClientResponse) -> dict[str, Any]:
+        data = await self._body(response)
+        if not 200 <= response.status < 300:
+            raise self._refusal(response, data)
+        return read_json(data)
+
+    async def _body(self, response: ClientResponse) -> bytes:
+        parts, size = [], 0
+        async for part in response.content.iter_any():
+            parts.append(part)
+            size += len(part)
+            if size > _MOST_OF_A_REPLY:
+                raise ProviderError(f"{self.shown} answered with more than 64 MB where a few lines were expected.")
+        return blot_bytes(b"".join(parts))
+
+    def _refusal(self, response: ClientResponse, data: bytes) -> RewardKitError:
+        complaint = read_complaint(data)
+        if response.status in {404, 409}:
+            return NotThere(f"{self.shown} answered {response.status}: {complaint.words}", response.status)
+        return refusal(response.status, response.headers, complaint, SentRequest(self.shown, self._model, ()))
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, path: str, *, timeout: float | None, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> AsyncIterator[ClientResponse]:
+        """One request; a connection that fails is a `ProviderError`."""
+        from aiohttp import ClientError, ClientTimeout
+
+        ours = not path.startswith(("http://", "https://"))
+        url = f"{self._base}{path}" if ours else path
+        try:
+            async with self._session().request(
+                method, url, headers={**(self._headers if ours else {}), **(headers or {})}, proxy=proxy_for(url),
+                timeout=ClientTimeout(total=timeout, sock_connect=30, sock_read=_LONGEST_SILENCE), **more,
+            ) as response:  # fmt: skip
+                yield response
+        except (TimeoutError, ClientError, OSError) as error:
+            where = urlsplit(url).hostname if not ours else self.shown
+            reason = mask(f"{type(error).__name__} {error}".strip())
+            raise ProviderError(f"{where} broke off or cannot be reached: {reason}. Check that it runs.") from None
+
+    def _session(self) -> ClientSession:
+        if self._open is None:
+            from aiohttp import ClientSession, DummyCookieJar
+
+            self._open = ClientSession(cookie_jar=DummyCookieJar())
+        return self._open

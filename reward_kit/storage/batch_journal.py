@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`batches.jsonl`: what became of each file of requests, so that none is submitted, or paid for, twice.
+
+    {"schema":2,"event":"begun","time":"…","run":"9f…", …}            once: the id that the run's batches carry
+    {"schema":2,"event":"prepared","time":"…","part":"0001", …}       the file of requests is whole, on this disk
+    … uploaded → submitting → submitted → ended → fetched → settled → absorbed
+
+A line is on the disk itself before the next step is taken. `submitting` stands there before the request is sent: where
+no `submitted` follows, the batch is looked for by its label. `settled` says which answers are missing, and names the
+file in which they are asked for again. `absorbed`: every answer is in `rollouts.jsonl`. A part can also be `declined`
+(the provider has no room for it now) and submitted again, or be `dropped`: then its requests are owed again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from reward_kit.errors import StorageError
+from reward_kit.models import SCHEMA_VERSION
+from reward_kit.redaction import blot_bytes
+from reward_kit.utils.checksums import check_line, sealed_line
+from reward_kit.utils.clock import now
+
+__all__ = ["BATCHES", "BATCH_FILES", "BatchJournal", "Part"]
+
+BATCHES = "batches.jsonl"
+"""The name of the file in a run directory."""
+BATCH_FILES = "batches"
+"""The folder beside it, with the files of requests and answers, as long as they are needed."""
+
+
+@dataclass
+class Part:
+    """One file of requests, and how far it has come."""
+
+    name: str
+    requests: int = 0
+    size: int = 0
+    sha256: str = ""
+    settings: str = ""
+    """A digest of what the rollouts depend on: requests made for other settings are of no use."""
+    attempt: int = 1
+    most_cost: float = 0.0
+    """What it may cost at most, where there was a limit to keep."""
+    file: str | None = None
+    """The provider's name of the file."""
+    submission: int = 0
+    """How often it was begun to submit it anew, having been declined."""
+    submitting: bool = False
+    batch: str | None = None
+    """The provider's id of the batch."""
+    end: str | None = None
+    fetched: list[dict[str, Any]] | None = None
+    """The files of answers: name, size and digest."""
+    settled: bool = False
+    repeated_in: str | None = None
+    absorbed: bool = False
+    dropped: bool = False
+    noted: dict[str, Any] = field(default_factory=dict)
+    """What was last noted of it beside the above: counts, and the provider's words."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its requests are still asked for, or its answers not yet all used."""
+        return not (self.absorbed or self.dropped)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it was, or may have been, submitted, and its answers are not in the rollouts yet."""
+        return self.is_live and self.submitting
+
+    @property
+    def label(self) -> str:
+        """What its batch is called in the provider's books: number, content, and which submission this is."""
+        return f"{self.name}-{self.sha256[:16]}-{self.submission}"
+
+
+class BatchJournal:
+    """The open file. Small: a few lines for each file of requests."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """Open `path`, creating it unless it is only to be read; a torn last line is cut off."""
+        self.path = path
+        self.run: str | None = None
+        """The id that this run's batches carry, once it has one."""
+        self.parts: dict[str, Part] = {}
+        """By name, in the order in which they were made."""
+        self._descriptor = -1
+        if read_only and not path.exists():
+            return
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
+        try:
+            self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StorageError(f"Cannot open {str(path)!r} ({error.strerror}). Check the path.") from error
+        self._read(cut=not read_only)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def live(self) -> list[Part]:
+        """The parts whose answers are not all in the rollouts yet."""
+        return [part for part in self.parts.values() if part.is_live]
+
+    @property
+    def under_way(self) -> list[Part]:
+        """Those that were, or may have been, submitted."""
+        return [part for part in self.parts.values() if part.is_under_way]
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of requests and answers are."""
+        return self.path.with_name(BATCH_FILES)
+
+    def requests_path(self, name: str) -> Path:
+        """Where the requests of a part are."""
+        return self.folder / f"{name}.requests.jsonl"
+
+    def answers_path(self, name: str, number: int) -> Path:
+        """Where the answers of a part are; a provider may give them in several files."""
+        return self.folder / f"{name}.answers-{number}.jsonl"
+
+    def note(self, event: str, part: str | None = None, **facts: Any) -> None:
+        """Write an event down; when this returns, it is on the disk itself."""
+        fields = {"schema": SCHEMA_VERSION, "event": event, "time": now()}
+        fields |= ({} if part is None else {"part": part}) | facts
+        line = sealed_line(blot_bytes(orjson.dumps(fields)) + b"\n")
+        try:
+            end = os.fstat(self._descriptor).st_size
+            if os.write(self._descriptor, line) != len(line):
+                os.ftruncate(self._descriptor, end)
+                raise OSError("there is no room left")
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write to {str(self.path)!r} ({error.strerror or error}). Nothing before this is lost: make "
+                "room, then run the same command again."
+            ) from error
+        self._take(fields)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read(self, *, cut: bool) -> None:
+        offset = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    if cut:
+                        os.ftruncate(self._descriptor, offset)
+                    break
+                if not check_line(line):
+                    raise StorageError(
+                        f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the "
+                        "file. Without it nobody knows which batches are under way; the provider's own list does."
+                    )
+                self._take(orjson.loads(line))
+                offset += len(line)
+
+    def _take(self, fields: Mapping[str, Any]) -> None:
+        event, name = fields["event"], fields.get("part")
+        if event == "begun":
+            self.run = fields["run"]
+        elif event == "prepared":
+            self._add(fields)
+        elif name in self.parts:
+            self._advance(self.parts[name], event, fields)
+
+    def _add(self, fields: Mapping[str, Any]) -> None:
+        known = {"requests", "size", "sha256", "settings", "attempt", "most_cost"}
+        values = {name: value for name, value in fields.items() if name in known}
+        self.parts[fields["part"]] = Part(fields["part"], **values)
+
+    def _advance(self, part: Part, event: str, fields: Mapping[str, Any]) -> None:
+        for name, value in _CHANGES.get(event, {}).items():
+            setattr(part, name, fields[name] if value is ... else value)
+        if event == "declined":
+            part.submission += 1
+        if repeat := fields.get("repeat"):
+            part.repeated_in = repeat["part"]
+            self._add(repeat)
+        part.noted |= {key: fields[key] for key in ("total", "answered", "failed", "words", "reason") if key in fields}
+
+
+_CHANGES: dict[str, dict[str, Any]] = {
+    "uploaded": {"file": ...},
+    "submitting": {"submitting": True},
+    "submitted": {"batch": ...},
+    "declined": {"submitting": False, "batch": None, "end": None},
+    "ended": {"end": ...},
+    "fetched": {"fetched": ...},
+    "settled": {"settled": True},
+    "absorbed": {"absorbed": True},
+    "dropped": {"dropped": True},
+}
+"""What each event changes of a part; `...` stands for the event's own field of that name."""

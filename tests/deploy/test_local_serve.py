@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`local-serve` as a person uses it, and what the command line says of mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reward_kit.config import CONFIG_FILE_NAME, find_config_file, load_config
+from reward_kit.deploy.machine import start_of
+from reward_kit.deploy.plan import Start
+from reward_kit.deploy.state import Deployments
+from reward_kit.errors import ConfigError
+from reward_kit.packaging import generate_dockerfile_content
+from tests.cli_commands.conftest import Call
+from tests.deploy.conftest import World
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def nothing_left(call: Call, project: Path) -> Iterator[None]:
+    yield
+    for one in Deployments(project / ".reward_kit" / "deployments").ids():
+        facts = Deployments(project / ".reward_kit" / "deployments").get(one).facts
+        if start_of(int(facts.get("server.pid", 0))) == facts.get("server.started"):
+            os.killpg(int(facts["server.pid"]), signal.SIGKILL)
+
+
+def test_a_server_goes_on_by_itself_and_is_ended(nothing_left: None, call: Call, project: Path) -> None:
+    deploy = ("deploy", "--id", "here", "--target", "local-serve", "--function-ref", "rewards.py:exact")
+    said = call(*deploy, "--local-port", str(free_port()))
+    assert said.code == 0, said.err + said.out
+    assert "verdict: 1" in said.out
+    made = Deployments().get("here")
+    key = Path(".reward_kit/deployments/here/api-key").read_text().strip()
+    assert key not in said.out + Path(".reward_kit/deployments/here.json").read_text()
+    (project / "rewards.py").write_text("raise SystemExit\n")  # the server has files of its own
+    body = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "4"}], "ground_truth": "4"}
+    request = urllib.request.Request(made.url, json.dumps(body).encode(), {"X-Api-Key": key})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert json.loads(answer.read())["score"] == 1.0
+    assert "here" in call("deploy", "status").out
+    assert "reward_kit serve" in json.loads(call("deploy", "status", "here", "--json").out)["now"]
+    assert "/evaluate" in call("deploy", "logs", "here").out
+    pid = int(made.facts["server.pid"])
+    assert call("deploy", "delete", "here").code == 0
+    assert start_of(pid) != made.facts["server.started"]
+    assert not Path(".reward_kit/deployments/here").exists()
+
+
+def test_another_process_of_the_same_number_is_not_ended(call: Call, project: Path) -> None:
+    from reward_kit.deploy.carry_out import MissingThing
+    from reward_kit.deploy.machine import MachineHands
+    from reward_kit.deploy.plan import Stop
+
+    hands = MachineHands({}, lambda _: None)
+    with pytest.raises(MissingThing):
+        hands.do(Stop(pid=str(os.getpid()), started="another time"), {})
+    facts = hands.do(Start(argv=("sleep", "1000"), folder=".", log="log.txt"), {})
+    hands.do(Stop(**facts), {})
+    assert start_of(int(facts["pid"])) != facts["started"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--function-ref", "math"], "--id"),
+        (["--id", "x"], "--function-ref"),
+        (["--id", "x", "--function-ref", "math", "-m", "a=b"], "--function-ref"),
+        (["--id", "X!", "--target", "docker", "--function-ref", "math"], "cannot be used"),
+        (["--id", "x", "--target", "docker", "--function-ref", "no.such:thing"], "no module"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "--runtime", "py3"], "--runtime"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "--memory", "much"], "--memory"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "--remote-url", "https://x"], "fireworks"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "--env", "API_KEY=abc"], "--secret API_KEY"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "--env", "A=${b.c}"], "stands for something"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "--auth-mode", "iam"], "api-key"),
+        (["--id", "x", "--target", "docker", "--function-ref", "math", "-p", "token=abcdefgh1234"], "credential"),
+    ],
+)
+def test_a_mistake_is_said_in_a_sentence(call: Call, project: Path, arguments: list[str], words: str) -> None:
+    said = call("deploy", *arguments)
+    assert said.code != 0 and words in said.sentence
+    assert not Path(".reward_kit").exists()
+
+
+def test_folders_of_metrics_are_served_by_name(call: Call, project: Path) -> None:
+    for name in ("one", "two"):
+        (project / name).mkdir()
+        (project / name / "main.py").write_text("def evaluate(messages, **kwargs):\n    return 1.0\n")
+    said = call("deploy", "--id", "m", "--target", "docker", "-m", "one=one", "two=two", "--dry-run")
+    assert said.code == 0, said.err
+    assert "project/one/main.py" in said.out and "project/two/main.py" in said.out
+
+
+def test_rewardkit_yaml_says_what_commands_need_not(call: Call, project: Path) -> None:
+    Path(CONFIG_FILE_NAME).write_text(
+        "default_deployment_target: gcp-cloud-run\n"
+        "gcp_cloud_run: {project_id: p, region: r, secrets: {OPENAI_API_KEY: openai}, default_auth_mode: iam}\n"
+    )
+    said = call("deploy", "--id", "x", "--function-ref", "math", "--dry-run")
+    assert "--no-allow-unauthenticated" in said.out and "OPENAI_API_KEY=openai:latest" in said.out
+    (project / "below").mkdir()
+    assert find_config_file("below") == str(project / CONFIG_FILE_NAME)
+    Path(CONFIG_FILE_NAME).write_text("gcp_cloud_run: {projekt: p}\n")
+    with pytest.raises(ConfigError, match="projekt"):
+        load_config()
+    Path(CONFIG_FILE_NAME).write_text("gcp_cloud_run: {default_auth_mode: mtls-client-auth}\n")
+    assert (
+        "load balancer" in call("deploy", "--id", "x", "--target", "gcp-cloud-run", "--function-ref", "math").sentence
+    )
+
+
+def test_an_mcp_server_is_planned_for_cloud_run(call: Call, project: Path, world: World) -> None:
+    (project / "game.py").write_text("import helper\nclass Game: ...\n")
+    where = ("--gcp-project", "p", "--gcp-region", "r")
+    said = call(
+        "deploy-mcp", "--id", "g", "--environment", "game.py:Game", *where, "--env-vars", "A=1", "B=2", "--dry-run"
+    )
+    assert said.code == 0, said.err
+    for words in ("project/game.py", "project/helper.py", '"reward_kit.agent.mcp.server", "game.py:Game"',
+                  "--port=8000",
+                  "reward-kit-mcp-servers", "A=1,B=2", "--no-allow-unauthenticated", "tools/list"):  # fmt: skip
+        assert words in said.out, words
+    (project / "Dockerfile.mine").write_text("FROM scratch\n")
+    own = call("deploy-mcp", "--id", "g", "--dockerfile", "Dockerfile.mine", *where, "--dry-run")
+    assert own.code == 0 and "left out: .env" in own.out and "| FROM scratch" in own.out
+    assert world.calls == []
+    made = call("deploy-mcp", "--id", "g", "--mcp-server-module", "game", *where, "--no-check")
+    assert made.code == 0, made.err
+    assert "run services/mcp-g" in world.things
+    assert call("deploy", "delete", "g").code == 0
+    assert "one of --mcp-server-module" in call("deploy-mcp", "--id", "g", *where).sentence
+
+
+def test_the_inherited_dockerfile_and_tools(world: World, project: Path) -> None:
+    from reward_kit import gcp_tools
+
+    text = generate_dockerfile_content("rewards.exact", inline_requirements_content="numpy\n# no\n", service_port=9000)
+    assert text is not None and '"numpy"' in text and "USER 10001" in text and '"9000"' in text
+    assert generate_dockerfile_content("nothing") is None
+    assert gcp_tools.ensure_artifact_registry_repo_exists("p", "r", "repo")
+    assert gcp_tools.ensure_artifact_registry_repo_exists("p", "r", "repo")
+    assert not gcp_tools.build_and_push_docker_image("r/i:1", text, str(project), "p")  # .env is in it
+    (project / ".env").unlink()
+    assert gcp_tools.build_and_push_docker_image("r/i:1", text, str(project), "p")
+    assert not (project / "Dockerfile").exists()
+    assert gcp_tools.ensure_gcp_secret("p", "s", "value-of-the-secret", dry_run=True) is not None
+    assert "value-of-the-secret" not in json.dumps(world.calls)
