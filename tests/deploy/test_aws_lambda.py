@@ -286,6 +286,7 @@ def test_the_packed_function_judges_under_lambdas_own_runtime(
     event = http_event("/evaluate", ANSWER, **right)
     event |= {"body": base64.b64encode(json.dumps(ANSWER).encode()).decode(), "isBase64Encoded": True}
     assert function.invoke(event)["statusCode"] == 200
+    assert function.invoke({**event, "body": "a"})["statusCode"] == 400
     for body, status in (("{", 400), ("[]", 422), ('{"messages": 1}', 422), (None, 422)):
         assert function.invoke(http_event("/evaluate", body, **right))["statusCode"] == status
     assert function.invoke(http_event("/nowhere", ANSWER, **right))["statusCode"] == 404
