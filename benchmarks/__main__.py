@@ -34,6 +34,7 @@ from benchmarks import (
     rewards_text,
     rewards_tools,
     sandbox,
+    serving,
     startup,
     sync_reward,
     variants,
@@ -65,6 +66,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "adapters": adapters.main,
     "agent_forks": agent_forks.main,
     "agents": agents.main,
+    "serving": serving.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""
 

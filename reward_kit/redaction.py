@@ -77,7 +77,9 @@ _OF_DATA = frozenset(
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """`answer_key` and its like name a column or a place in data."""
-_ONLY_WHERE = frozenset({"env", "envvar", "variable", "var", "file", "path", "name", "column", "field", "url_env"})
+_ONLY_WHERE = frozenset(
+    {"env", "envs", "envvar", "variable", "var", "file", "files", "path", "name", "column", "field", "url_env"}
+)
 """A name that ends so says where a credential is, such as `api_key_env`."""
 _HEADERS = re.compile(r"(?:^|[_-])headers?$", re.IGNORECASE)
 _HARMLESS_HEADERS = frozenset(

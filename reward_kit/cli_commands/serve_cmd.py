@@ -102,7 +102,7 @@ def _settings(
     elif not rewards:
         raise click.UsageError("There is nothing to serve. Name a REWARD, such as math or my_rewards.py:correct.")
     for flag, value in given.items():
-        if flag in _PLACES and value not in (None, (), False):
+        if flag in _PLACES and value is not None and value is not False and value != ():
             _put(raw, _PLACES[flag], list(value) if isinstance(value, tuple) else value)
     if raw.get("access_log") == "none":
         raw["access_log"] = None

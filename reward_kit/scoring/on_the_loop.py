@@ -27,6 +27,9 @@ __all__ = ["OnTheLoop", "each_alone"]
 
 _log = logging.getLogger(__name__)
 
+_TURN_SECONDS = 0.002
+"""That a task goes on with one payload after the other before it lets others do something."""
+
 
 class OnTheLoop:
     """Calls an asynchronous reward where we are."""
@@ -72,39 +75,74 @@ class OnTheLoop:
 
         To be called in a task of its own: it is cancelled at the deadline.
         """
+        task = self._current_task()
+        async with self._free:
+            return await self._judge_within(task, payload, rollout)
+
+    def _current_task(self) -> asyncio.Task[Any]:
         task = asyncio.current_task(self._loop)  # a third of what it costs where it has to find the loop
         if task is None:
             raise AssertionError("scoring happens in a task")
-        async with self._free:
-            self._deadlines.begin(task)
+        return task
+
+    async def _judge_within(
+        self, task: asyncio.Task[Any], payload: Payload, rollout: Rollout | None
+    ) -> Sequence[Verdict]:
+        """One verdict per answer in the payload, within the time that a call may take."""
+        self._deadlines.begin(task)
+        if rollout is not None:
+            self._judging[task] = rollout
+        try:
+            verdicts: Sequence[Verdict] = await self._verdicts(payload, rollout)
+        except asyncio.CancelledError:
+            verdicts = [Failure.of(self._cancelled(task), "score")] * size_of(payload)
+        except KeyboardInterrupt as error:
+            if _is_a_signal(error):
+                raise
+            failure = Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")
+            verdicts = [failure] * size_of(payload)
+        finally:
+            self._deadlines.end(task)
             if rollout is not None:
-                self._judging[task] = rollout
-            try:
-                verdicts: Sequence[Verdict] = await self._verdicts(payload, rollout)
-            except asyncio.CancelledError:
-                verdicts = [Failure.of(self._cancelled(task), "score")] * size_of(payload)
-            except KeyboardInterrupt as error:
-                if _is_a_signal(error):
-                    raise
-                failure = Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")
-                verdicts = [failure] * size_of(payload)
-            finally:
-                self._deadlines.end(task)
                 self._judging.pop(task, None)
-            if task.cancelling() and not is_ended(task):  # the reward cancelled the task that it runs in
-                await shrug_off(task)
-                return [Failure.of(self._cancelled_itself(), "score")] * size_of(payload)
-            return verdicts
+        if task.cancelling() and not is_ended(task):  # the reward cancelled the task that it runs in
+            await shrug_off(task)
+            return [Failure.of(self._cancelled_itself(), "score")] * size_of(payload)
+        return verdicts
 
     async def judge_all(self, payloads: Sequence[Payload], *, until: float) -> list[Sequence[Verdict] | None]:
-        """The verdicts on each payload, in order; None where it was not judged at the time `until` (monotonic)."""
-        calls = [asyncio.ensure_future(self.judge(payload)) for payload in payloads]
+        """The verdicts on each payload, in order; None where it was not judged at the time `until` (monotonic).
+
+        A task takes one payload after the other as long as the reward awaits nothing; when it does, other tasks take
+        the rest meanwhile. So a reward that never waits needs one task, and one that does has as many as payloads.
+        """
+        judged: list[Sequence[Verdict] | None] = [None] * len(payloads)
+        left = list(reversed(range(len(payloads))))
+
+        async def take() -> None:
+            task = self._current_task()
+            async with self._free:
+                began = self._loop.time()
+                while left:
+                    place = left.pop()
+                    judged[place] = await self._judge_within(task, payloads[place], None)
+                    if self._loop.time() - began > _TURN_SECONDS:
+                        await asyncio.sleep(0)
+                        began = self._loop.time()
+
+        tasks: list[asyncio.Task[None]] = []
         try:
-            if calls:
-                await asyncio.wait(calls, timeout=max(0.0, until - time.monotonic()))
+            while left and len(tasks) < len(payloads):
+                tasks += [self._loop.create_task(take()) for _ in range(min(len(tasks) + 1, len(left)))]
+                await asyncio.sleep(0)  # they begin, each until it has to wait
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(0.0, until - time.monotonic()))
         finally:  # the time may be up, or nobody wants it any more
-            end(call for call in calls if not call.done())
-        return [call.result() if call.done() and not call.cancelled() else None for call in calls]
+            end(task for task in tasks if not task.done())
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.result()  # raises what is no failure of an item
+        return judged
 
     @property
     def has_room(self) -> bool:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import time
@@ -31,13 +32,14 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from reward_kit.errors import MissingExtraError, RewardKitError
+from reward_kit.models import Verdict
 from reward_kit.redaction import blot, mask
 from reward_kit.scoring.rewards import Reward
 from reward_kit.serving.access_log import AccessLog
 from reward_kit.serving.bodies import Bodies, CallerLeft, Held, Receive
 from reward_kit.serving.callers import ANYBODY, PEER_NAMES, Allowances
 from reward_kit.serving.description import description_of
-from reward_kit.serving.dialect import BadRequest, Dialect, Extension, Incoming, Reply, Route
+from reward_kit.serving.dialect import Asked, BadRequest, Dialect, Extension, Incoming, Reply, Route
 from reward_kit.serving.dialects import DIALECTS, load_dialect
 from reward_kit.serving.gate import Gate
 from reward_kit.serving.judging import Judging, open_judging
@@ -204,6 +206,11 @@ class RewardApp:
         """Whether an answer would be judged now."""
         return bool(self._judging) and not self.ending and not any(each.is_full for each in self._judging.values())
 
+    @property
+    def has_extensions(self) -> bool:
+        """Whether something else is served than questions, WebSockets maybe."""
+        return self._more is not None
+
     def _add_gauges(self) -> None:
         held = Gauge(
             "reward_kit_answers_held", "Answers being judged or waiting for it.",
@@ -221,6 +228,7 @@ class RewardApp:
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Open the rewards with what they need, and close them in the end."""
+        self.ending = False
         async with contextlib.AsyncExitStack() as stack:
             if self.settings.access_log is not None:
                 self._log = AccessLog(self.settings.access_log)
@@ -229,10 +237,13 @@ class RewardApp:
                 self._judging[name] = await stack.enter_async_context(open_judging(name, reward, self.settings))
             for extension in self._extensions:
                 await stack.enter_async_context(extension.open())
+            gc.collect()
+            gc.freeze()  # what was loaded stays: no collection needs to look at it again
             try:
                 yield
             finally:
                 self.ending = True
+                self._judging = {}
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -306,12 +317,19 @@ class RewardApp:
             if len(asked) > self._most_answers:
                 raise Refusal.too_large(f"The request holds more than {self._most_answers} answers. Send less at once.")
             allowance.spend(len(asked))
-            verdicts = await self._judging[found.reward].judge(asked)
+            verdicts = await self._judge(found.reward, asked)
             served.answers = len(asked)
             served.failures = self.metrics.judged(found.reward, verdicts)
             return exchange.reply(verdicts)
         finally:
             allowance.leave()
+
+    async def _judge(self, name: str, asked: Sequence[Asked]) -> list[Verdict]:
+        if judging := self._judging.get(name):
+            return await judging.judge(asked)
+        # Nobody has told us that a server starts, as some test clients do: what is needed is opened for this request.
+        async with open_judging(name, self._rewards[name], self.settings) as judging:
+            return await judging.judge(asked)
 
     def _find(self, method: str, path: str) -> _Ask | _Tell | None:
         """What serves the path; None where it may be an extension's."""
@@ -334,7 +352,7 @@ class RewardApp:
             return Reply(error.status, {"detail": str(error)})
         if isinstance(error, RewardKitError):  # the reward cannot work at all: a package or a key is missing
             self.metrics.refused("unusable")
-            return Reply(500, {"detail": mask(str(error))})
+            return Reply(500, {"detail": mask(str(error)), "type": type(error).__name__})
         _log.error("Request %s failed by a fault of the server.", served.head.request_id, exc_info=error)
         self.metrics.refused("fault")
         return Reply(500, {"detail": "A fault of the server. Its log has more under the request id."})

@@ -15,13 +15,15 @@ import orjson
 from reward_kit.serving.refusals import Refusal
 from reward_kit.serving.settings import LimitSettings
 
-__all__ = ["Bodies", "CallerLeft", "Held", "Receive"]
+__all__ = ["Bodies", "CallerLeft", "Held", "Receive", "brackets_of"]
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 _MOST_CONTAINERS = 200_000
 """Objects and lists in one body: each takes a hundred times the memory of its two characters."""
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_STRING = re.compile(rb'"[^"]*"?')
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NEITHER_BRACKETS_NOR_QUOTES = bytes(set(range(256)) - set(b'{}[]"'))
 _MEGABYTE = 1 << 20
 
 
@@ -96,18 +98,26 @@ class Bodies:
         """The decoded body; None where it is empty."""
         if not body:
             return None
-        containers = body.count(b"{") + body.count(b"[")
-        if containers > _MOST_CONTAINERS and _containers_outside_texts(body) > _MOST_CONTAINERS:
+        if body.count(b"{") + body.count(b"[") > self._deepest:
+            self._check_structure(body)
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise Refusal.unreadable(f"The body is not JSON: {_why(error)}. Send valid JSON, in UTF-8.") from None
+
+    def _check_structure(self, body: bytes) -> None:
+        """Refuse what would take too much memory, or is nested too deep, before it is decoded."""
+        brackets = brackets_of(body)
+        if len(brackets) > 2 * _MOST_CONTAINERS:
             raise Refusal.too_large(
                 f"The body holds more than {_MOST_CONTAINERS} objects and lists. Send less at once."
             )
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            raise Refusal.unreadable(f"The body is not JSON: {_why(error)}. Send valid JSON, in UTF-8.") from None
-        if containers > self._deepest and _is_deeper(value, self._deepest):
-            raise Refusal.unreadable(f"The body is nested more than {self._deepest} deep. Send it flatter.")
-        return value
+        for _ in range(self._deepest):
+            inner = brackets.replace(b"[]", b"")  # takes the innermost ones away
+            if not inner or inner == brackets:  # all gone; or they do not match, and decoding will say so
+                return
+            brackets = inner
+        raise Refusal.unreadable(f"The body is nested more than {self._deepest} deep. Send it flatter.")
 
     def _too_large(self) -> Refusal:
         megabytes = self._largest / _MEGABYTE
@@ -120,20 +130,9 @@ def _why(error: orjson.JSONDecodeError) -> str:
     return f"{reason} (character {error.pos})"
 
 
-def _containers_outside_texts(body: bytes) -> int:
-    bare = _TEXT.sub(b"", body)
-    return bare.count(b"{") + bare.count(b"[")
-
-
-def _is_deeper(value: Any, deepest: int) -> bool:
-    level = [value] if type(value) in {dict, list} else []
-    for _ in range(deepest):
-        if not level:
-            return False
-        level = [
-            child
-            for each in level
-            for child in (each.values() if type(each) is dict else each)
-            if type(child) is dict or type(child) is list
-        ]
-    return bool(level)
+def brackets_of(body: bytes) -> bytes:
+    """The brackets of a JSON text, all of them as square ones, without those inside of its strings."""
+    if b"\\" in body:  # first, so that a quote ends a string for certain
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    marks = body.translate(_SQUARE, _NEITHER_BRACKETS_NOR_QUOTES).replace(b'""', b"")
+    return _STRING.sub(b"", marks) if b'"' in marks else marks

@@ -29,6 +29,7 @@ from reward_kit.serving.settings import LimitSettings
 __all__ = ["LimitedProtocol", "Watch", "peer_names"]
 
 _LARGEST_HEAD = 64 << 10
+_HANDSHAKE = frozenset({b"sec-websocket-key", b"sec-websocket-version"})
 _LOOK_SECONDS = 1.0
 _LINGER_SECONDS = 5.0
 """How long what comes of a body that was refused is thrown away: a caller that is still sending reads no reply."""
@@ -143,7 +144,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cut_off(b"431 Request Header Fields Too Large", "large_head")
 
     def handle_websocket_upgrade(self) -> None:
-        self._watch.connections.discard(self)
+        names = {name for name, _ in self.headers}
+        if self.scope["method"] != "GET" or not names >= _HANDSHAKE or b"content-length" in names:
+            self.cut_off(b"400 Bad Request", "handshake")
+            return
+        self._watch.connections.discard(self)  # the protocol of WebSockets has limits of its own
         super().handle_websocket_upgrade()
 
     def on_message_begin(self) -> None:

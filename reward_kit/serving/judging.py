@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
 
 from reward_kit.errors import RewardTimeoutError
 from reward_kit.models import Failure, Verdict
@@ -27,13 +26,6 @@ from reward_kit.serving.settings import ServeSettings
 __all__ = ["Judging", "open_judging"]
 
 _NEWS_WEIGHT = 0.1
-
-
-class _Call(NamedTuple):
-    """One call of the reward, and which of the answers it judges."""
-
-    payload: Payload
-    places: Sequence[int]
 
 
 class Judging:
@@ -64,42 +56,38 @@ class Judging:
         self.held += count
         began = time.monotonic()
         try:
-            if count == 1 and self._alone is not None and self._alone.has_room:
-                return [*await self._alone.judge(self._payload(asked))]
+            if count == 1 and self._alone is not None and not self._groups and self._alone.has_room:
+                return [*await self._alone.judge(self._payload(asked[0]))]
             return await self._judge_many(asked, began + self._seconds)
         finally:
             self.held -= count
             self._usual_seconds += _NEWS_WEIGHT * (time.monotonic() - began - self._usual_seconds)
 
     async def _judge_many(self, asked: Sequence[Asked], until: float) -> list[Verdict]:
-        calls = self._calls(asked)
-        judged = await self._scorer.judge_all([call.payload for call in calls], until=until)
-        verdicts: list[Verdict | None] = [None] * len(asked)
-        for call, found in zip(calls, judged, strict=True):
-            for place, verdict in zip(call.places, found or (), strict=False):
-                verdicts[place] = verdict
-        return [self._late() if verdict is None else verdict for verdict in verdicts]
+        if self._groups:
+            return await self._judge_groups(asked, until)
+        judged = await self._scorer.judge_all([self._payload(each) for each in asked], until=until)
+        return [self._late() if found is None else found[0] for found in judged]
 
-    def _calls(self, asked: Sequence[Asked]) -> list[_Call]:
-        if not self._groups:
-            return [_Call(self._payload([each]), (place,)) for place, each in enumerate(asked)]
-        groups: dict[str | None, list[int]] = {}
-        for place, each in enumerate(asked):
-            groups.setdefault(each.sample_id, []).append(place)
-        if None in groups and len(groups) > 1:
-            raise BadRequest(
-                "Some answers have a sample_id and others have none, and this reward judges all answers to a prompt "
-                "together. Give each a sample_id, or none of them."
-            )
-        return [_Call(self._payload([asked[place] for place in places]), places) for places in groups.values()]
+    async def _judge_groups(self, asked: Sequence[Asked], until: float) -> list[Verdict]:
+        groups = _groups(asked)
+        judged = await self._scorer.judge_all([self._group_payload(asked, places) for places in groups], until=until)
+        verdicts: dict[int, Verdict] = {}
+        for places, found in zip(groups, judged, strict=True):
+            verdicts |= zip(places, found or (), strict=False)
+        return [verdicts.get(place) or self._late() for place in range(len(asked))]
 
-    def _payload(self, asked: Sequence[Asked]) -> Payload:
-        first = asked[0]
-        if any(each.ground_truth != first.ground_truth for each in asked[1:]):
+    def _payload(self, asked: Asked) -> Payload:
+        messages, truth, columns, sample_id = asked
+        return self._call.asked_payload((messages,), truth, columns, sample_id)
+
+    def _group_payload(self, asked: Sequence[Asked], places: Sequence[int]) -> Payload:
+        group = [asked[place] for place in places]
+        first = group[0]
+        if any(each.ground_truth != first.ground_truth for each in group):
             raise BadRequest("Answers to one prompt have different ground truths. Send the same, or other sample_ids.")
-        return self._call.asked_payload(
-            [each.messages for each in asked], first.ground_truth, first.columns, first.sample_id
-        )
+        conversations = [each.messages for each in group]
+        return self._call.asked_payload(conversations, first.ground_truth, first.columns, first.sample_id)
 
     def _late(self) -> Failure:
         message = (
@@ -107,6 +95,19 @@ class Judging:
             "less at once, or raise the server's `limits.request_seconds`."
         )
         return Failure.of(RewardTimeoutError(message, retryable=True), "score")
+
+
+def _groups(asked: Sequence[Asked]) -> list[list[int]]:
+    """Which answers belong together, each by its place."""
+    groups: dict[str | None, list[int]] = {}
+    for place, each in enumerate(asked):
+        groups.setdefault(each.sample_id, []).append(place)
+    if None in groups and len(groups) > 1:
+        raise BadRequest(
+            "Some answers have a sample_id and others have none, and this reward judges all answers to a prompt "
+            "together. Give each a sample_id, or none of them."
+        )
+    return list(groups.values())
 
 
 @contextlib.asynccontextmanager

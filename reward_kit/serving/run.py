@@ -154,7 +154,7 @@ def _server(app: RewardApp, watch: Watch, tls: ssl.SSLContext | None) -> Server:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     config = uvicorn.Config(
         _untyped(app), http=_untyped(partial(LimitedProtocol, watch=watch)), lifespan="off", log_config=None,
-        access_log=False, proxy_headers=False, server_header=False,
+        access_log=False, proxy_headers=False, server_header=False, ws="auto" if app.has_extensions else "none",
         timeout_keep_alive=max(1, round(limits.keep_alive_seconds)),
         timeout_graceful_shutdown=round(limits.drain_seconds), ws_max_size=int(limits.body_mb * (1 << 20)),
     )  # fmt: skip

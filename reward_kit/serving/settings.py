@@ -14,7 +14,6 @@ The same keys come from `reward-kit serve --config FILE`, from its flags, and fr
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -23,8 +22,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from reward_kit.auth import is_loopback
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig, StrictPart, validated
 from reward_kit.errors import ConfigError
+from reward_kit.redaction import is_variable_name, remember
 from reward_kit.serving.world_settings import WorldsSettings
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
@@ -66,6 +67,18 @@ class AccessSettings(StrictPart):
     """The platform in front that checks each caller itself, so that this server need not: AWS IAM or Google IAM."""
     insecure: bool = False
     """Serve without any protection, also where other machines can call."""
+
+    @field_validator("api_key_envs")
+    @classmethod
+    def _are_variables(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if not is_variable_name(name):
+                remember(name)
+                raise ValueError(
+                    "it does not name an environment variable, and is not shown, as it may be a key. Put the key into "
+                    "a variable, and give the variable's name, such as MY_API_KEY"
+                )
+        return names
 
     @model_validator(mode="after")
     def _google_needs_names(self) -> Self:
@@ -204,14 +217,6 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
 
 
 # ── whether that is safe ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can call."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_protected(settings: ServeSettings, environment: Mapping[str, str] | None = None) -> None:

@@ -199,6 +199,12 @@ async def test_a_500_of_the_reward_itself_is_not_sent_again(server: RewardServer
     assert str(error) == "'f' raised KeyError: 'x'" and len(server.posted) == 1
 
 
+async def test_a_reward_that_cannot_work_at_all_stops_everything_at_once(server: RewardServer) -> None:
+    server.before = [Told(500, {"detail": "It needs an optional package.", "type": "MissingExtraError"})]
+    (error,) = await ask_many(RemoteReward(server.url, QUICK), ["4"])
+    assert type(error) is EndpointError and "optional package" in str(error) and len(server.posted) == 1
+
+
 # ── again ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -31,7 +31,7 @@ from reward_kit.serving.dialect import (
     object_in,
 )
 
-__all__ = ["GENERIC", "result_body"]
+__all__ = ["GENERIC", "INHERITED", "result_body"]
 
 _OWN_FIELDS = frozenset({"messages", "rollouts_messages", "ground_truth", "kwargs", "sample_id"})
 
@@ -102,6 +102,11 @@ def _batch(incoming: Incoming) -> Exchange:
             raise BadRequest(f"items[{number}] is not an object with messages. Send messages, and ground_truth if any.")
         asked.append(_asked(item, item["messages"], f"items[{number}].messages"))
     return Exchange(asked, _many_results)
+
+
+def _one_or_error(incoming: Incoming) -> Exchange:
+    exchange = _one(incoming)
+    return exchange._replace(reply=lambda verdicts: failed_reply(verdicts) or exchange.reply(verdicts))
 
 
 def _inherited(incoming: Incoming) -> Exchange:
@@ -199,3 +204,17 @@ GENERIC = Dialect(
         ),
     ],
 )  # fmt: skip
+
+INHERITED = Dialect(
+    "inherited",
+    "As `reward_kit.generic_server` has answered: what cannot be judged is an error.",
+    [
+        Route(
+            "/evaluate",
+            _one_or_error,
+            "Judge one answer; what cannot be judged is an error.",
+            request_schema={"anyOf": [_ITEM, _GROUP]},
+            response_schema={"anyOf": [_RESULT, _RESULTS]},
+        )
+    ],
+)
