@@ -146,6 +146,7 @@ def export(
 def _upload(file: Path | str, dataset_id: str, *, overwrite: bool) -> None:
     from reward_kit.deploy.fireworks.api import FireworksAPI
     from reward_kit.deploy.fireworks.datasets import upload_dataset
+    from reward_kit.storage.at_hand import at_hand
 
     def tell(sent: int, total: int) -> None:
         if sent == total or sent * 10 // total != (sent - (1 << 18)) * 10 // total:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit._version import __version__
-from reward_kit.deploy.bundle import PROJECT, Bundle, Source, make_bundle
+from reward_kit.deploy.bundle import Bundle, Source, make_bundle
+from reward_kit.deploy.bundle_layout import PROJECT
 from reward_kit.deploy.fireworks.evaluators import Criterion, EvaluatorSource
 from reward_kit.deploy.fireworks.remote_shim import remote_shim
 from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
