@@ -9,7 +9,7 @@ from typing import Any
 
 from reward_kit import Message, reward_function
 
-__all__ = ["busy", "calls", "contains_answer", "contains_answer_sync", "spin", "stamped"]
+__all__ = ["burn", "busy", "calls", "contains_answer", "contains_answer_sync", "spin", "stamped"]
 
 calls: list[float] = []
 """When `stamped` was called, by `time.perf_counter`."""
@@ -31,6 +31,14 @@ async def stamped(messages: list[Message], ground_truth: str, **kwargs: Any) -> 
 def contains_answer_sync(messages: list[Message], ground_truth: str) -> float:
     """A trivial synchronous reward; undecorated, so that it can be called bare."""
     return 1.0 if ground_truth in messages[-1].text else 0.0
+
+
+def burn(messages: list[Message], **kwargs: Any) -> float:
+    """A synchronous reward that takes 5 ms of processor time, whatever else goes on."""
+    end = time.process_time() + 0.005
+    while time.process_time() < end:
+        spin(100)
+    return float(len(messages) > 0)
 
 
 def busy(messages: list[Message], steps: int) -> float:

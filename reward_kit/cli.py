@@ -44,9 +44,7 @@ COMMANDS: dict[str, _Entry] = {
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "serve": _Entry("serve_cmd", "serve", "Serve rewards over HTTP, to trainers and others."),
-    "deploy": _Entry(
-        "deploy_cmd", "deploy", "Deploy a reward to this machine, a container, Cloud Run, Lambda or Fireworks."
-    ),
+    "deploy": _Entry("deploy_cmd", "deploy", "Bring a reward to where others can call it."),
     "deploy-mcp": _Entry(
         "deploy_mcp_cmd", "deploy_mcp", "Deploy an MCP server, such as an agent's world, to Cloud Run."
     ),

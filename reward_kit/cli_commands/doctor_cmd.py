@@ -47,14 +47,14 @@ class Check(NamedTuple):
     """What to do where it does not work."""
     needed: bool = False
     """Whether reward-kit cannot do without it."""
-    kind: Literal["machine", "extra", "tool", "sandbox", "setting"] = "machine"
+    kind: Literal["machine", "extra", "tool", "sandbox", "engine", "setting"] = "machine"
     purpose: str = ""
     """What it is for, where its name does not say it."""
 
     @property
     def title(self) -> str:
         """The name as a person reads it."""
-        return f"{self.kind}: {self.name}" if self.kind in ("extra", "tool", "sandbox") else self.name
+        return f"{self.kind}: {self.name}" if self.kind in ("extra", "tool", "sandbox", "engine") else self.name
 
 
 @click.command()
@@ -144,6 +144,7 @@ def _checks() -> Iterator[Check]:
     for tool in look_for_tools():
         yield Check(tool.name, tool.works, tool.detail, tool.advice, kind="tool", purpose=tool.purpose)
     yield from _sandboxes()
+    yield from _ray()
     yield from (_key(name) for name in _KEYS)
 
 
@@ -221,6 +222,19 @@ async def _python_runs() -> Probe:
 
     async with PythonZygote(size=1) as zygote:
         return await zygote.probe()
+
+
+def _ray() -> Iterator[Check]:
+    """Where the extra is there, an actor is asked."""
+    if importlib.util.find_spec("ray") is None:
+        return
+    from reward_kit.execution.ray_engine.probe import probe_ray
+
+    works, detail = probe_ray()
+    advice = (
+        "Give it room (it wants 1 GB of memory, and of /dev/shm), or correct RAY_ADDRESS; or do without `engine=ray`."
+    )
+    yield Check("Ray", works, detail.rstrip("."), advice, kind="engine")
 
 
 def _key(name: str) -> Check:

@@ -42,7 +42,7 @@ from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.play import Play
-from reward_kit.generation.stack import ModelStack
+from reward_kit.generation.stack import ModelStack, open_models
 from reward_kit.models import Rollout
 from reward_kit.scoring.rewards import Rewards
 from reward_kit.scoring.scorers import Scorer
@@ -111,14 +111,25 @@ class Engine(ABC):
         """Within it the engine can be used."""
         return contextlib.nullcontext()
 
-    @abstractmethod
-    def open_models(
+    @contextlib.asynccontextmanager
+    async def open_models(
         self, client: ModelClient | None, turns: TurnJournal | None, known: Callable[[str, int], Rollout | None]
-    ) -> contextlib.AbstractAsyncContextManager[ModelStack]:
-        """What the generate stage plays with; `client` stands in for what the config names.
+    ) -> AsyncIterator[ModelStack]:
+        """What the generate stage plays with, here; `client` stands in for what the config names.
 
         `turns` is the file of an agent's turns, and `known` finds its episodes of earlier entries of the run.
         """
+        async with open_models(self._config, client, self._budget) as models:
+            if self._config.agent is None or turns is None:
+                yield models
+                return
+            from reward_kit.execution.agents import open_episodes  # here: most runs have no agent
+
+            playing = open_episodes(
+                self._config, self._config.agent, models, turns, self._counters, self._budget, known
+            )  # fmt: skip
+            async with playing as episodes:
+                yield episodes
 
     @abstractmethod
     def open_scorer(self, reward: Rewards, at_hand: int) -> contextlib.AbstractAsyncContextManager[Scorer]:

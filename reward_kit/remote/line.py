@@ -46,6 +46,7 @@ from reward_kit.remote.protocol import (
     outcome_of,
     outcomes_of,
     refused_by_reward,
+    unusable_in,
 )
 from reward_kit.remote.sign_in import SignIn, sign_in_for, tls_for
 from reward_kit.utils.tasks import together
@@ -83,7 +84,7 @@ class Line:
         settings: RemoteRewardConfig,
         *,
         stops_run: bool,
-        inherited_key: str | None = None,
+        inherited_key: bool = False,
         batches: bool = True,
         timing: Timing | None = None,
     ) -> None:
@@ -256,7 +257,7 @@ class Line:
             return reply
 
     def _gone(self, why: str) -> RewardKitError:
-        said = f"The reward at {self._shown!r} cannot be reached: {why}. Is it running?"
+        said = f"The reward at {self._shown!r} cannot be reached: {why}. Start it, or correct the address."
         return EndpointError(said) if self._stops_run else RewardError(said, retryable=True)
 
     async def _attempt(self, method: str, url: str, data: bytes) -> Reply:
@@ -280,8 +281,7 @@ class Line:
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             return RateLimitError(self._said(reply, "Try again later"), retry_after=retry_after(reply.headers))
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED:
-            failure = refused_by_reward(reply.data)
-            if failure is not None and status != HTTPStatus.SERVICE_UNAVAILABLE:
+            if status != HTTPStatus.SERVICE_UNAVAILABLE and (refused_by_reward(reply.data) or unusable_in(reply.data)):
                 return None
             return ProviderError(
                 self._said(reply, "Try again later"), retry_after=retry_after(reply.headers),
@@ -306,6 +306,8 @@ class Line:
             )
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE}:
             return EndpointError(self._said(reply, "Check the address, and its path"))
+        if why := unusable_in(reply.data):
+            return EndpointError(f"The reward at {self._shown!r} cannot work: {why}")
         return refused_by_reward(reply.data) or RewardError(self._said(reply, "Check the address and what is sent"))
 
     def _said(self, reply: Reply, what_to_do: str) -> str:
@@ -358,7 +360,7 @@ class Line:
 
     async def _headers(self, method: str, url: str, data: bytes) -> Mapping[str, str]:
         if self._sign_in is None:
-            self._sign_in = sign_in_for(self._url, self._settings, self._inherited_key)
+            self._sign_in = sign_in_for(self._url, self._settings, inherited_key=self._inherited_key)
         return await self._sign_in.headers(method, url, data)
 
     def _open(self) -> HttpSession:

@@ -22,7 +22,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reward_kit import errors
-from reward_kit.errors import ItemError, RewardError
+from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.typed_interface import Mode, RewardContractError, as_result
 
@@ -38,6 +38,7 @@ __all__ = [
     "outcome_of",
     "outcomes_of",
     "refused_by_reward",
+    "unusable_in",
 ]
 
 ROUTE = "/evaluate"
@@ -143,6 +144,15 @@ _ITEM_ERRORS: dict[str, type[ItemError]] = {
 """The errors of one item, by the name that a failure has."""
 
 
+_STOPPING = (
+    frozenset(
+        name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RewardKitError)
+    )
+    - _ITEM_ERRORS.keys()
+)
+"""The names of errors that no further question mends: a package or a key is missing on the server."""
+
+
 def outcome_of(reply: Any, who: str) -> Outcome:
     """What one result of a reply is."""
     if isinstance(reply, dict):
@@ -180,6 +190,16 @@ def refused_by_reward(data: bytes) -> ItemError | None:
     if not isinstance(reply, dict):
         return None
     return _failure_in(reply) or _error_of(reply.get("type"), reply.get("detail"), retryable=None)
+
+
+def unusable_in(data: bytes) -> str | None:
+    """Why the reward cannot work at all, where the server says so."""
+    try:
+        reply = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    told = reply if isinstance(reply, dict) and reply.get("type") in _STOPPING else {}
+    return str(told["detail"]) if isinstance(told.get("detail"), str) else None
 
 
 def _returned_in(reply: Mapping[str, Any]) -> EvaluateResult | None:

@@ -352,7 +352,7 @@ class RewardApp:
             return Reply(error.status, {"detail": str(error)})
         if isinstance(error, RewardKitError):  # the reward cannot work at all: a package or a key is missing
             self.metrics.refused("unusable")
-            return Reply(500, {"detail": mask(str(error))})
+            return Reply(500, {"detail": mask(str(error)), "type": type(error).__name__})
         _log.error("Request %s failed by a fault of the server.", served.head.request_id, exc_info=error)
         self.metrics.refused("fault")
         return Reply(500, {"detail": "A fault of the server. Its log has more under the request id."})

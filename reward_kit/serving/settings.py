@@ -14,7 +14,6 @@ The same keys come from `reward-kit serve --config FILE`, from its flags, and fr
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from reward_kit.auth import is_loopback
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig, StrictPart, validated
 from reward_kit.errors import ConfigError
 from reward_kit.redaction import is_variable_name, remember
@@ -217,14 +217,6 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
 
 
 # ── whether that is safe ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can call."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_protected(settings: ServeSettings, environment: Mapping[str, str] | None = None) -> None:

@@ -31,6 +31,7 @@ class Nodes:
             head_node_args={"num_cpus": 0, "object_store_memory": _STORE_BYTES, "include_dashboard": False},
         )
         self._workers: list[Any] = []
+        self._lost: list[Any] = []
         self.add("plain")
         self.add("sandboxed", sandbox=2)
 
@@ -51,6 +52,10 @@ class Nodes:
         """Where all nodes write their logs."""
         return Path(self._cluster.head_node.get_session_dir_path())
 
+    def node_with(self, name: str) -> str:
+        """The id of the node that was added under a name."""
+        return next(str(node.node_id) for node, called, _ in self._workers if called == name)
+
     def add(self, name: str, **resources: float) -> None:
         node = self._cluster.add_node(
             num_cpus=4, object_store_memory=_STORE_BYTES, resources={name: 8, **resources}, include_dashboard=False
@@ -58,10 +63,15 @@ class Nodes:
         self._workers.append((node, name, resources))
 
     def lose_one(self, place: int = 0) -> None:
-        """Lose a node with all that runs on it, and have another, of the same kind, take its place."""
-        node, name, resources = self._workers.pop(place)
-        self._cluster.remove_node(node, allow_graceful=False)
-        self.add(name, **resources)
+        """Lose a node with all that runs on it."""
+        self._lost.append(self._workers.pop(place))
+        self._cluster.remove_node(self._lost[-1][0], allow_graceful=False)
+
+    def have_three_again(self) -> None:
+        """Have another of the same kind take the place of each that was lost."""
+        while self._lost:
+            _, name, resources = self._lost.pop()
+            self.add(name, **resources)
 
 
 def actors(kind: str) -> list[int]:

@@ -91,6 +91,7 @@ def test_a_node_dies(tmp_path: Path, nodes: Nodes, caplog: pytest.LogCaptureFixt
         moment = rng.randrange(10, ROWS // 2)
         with Misfortune(lambda: len(endpoint.requests), [moment], nodes.lose_one) as fate:
             EvaluationPipeline(told).run()
+        nodes.have_three_again()
         assert fate.done == 1
         assert len(endpoint.requests) <= ROWS + 2 * WINDOW
         assert judged(results(tmp_path)) == locally(tmp_path / "local", endpoint, "steady")

@@ -109,7 +109,7 @@ class Google:
         if command == "run deploy":
             return self.deploy(names[0], flags)
         if command == "builds submit":
-            copy = WORLD.parent / f"image-{len(self.things)}"
+            copy = WORLD.parent / f"image-{time.monotonic_ns()}"
             shutil.copytree(names[0], copy)
             self.things[f"artifacts docker images/{flags['--tag']}"] = str(copy)
             return "built"

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,8 @@ import pytest
 from reward_kit.errors import EndpointError, StorageError
 from reward_kit.evaluation import evaluate
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.models import Message
+from reward_kit.remote.reward import RemoteReward
 from tests.generation.loopback import Loopback
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.runs import REWARDS, config, judged, keys, lines, questions, results
@@ -114,3 +120,38 @@ def test_evaluate_takes_an_address(tmp_path: Path) -> None:
     with live_server({"exact": "exact_match_reward"}) as address:
         evaluate(rows, address, output_dir=tmp_path / "run")
     assert [row["evaluation_score"] for row in results(tmp_path).values()] == [1.0]
+
+
+def test_a_server_that_is_killed_and_started_again_loses_no_answer(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "reward_kit.cli", "serve", f"{REWARDS}:steady", "--port", str(port)]
+    options = ["--workers", "1", "--access-log", "none"]
+    turns = [
+        [Message(role="user", content=f"What is {i}?"), Message(role="assistant", content=f"{i}")] for i in range(300)
+    ]
+    servers: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        servers.append(subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL))
+
+    async def ask() -> list[Any]:
+        reward = RemoteReward(
+            f"http://127.0.0.1:{port}", {"max_outage": 120, "batch_size": 8, "max_concurrent_requests": 2}
+        )
+        await reward(messages=turns[0])  # it is up
+        asking = [asyncio.ensure_future(reward(messages=each)) for each in turns]
+        await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+        servers[0].kill()
+        start()
+        return await asyncio.gather(*asking)
+
+    start()
+    try:
+        results_of_all = asyncio.run(ask())
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait()
+    assert [result.reason for result in results_of_all] == [f"read {len(f'{i}')} characters" for i in range(300)]

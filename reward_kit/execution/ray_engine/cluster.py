@@ -35,6 +35,10 @@ _OBJECT_STORE_BYTES = 256 << 20
 """Of a Ray of our own: packs are small, and soon fetched."""
 _LONGEST_TEMPORARY = 40
 """Characters of a directory in which Ray can still name its sockets."""
+_STARTS = 3
+"""Attempts to start Ray. It gives itself 30 seconds each time, and a busy machine may take longer."""
+_IN_A_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Set where `ray job submit` has started this process: its code and environment are the job's."""
 _LARGEST_COPY = 100 << 20
 _NOT_COPIED = [
     ".git", ".venv*", "venv", "__pycache__", "*.pyc", ".mypy_cache", ".ruff_cache", ".pytest_cache", "node_modules",
@@ -61,10 +65,9 @@ def load_ray() -> Any:
 class Cluster:
     """A Ray that this process is attached to."""
 
-    def __init__(self, ray: Any, runtime_env: dict[str, Any]) -> None:
-        """Use `ray`, which is initialised; each actor gets `runtime_env`."""
+    def __init__(self, ray: Any) -> None:
+        """Use `ray`, which is initialised."""
         self._ray = ray
-        self._runtime_env = runtime_env
         self._stations = {"generate": ray.remote(GenerateStation), "score": ray.remote(ScoreStation)}
 
     @property
@@ -72,6 +75,16 @@ class Cluster:
         """What calling an actor raises when it, or its node, or what it had sent is gone."""
         found: type[Exception] = self._ray.exceptions.RayError
         return (found,)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return sum(bool(node["Alive"]) for node in self._ray.nodes())
+
+    def try_an_actor(self) -> bool:
+        """Whether an actor can be made and answers."""
+        handle = self._stations["score"].options(num_cpus=0).remote()
+        return bool(self._ray.get(handle.where.remote()))
 
     def actor(self, order: Order, num_cpus: float, resources: Mapping[str, float], env: Mapping[str, str]) -> Actor:
         """Ask for an actor. It is made when a node has room for it."""
@@ -81,7 +94,7 @@ class Cluster:
             "resources": dict(resources),
             "max_concurrency": 64,
             "max_restarts": 0,  # the driver makes another, and knows what was lost with this one
-            "runtime_env": {**self._runtime_env, "env_vars": dict(env)},
+            "runtime_env": {"env_vars": dict(env)},
         }
         handle = self._stations[order.kind].options(**options).remote()
         failure = ray.exceptions.RayTaskError
@@ -117,29 +130,31 @@ def _kill(ray: Any, handle: Any) -> None:
 
 
 @contextlib.contextmanager
-def open_cluster(engine: EngineConfig) -> Iterator[Cluster]:
-    """The cluster that the settings name; where they name none, and this process is in none, one of our own."""
+def open_cluster(engine: EngineConfig, *, with_code: bool = True) -> Iterator[Cluster]:
+    """The cluster that the settings name; where they name none, and this process is in none, one of our own.
+
+    `with_code`: the actors of a cluster get a copy of the directory of code.
+    """
     ray = load_ray()
     if ray.is_initialized():  # by whoever calls us, and theirs to end
-        yield Cluster(ray, _code(engine, is_shared=True))
+        yield Cluster(ray)
         return
     address = engine.address or os.environ.get("RAY_ADDRESS")
     with contextlib.ExitStack() as around:
         if address is None:
             _start(ray, engine, around)
         else:
-            _attach(ray, address)
+            _attach(ray, address, _code(engine) if with_code else None)
         around.callback(ray.shutdown)
-        in_a_job = "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
-        yield Cluster(ray, _code(engine, is_shared=address is None or in_a_job))
+        yield Cluster(ray)
 
 
-def _attach(ray: Any, address: str) -> None:
+def _attach(ray: Any, address: str, code: dict[str, Any] | None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=True)
-    except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=code)
+    except Exception as error:  # Ray raises whatever it stumbles over, plain `Exception`s too
         raise ClusterError(
             f"No Ray cluster can be reached at {address!r}: {_first_line(error)} "
             "Correct `engine.address`, or leave it out to start a Ray of its own."
@@ -158,18 +173,23 @@ def _start(ray: Any, engine: EngineConfig, around: contextlib.ExitStack) -> None
     if not {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
         # Ray asks for a token by default. Without this one it would make one and leave it in the home directory.
         around.enter_context(_environment({"RAY_AUTH_TOKEN": _token}, also=("RAY_AUTH_MODE",)))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ray.init(
-                address="local", num_cpus=max(os.cpu_count() or 1, int(cores) + 1), num_gpus=0, resources=resources,
-                object_store_memory=_OBJECT_STORE_BYTES, include_dashboard=False, log_to_driver=False,
-                logging_level=logging.ERROR, _temp_dir=str(place),
-            )  # fmt: skip
-    except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
-        raise ClusterError(
-            f"Ray cannot be started on this machine: {_first_line(error)} `reward-kit doctor` tells more."
-        ) from error
+    for attempt in range(_STARTS):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ray.init(
+                    address="local", num_cpus=max(os.cpu_count() or 1, int(cores) + 1), num_gpus=0,
+                    resources=resources, object_store_memory=_OBJECT_STORE_BYTES, include_dashboard=False,
+                    log_to_driver=False, logging_level=logging.ERROR, _temp_dir=str(place),
+                )  # fmt: skip
+            return
+        except Exception as error:  # as above
+            ray.shutdown()
+            if attempt + 1 < _STARTS and "timed out during startup" in str(error):
+                continue
+            raise ClusterError(
+                f"Ray cannot be started on this machine: {_first_line(error)} `reward-kit doctor` tells more."
+            ) from error
 
 
 @contextlib.contextmanager
@@ -198,10 +218,10 @@ def _environment(values: Mapping[str, str], also: tuple[str, ...] = ()) -> Itera
                 os.environ[name] = value
 
 
-def _code(engine: EngineConfig, *, is_shared: bool) -> dict[str, Any]:
-    """How the actors come by the code of rewards: they see this directory, or they get a copy of it."""
-    if engine.working_dir is None and is_shared:
-        return {}
+def _code(engine: EngineConfig) -> dict[str, Any] | None:
+    """How the actors come by the code of rewards: by a copy of this directory, unless the job has one already."""
+    if engine.working_dir is None and _IN_A_JOB in os.environ:
+        return None
     place = Path(engine.working_dir or ".").resolve()
     if not place.is_dir():
         raise ConfigError(f"There is no directory {str(place)!r}. Correct `engine.working_dir`.")

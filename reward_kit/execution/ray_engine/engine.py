@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import GenerateActorsConfig, PipelineConfig, ScoreActorsConfig
-from reward_kit.errors import ConfigError, GenerationError, RewardError
+from reward_kit.errors import GenerationError, RewardError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.engine import Engine, Reporter
 from reward_kit.execution.ray_engine.cluster import Cluster, open_cluster
@@ -79,12 +79,11 @@ class RayEngine(Engine):
     async def open_models(
         self, client: ModelClient | None, turns: TurnJournal | None, known: Callable[[str, int], Rollout | None]
     ) -> AsyncIterator[ModelStack]:
-        """A play whose samples are played by actors."""
+        """A play whose samples are played by actors; here, where a client is given: it may not survive the way."""
         if client is not None:
-            raise ConfigError(
-                "A client that is given as an object cannot be used with the engine 'ray': its actors make their own. "
-                "Describe the model in the section `generation`, or leave `engine` out."
-            )
+            async with super().open_models(client, turns, known) as models:
+                yield models
+            return
         generation, wanted = self._config.generation, self._config.engine.generate
         looked_at = make_client(generation, needs_key=False)
         within(self._budget, looked_at, price_of(looked_at.model, generation.price), "generation")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,9 +88,8 @@ class LeasedLimits:
             if self._pause.was_asked:
                 await self._pause.over()
             if self._charged:
-                asked = time.monotonic()
-                wait = await self._mailbox.ask("charge", self._endpoint, self._params, tokens)
-                await asyncio.sleep(wait - (time.monotonic() - asked))
+                # Counted from when the answer is here: too late by the way it took, and never too early.
+                await asyncio.sleep(await self._mailbox.ask("charge", self._endpoint, self._params, tokens))
                 await self._pause.over()
         except BaseException:
             self.leave()

@@ -32,9 +32,12 @@ __all__ = ["Holdings", "Services"]
 _log = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(eq=False)
 class Holdings:
     """What one actor holds of what all share."""
+
+    is_gone: bool = False
+    """Whether the actor is: what it asked for meanwhile is not to be given to it any more."""
 
     claims: set[tuple[str, str]] = field(default_factory=set)
     """Answers that it pays for, and that others may wait for."""
@@ -75,6 +78,7 @@ class Services:
 
     def lost(self, held: Holdings) -> None:
         """An actor is gone. What was set apart for its requests may have been paid: it counts as spent."""
+        held.is_gone = True
         self._holdings.remove(held)
         for claim in list(held.claims):
             self._let_go(held, claim)
@@ -116,7 +120,7 @@ class Services:
                 await turn
             if hit is not None:
                 found[key] = hit
-            else:
+            elif not held.is_gone:
                 self._claimed[claim] = deque()
                 held.claims.add(claim)
         return found
@@ -144,7 +148,10 @@ class Services:
         """Set money apart for a request, or refuse it."""
         if self._budget is not None:
             await self._budget.reserve(allowance)
-            held.reserved.append(allowance)
+            if held.is_gone:
+                self._budget.release(allowance)
+            else:
+                held.reserved.append(allowance)
 
     def release(self, held: Holdings, allowance: float) -> None:
         """A request is done, or was never answered."""

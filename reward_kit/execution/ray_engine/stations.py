@@ -90,8 +90,8 @@ class _Station(ABC):
         _forward_warnings(mailbox, order.name)
         share(SharedCommons(mailbox))
         budget = LeasedBudget(mailbox) if order.has_budget else None
-        concurrency, sandbox = await self._opened(order, config, budget, mailbox)
-        return Facts(node, os.uname().nodename, os.getpid(), concurrency, sandbox)
+        facts = Facts(node, os.uname().nodename, os.getpid(), 1)
+        return facts._replace(**await self._opened(order, config, budget, mailbox))
 
     async def add(self, blob: bytes) -> None:
         """Take a pack from the driver."""
@@ -142,8 +142,8 @@ class _Station(ABC):
     @abstractmethod
     async def _opened(
         self, order: Order, config: PipelineConfig, budget: LeasedBudget | None, mailbox: Mailbox
-    ) -> tuple[int, str | None]:
-        """Open what the kind needs; how many things are worth having under way, and the backend of sandboxes."""
+    ) -> dict[str, Any]:
+        """Open what the kind needs; what there is to say of it, as fields of `Facts`."""
 
     @abstractmethod
     def _outcome(self, thing: Any) -> Awaitable[Any]:
@@ -165,7 +165,7 @@ class GenerateStation(_Station):
 
     async def _opened(
         self, order: Order, config: PipelineConfig, budget: LeasedBudget | None, mailbox: Mailbox
-    ) -> tuple[int, str | None]:
+    ) -> dict[str, Any]:
         self._models = models = await self._stack.enter_async_context(open_models(config, None, budget))
         if config.agent is not None:
             from reward_kit.execution.agents import open_episodes  # here: most runs have no agent
@@ -180,7 +180,8 @@ class GenerateStation(_Station):
             raise AssertionError("there is a play where there is a model")
         self._play = models.play
         agent = config.agent
-        return config.generation.api_params.max_concurrent_requests if agent is None else agent.concurrency, None
+        at_a_time = config.generation.api_params.max_concurrent_requests if agent is None else agent.concurrency
+        return {"concurrency": at_a_time}
 
     async def _outcome(self, thing: Task) -> list[Rollout]:
         if self._turns is None:
@@ -211,14 +212,15 @@ class ScoreStation(_Station):
 
     async def _opened(
         self, order: Order, config: PipelineConfig, budget: LeasedBudget | None, mailbox: Mailbox
-    ) -> tuple[int, str | None]:
+    ) -> dict[str, Any]:
         config = config.model_copy(update={"reward": _with_workers(config.reward, order.cores)})
         given = None if order.reward is None else pickle.loads(order.reward)
         rewards = load_rewards(config.reward, given)
         place = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="reward-kit-")))
         self._log_path = place / "reward_output.log"
         self._scorer = await self._stack.enter_async_context(open_rewards(rewards, config, place, budget))
-        return self._scorer.concurrency, self._scorer.sandbox
+        scorer = self._scorer
+        return {"concurrency": scorer.concurrency, "sandbox": scorer.sandbox}
 
     def _outcome(self, thing: list[Rollout]) -> Awaitable[Any]:
         return self._scorer.score(thing)

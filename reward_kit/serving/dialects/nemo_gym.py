@@ -6,8 +6,8 @@
     POST /aggregate_metrics   {"verify_responses": [...]}                            →  {"group_level_metrics", …}
 
 `response` is an object of OpenAI's Responses API: its messages and tool calls are the answer. Every other column of the
-row reaches the reward by name, and comes back unchanged. It has no word for "not judged": the reply is a 5xx then,
-which NeMo-Gym's client tries again.
+row reaches the reward by name, and comes back unchanged. It has no word for "not judged": the reply is a 5xx then, and
+NeMo-Gym raises the error of the request.
 """
 
 from __future__ import annotations
