@@ -31,6 +31,7 @@ from reward_kit.remote.protocol import body_of
 from reward_kit.remote.reward import RemoteReward, open_remote
 from reward_kit.reward_call import Payload, RewardCall
 from reward_kit.scoring.rewards import Reward
+from reward_kit.utils.event_loop import background_loop
 from tests.remote.reward_server import RewardServer, Told, serving
 
 TURNS: list[Any] = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
@@ -342,6 +343,16 @@ def test_it_pickles_and_serves_threads_loops_and_plain_calls_over_the_same_conne
         thread.join()
     assert 5 <= len(server.posted) <= 7
     assert server.connections <= 4
+
+
+def test_waiting_for_the_loop_that_one_runs_on_is_an_error_and_no_deadlock(server: RewardServer) -> None:
+    reward = RemoteReward(server.url, QUICK)
+
+    async def ask() -> None:
+        reward.judge({"messages": TURNS})
+
+    with pytest.raises(RuntimeError, match="Await the reward"):
+        asyncio.run_coroutine_threadsafe(ask(), background_loop()).result(30)
 
 
 def test_trainers_are_given_failures_and_results(server: RewardServer) -> None:
