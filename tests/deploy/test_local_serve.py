@@ -185,6 +185,32 @@ def test_an_mcp_server_is_planned_for_cloud_run(call: Call, project: Path, world
     assert "one of --mcp-server-module" in call("deploy-mcp", "--id", "g", *where).sentence
 
 
+GAME = """
+from reward_kit.agent.environment import World
+from reward_kit.agent.tools import tool
+import helper
+
+class Game(World):
+    def __init__(self, sample):
+        self.sample = sample
+
+    @tool
+    def guess(self, number: int) -> str:
+        '''Guess a number.'''
+        return str(helper.is_same(number, 7))
+"""
+
+
+def test_an_mcp_server_is_deployed_and_says_its_tools(call: Call, project: Path, world: World) -> None:
+    (project / "game.py").write_text(GAME)
+    world.change(serves=True)
+    where = ("--gcp-project", "p", "--gcp-region", "r")
+    said = call("deploy-mcp", "--id", "g", "--environment", "game.py:Game", *where)
+    assert said.code == 0, said.err + said.out
+    assert "guess" in said.out.partition("tools: ")[2]
+    assert call("deploy", "delete", "g").code == 0
+
+
 def test_the_inherited_dockerfile_and_tools(world: World, project: Path) -> None:
     from reward_kit import gcp_tools
 
