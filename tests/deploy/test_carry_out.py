@@ -84,9 +84,19 @@ def run(world: World, kept: Deployments) -> Deployment:
     return carry_out(PLAN, deployment, Run(kept, world, {}, lambda _: None))
 
 
+@pytest.mark.parametrize("kind", ["refused", "before", "after"])
+@pytest.mark.parametrize("at", range(1, 7))
+def test_stopped_at_each_action_it_goes_on_and_can_be_deleted(at: int, kind: str) -> None:
+    stop_and_go_on([(at, kind)])
+
+
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["refused", "before", "after"])), max_size=4))
-def test_stopped_anywhere_it_goes_on_and_can_be_deleted(troubles: list[tuple[int, str]]) -> None:
+def test_stopped_again_and_again_it_goes_on_and_can_be_deleted(troubles: list[tuple[int, str]]) -> None:
+    stop_and_go_on(troubles)
+
+
+def stop_and_go_on(troubles: list[tuple[int, str]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         kept, world = Deployments(Path(place)), World()
         for trouble in troubles:

@@ -7,17 +7,21 @@ import json
 import os
 import signal
 import socket
+import threading
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reward_kit.config import CONFIG_FILE_NAME, find_config_file, load_config
+from reward_kit.deploy.first_call import call_first, verdict_line
 from reward_kit.deploy.machine import start_of
-from reward_kit.deploy.plan import Start
+from reward_kit.deploy.plan import FirstCall, Start
 from reward_kit.deploy.state import Deployments
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, DeployError
 from reward_kit.packaging import generate_dockerfile_content
 from tests.cli_commands.conftest import Call
 from tests.deploy.conftest import World
@@ -71,6 +75,42 @@ def test_another_process_of_the_same_number_is_not_ended(call: Call, project: Pa
     facts = hands.do(Start(argv=("sleep", "1000"), folder=".", log="log.txt"), {})
     hands.do(Stop(**facts), {})
     assert start_of(int(facts["pid"])) != facts["started"]
+
+
+@pytest.mark.parametrize(("is_own", "stops"), [(False, False), (True, True)])
+def test_a_reward_that_cannot_judge_our_sample_is_said_and_one_that_cannot_judge_yours_stops(
+    is_own: bool, stops: bool
+) -> None:
+    class Cannot(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.dumps({"score": None, "is_score_valid": False, "error": "it needs a column"}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Cannot)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}/evaluate"
+        action = FirstCall(url=url, auth="open", sample={}, is_own=is_own)
+        if stops:
+            with pytest.raises(DeployError, match="could not judge the sample: it needs a column"):
+                call_first(action, None, lambda _: "")
+        else:
+            said = verdict_line(call_first(action, None, lambda _: ""))
+            assert "it needs a column" in said and "--sample" in said and "verdict: 0" not in said
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_nobody_there_is_said_after_patience() -> None:
+    with pytest.raises(DeployError, match="cannot be reached"):
+        call_first(FirstCall(url=f"http://127.0.0.1:{free_port()}/", auth="open", sample={}, patience=0), None, str)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +183,32 @@ def test_an_mcp_server_is_planned_for_cloud_run(call: Call, project: Path, world
     assert "run services/mcp-g" in world.things
     assert call("deploy", "delete", "g").code == 0
     assert "one of --mcp-server-module" in call("deploy-mcp", "--id", "g", *where).sentence
+
+
+GAME = """
+from reward_kit.agent.environment import World
+from reward_kit.agent.tools import tool
+import helper
+
+class Game(World):
+    def __init__(self, sample):
+        self.sample = sample
+
+    @tool
+    def guess(self, number: int) -> str:
+        '''Guess a number.'''
+        return str(helper.is_same(number, 7))
+"""
+
+
+def test_an_mcp_server_is_deployed_and_says_its_tools(call: Call, project: Path, world: World) -> None:
+    (project / "game.py").write_text(GAME)
+    world.change(serves=True)
+    where = ("--gcp-project", "p", "--gcp-region", "r")
+    said = call("deploy-mcp", "--id", "g", "--environment", "game.py:Game", *where)
+    assert said.code == 0, said.err + said.out
+    assert "guess" in said.out.partition("tools: ")[2]
+    assert call("deploy", "delete", "g").code == 0
 
 
 def test_the_inherited_dockerfile_and_tools(world: World, project: Path) -> None:
