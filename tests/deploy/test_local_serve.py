@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -114,12 +113,6 @@ def test_nobody_there_is_said_after_patience() -> None:
         call_first(FirstCall(url=f"http://127.0.0.1:{free_port()}/", auth="open", sample={}, patience=0), None, str)
 
 
-def test_the_targets_that_are_not_there_yet_say_so(call: Call, project: Path) -> None:
-    if importlib.util.find_spec("reward_kit.deploy.targets.fireworks") is None:
-        said = call("deploy", "--id", "x", "--function-ref", "math")
-        assert said.code == 1 and "cannot deploy to 'fireworks' yet" in said.sentence
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -190,6 +183,32 @@ def test_an_mcp_server_is_planned_for_cloud_run(call: Call, project: Path, world
     assert "run services/mcp-g" in world.things
     assert call("deploy", "delete", "g").code == 0
     assert "one of --mcp-server-module" in call("deploy-mcp", "--id", "g", *where).sentence
+
+
+GAME = """
+from reward_kit.agent.environment import World
+from reward_kit.agent.tools import tool
+import helper
+
+class Game(World):
+    def __init__(self, sample):
+        self.sample = sample
+
+    @tool
+    def guess(self, number: int) -> str:
+        '''Guess a number.'''
+        return str(helper.is_same(number, 7))
+"""
+
+
+def test_an_mcp_server_is_deployed_and_says_its_tools(call: Call, project: Path, world: World) -> None:
+    (project / "game.py").write_text(GAME)
+    world.change(serves=True)
+    where = ("--gcp-project", "p", "--gcp-region", "r")
+    said = call("deploy-mcp", "--id", "g", "--environment", "game.py:Game", *where)
+    assert said.code == 0, said.err + said.out
+    assert "guess" in said.out.partition("tools: ")[2]
+    assert call("deploy", "delete", "g").code == 0
 
 
 def test_the_inherited_dockerfile_and_tools(world: World, project: Path) -> None:
