@@ -11,7 +11,7 @@ from reward_kit.deploy.plan import Action, Plan, Step, UnknownFactError, fact_at
 from reward_kit.deploy.state import Deployment, Deployments, StepState
 from reward_kit.errors import DeployError, RewardKitError
 
-__all__ = ["Hands", "MissingThing", "Run", "carry_out", "take_away"]
+__all__ = ["Hands", "MakeHands", "MissingThing", "Run", "carry_out", "take_away"]
 
 Tell = Callable[[str], None]
 
@@ -25,6 +25,10 @@ class Hands(Protocol):
 
     def do(self, action: Action, secrets: Mapping[str, str]) -> Any:
         """Do it, and return the answer. `MissingThing` where something is not there, else a `DeployError`."""
+
+
+MakeHands = Callable[[Mapping[str, bytes], Tell], Hands]
+"""Makes hands, given the bytes of what requests name as `$file`, and whom to tell."""
 
 
 class Run(NamedTuple):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -125,12 +124,6 @@ def test_a_reward_that_cannot_judge_our_sample_is_said_and_one_that_cannot_judge
 def test_nobody_there_is_said_after_patience() -> None:
     with pytest.raises(DeployError, match="cannot be reached"):
         call_first(FirstCall(url=f"http://127.0.0.1:{free_port()}/", auth="open", sample={}, patience=0), None, str)
-
-
-def test_the_targets_that_are_not_there_yet_say_so(call: Call, project: Path) -> None:
-    if importlib.util.find_spec("reward_kit.deploy.targets.fireworks") is None:
-        said = call("deploy", "--id", "x", "--function-ref", "math")
-        assert said.code == 1 and "cannot deploy to 'fireworks' yet" in said.sentence
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,11 @@ async def test_questions_of_a_moment_go_together_over_few_connections(server: Re
     results = await ask_many(reward, answers)
     assert [result.score for result in results] == [1.0, 0.0] * 100
     assert [result.reason for result in results] == answers
-    assert len(server.posted) <= 50  # four where nothing else keeps this machine busy
-    connections = server.connections
-    await ask_many(reward, answers)
-    assert server.connections <= connections + 25
-    assert sum(each.path == "/evaluate/batch" for each in server.posted) >= 4
+    assert len(server.posted) <= 150  # four or five where nothing else keeps this machine busy
+    for _ in range(3):
+        await ask_many(reward, answers)
+    assert server.connections <= 64  # of the 800 questions: no more than may be in flight at a time
+    assert any(each.path == "/evaluate/batch" for each in server.posted)
 
 
 async def test_a_server_without_batches_is_asked_once_whether_it_has_them(server: RewardServer) -> None:

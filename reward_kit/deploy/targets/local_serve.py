@@ -14,7 +14,7 @@ from pathlib import Path
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE, PROJECT, SERVE_FILE
-from reward_kit.deploy.carry_out import Hands
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.dockerfile import serve_settings
 from reward_kit.deploy.plan import (
     Command,
@@ -40,7 +40,7 @@ class LocalServe:
 
     name = "local-serve"
     extras: tuple[str, ...] = ("serve",)
-    services: Mapping[str, Hands] = {}
+    services: Mapping[str, MakeHands] = {}
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Write the files, start the server, have it judge an answer."""
