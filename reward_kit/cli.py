@@ -44,14 +44,14 @@ COMMANDS: dict[str, _Entry] = {
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "serve": _Entry("serve_cmd", "serve", "Serve rewards over HTTP, to trainers and others."),
-    "deploy": _Entry(
-        "deploy_cmd", "deploy", "Deploy a reward to this machine, a container, Cloud Run, Lambda or Fireworks."
-    ),
+    "deploy": _Entry("deploy_cmd", "deploy", "Bring a reward to where others can call it."),
     "deploy-mcp": _Entry(
         "deploy_mcp_cmd", "deploy_mcp", "Deploy an MCP server, such as an agent's world, to Cloud Run."
     ),
     "secrets": _Entry("secrets_cmd", "secrets", "Keep values that deployed rewards need and nobody may see."),
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
+    "preview": _Entry("preview_cmd", "preview", "Judge a few samples with a reward, here, and print what it says."),
+    "jobs": _Entry("jobs_cmd", "jobs", "Train and evaluate at Fireworks; follow the jobs."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
     "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),

@@ -28,7 +28,9 @@ class _DeployGroup(ManyValues, click.Group):
 @click.option("--dry-run", is_flag=True, help="Print every file, command and request, secrets masked, and do nothing.")
 @click.pass_context
 def deploy(ctx: click.Context, /, dry_run: bool, **given: Any) -> None:
-    """Deploy a reward to this machine, a container, Cloud Run, Lambda or Fireworks.
+    """Bring a reward to where others can call it.
+
+    That is a process on this machine, a container, Cloud Run, Lambda or Fireworks (--target).
 
     What the reward imports from the project goes along, with its `requirements` and this version of reward-kit; files
     that seem to hold a credential stop it. The same source gives the same bytes. In the end the deployed reward judges
@@ -108,10 +110,10 @@ def _plain(deployment: Deployment) -> dict[str, Any]:
 
 
 def _shown(now: Any) -> Any:
-    """What a target answered; of AWS's long answers, what matters."""
+    """What a target answered; of the long answers of AWS and Fireworks, what matters."""
     if not isinstance(now, dict):
         return now
-    wanted = ("State", "LastUpdateStatus", "LastModified", "Runtime", "MemorySize", "Timeout")
+    wanted = ("State", "LastUpdateStatus", "LastModified", "Runtime", "MemorySize", "Timeout", "state", "status")
     return {name: now[name] for name in wanted if name in now}
 
 

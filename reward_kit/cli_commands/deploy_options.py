@@ -165,6 +165,8 @@ def asked(given: Mapping[str, Any]) -> tuple[DeploySettings, Source]:
 
 def _rewards(given: Mapping[str, Any]) -> dict[str, str]:
     reference, folders = given["function_ref"], given["metrics_folders"]
+    if given["remote_url"] and not reference and not folders:
+        return {}
     if bool(reference) == bool(folders):
         raise click.UsageError("Say what to deploy: --function-ref REWARD, or --metrics-folders NAME=FOLDER.")
     if folders:
@@ -203,6 +205,7 @@ def _settings(given: Mapping[str, Any], config: RewardKitConfig) -> DeploySettin
         },
         "gcp": _gcp(given, config),
         "aws": _aws(given, config),
+        "fireworks": _fireworks(given),
     }  # fmt: skip
     return DeploySettings.model_validate(told)
 
@@ -259,6 +262,19 @@ def _aws(given: Mapping[str, Any], config: RewardKitConfig) -> dict[str, Any]:
         "reserved_concurrency": given["max_instances"],
     }
     return {name: value for name, value in told.items() if value is not None}
+
+
+def _fireworks(given: Mapping[str, Any]) -> dict[str, Any]:
+    told = given["huggingface_key_map"]
+    try:
+        key_map = json.loads(told) if told else {}
+    except ValueError as error:
+        raise click.UsageError(f"--huggingface-key-map is not JSON: {error}.") from None
+    return {
+        "remote_url": given["remote_url"], "dataset": given["huggingface_dataset"], "key_map": key_map,
+        "split": given["huggingface_split"], "prompt_key": given["huggingface_prompt_key"],
+        "response_key": given["huggingface_response_key"],
+    }  # fmt: skip
 
 
 def _megabytes(text: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from reward_kit.deploy.bundle import Source, make_bundle
 from reward_kit.deploy.carry_out import MissingThing, Run, Tell, carry_out, take_away
 from reward_kit.deploy.hands import AllHands, SecretValues
-from reward_kit.deploy.plan import Command, Request, filled
+from reward_kit.deploy.plan import Command, Request, UnknownFactError, filled
 from reward_kit.deploy.secret_stores import local_secret
 from reward_kit.deploy.settings import DeploySettings
 from reward_kit.deploy.show import bundle_lines, plan_lines
@@ -33,13 +33,7 @@ TARGETS = {
 def load_target(name: str) -> Target:
     """The target of this name."""
     module, _, attribute = TARGETS[name].partition(":")
-    try:
-        made: Target = getattr(import_module(module), attribute)()
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        there = ", ".join(other for other in TARGETS if other != name)
-        raise DeployError(f"This version cannot deploy to {name!r} yet. Use one of: {there}.") from None
+    made: Target = getattr(import_module(module), attribute)()
     return made
 
 
@@ -49,7 +43,7 @@ def deploy(
     """Deploy, or go on with what was begun. With `dry_run`, tell what would be done and do nothing."""
     target = load_target(settings.target)
     bundle = make_bundle(source, extras=target.extras)
-    for line in bundle_lines(bundle):
+    for line in bundle_lines(bundle) if bundle.rewards else ():  # none: somebody serves the reward already
         tell(line)
 
     def prepare(place: Place) -> Prepared:
@@ -81,7 +75,10 @@ def deploy_prepared(
         deployment = known or Deployment(id=settings.id, target=settings.target)
         deployment.settings = settings.model_dump(mode="json", exclude_defaults=True, exclude={"sample"})
         deployment.bundle = digest
-        hands = AllHands(tell, region=settings.aws.region, folders=prepared.folders, files=prepared.files)
+        services = load_target(settings.target).services
+        hands = AllHands(
+            tell, region=settings.aws.region, folders=prepared.folders, files=prepared.files, services=services
+        )
         secrets = SecretValues(settings, prepared.plan, hands, local_secret)
         for remark in prepared.plan.remarks:
             tell(f"note: {remark}")
@@ -104,7 +101,8 @@ def _check_target(settings: DeploySettings, known: Deployment | None) -> None:
 
 
 def _hands(deployment: Deployment, tell: Tell) -> AllHands:
-    return AllHands(tell, region=deployment.settings.get("aws", {}).get("region"))
+    services = load_target(deployment.target).services
+    return AllHands(tell, region=deployment.settings.get("aws", {}).get("region"), services=services)
 
 
 def status(deployment: Deployment, tell: Tell) -> Any:
@@ -114,7 +112,7 @@ def status(deployment: Deployment, tell: Tell) -> Any:
     for action in deployment.inspect:
         try:
             answers.append(hands.do(filled(action, deployment.facts), {}))
-        except (MissingThing, KeyError):
+        except (MissingThing, UnknownFactError):  # gone, or never made
             return None
     return answers[-1] if answers else None
 

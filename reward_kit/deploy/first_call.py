@@ -12,9 +12,12 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from reward_kit.config_models import RemoteRewardConfig
 from reward_kit.deploy.plan import Command, FirstCall, ListTools
-from reward_kit.errors import AuthError, DeployError, ItemError
+from reward_kit.errors import DeployError, ItemError
 from reward_kit.redaction import mask, remember
+from reward_kit.remote.sign_in import sign_in_for
+from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["call_first", "list_tools", "verdict_line"]
 
@@ -47,8 +50,6 @@ def call_first(action: FirstCall, key: str | None, run: Callable[[Command], str]
 
 def list_tools(action: ListTools, run: Callable[[Command], str]) -> list[str]:
     """The names of the tools that a deployed MCP server has; tried again while nobody answers."""
-    from reward_kit.utils.event_loop import run_sync
-
     token = _identity_token(run) if action.auth == "google" else None
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     deadline = time.monotonic() + action.patience
@@ -105,17 +106,8 @@ def _headers(action: FirstCall, key: str | None, run: Callable[[Command], str]) 
 
 def _signed(action: FirstCall, headers: Mapping[str, str]) -> dict[str, str]:
     """With AWS's signature, which the function URL checks."""
-    import boto3
-    from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
-
-    session = boto3.Session()
-    credentials = session.get_credentials()
-    if credentials is None:
-        raise AuthError("AWS needs credentials and none were found. Run `aws configure`, or set AWS_PROFILE.")
-    request = AWSRequest(method="POST", url=action.url, data=_body(action), headers=dict(headers))
-    SigV4Auth(credentials.get_frozen_credentials(), "lambda", action.region or session.region_name).add_auth(request)
-    return dict(request.headers.items())
+    signer = sign_in_for(action.url, RemoteRewardConfig(sign_in="aws", aws_region=action.region or None))
+    return {**headers, **run_sync(lambda: signer.headers("POST", action.url, _body(action)))}
 
 
 def _body(action: FirstCall) -> bytes:

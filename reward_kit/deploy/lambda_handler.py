@@ -127,7 +127,10 @@ def secret_value(arn: str) -> str:
 
 
 async def _exchange(app: RewardApp, event: Mapping[str, Any]) -> dict[str, Any]:
-    body = _body(event)
+    try:
+        body = _body(event)
+    except ValueError:
+        return _refusal(400, "The body is not base64, though it is said to be.")
     sent: list[MutableMapping[str, Any]] = []
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -140,8 +143,7 @@ async def _exchange(app: RewardApp, event: Mapping[str, Any]) -> dict[str, Any]:
     await app(_scope(event, body), receive, send)
     head, content = sent[0], b"".join(message.get("body", b"") for message in sent[1:])
     if len(content) > _LARGEST_REPLY:
-        detail = "The reply is larger than Lambda takes (6 MB). Send fewer answers at once."
-        return _reply(413, {"content-type": "application/json"}, json.dumps({"detail": detail}).encode())
+        return _refusal(413, "The reply is larger than Lambda takes (6 MB). Send fewer answers at once.")
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head["headers"]}
     return _reply(head["status"], headers, content)
 
@@ -173,6 +175,10 @@ def _scope(event: Mapping[str, Any], body: bytes) -> dict[str, Any]:
         "server": (given.get("host", ""), 443),
         "state": {},
     }  # fmt: skip
+
+
+def _refusal(status: int, detail: str) -> dict[str, Any]:
+    return _reply(status, {"content-type": "application/json"}, json.dumps({"detail": detail}).encode())
 
 
 def _reply(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["AuthMode", "AwsSettings", "DeploySettings", "DockerSettings", "GcpSettings"]
+__all__ = ["AuthMode", "AwsSettings", "DeploySettings", "DockerSettings", "FireworksSettings", "GcpSettings"]
 
 AuthMode = Literal["open", "api-key", "iam"]
 
@@ -70,6 +70,20 @@ class AwsSettings(_Settings):
     """The most instances at a time."""
 
 
+class FireworksSettings(_Settings):
+    """An evaluator of Fireworks."""
+
+    remote_url: str | None = None
+    """A reward that is served already, instead of one that is sent."""
+    dataset: str | None = None
+    """A dataset of Hugging Face, for samples."""
+    split: str = "train"
+    prompt_key: str = "prompt"
+    response_key: str = "response"
+    key_map: dict[str, str] = {}
+    """Column of the dataset → field of a message."""
+
+
 class DeploySettings(_Settings):
     """One deployment, as it was asked for."""
 
@@ -101,3 +115,4 @@ class DeploySettings(_Settings):
     docker: DockerSettings = DockerSettings()
     gcp: GcpSettings = GcpSettings()
     aws: AwsSettings = AwsSettings()
+    fireworks: FireworksSettings = FireworksSettings()

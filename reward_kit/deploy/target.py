@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from reward_kit.deploy.bundle import Bundle
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.plan import FirstCall, Plan, Step
 from reward_kit.deploy.settings import DEFAULT_SAMPLE, DeploySettings
 
@@ -34,6 +35,11 @@ class Place:
         return str(self.folder / "api-key")
 
     @property
+    def pid(self) -> str:
+        """The number of a program that runs on this machine."""
+        return str(self.folder / "pid")
+
+    @property
     def log(self) -> str:
         """What a program that runs on this machine says."""
         return str(self.folder / "log.txt")
@@ -51,11 +57,13 @@ class Prepared:
 
 
 class Target(Protocol):
-    """A place where rewards run. One that speaks with a service of its own also brings `Hands` for its requests."""
+    """A place where rewards run."""
 
     name: str
     extras: tuple[str, ...]
     """The extras of reward-kit that its bundle needs."""
+    services: Mapping[str, MakeHands]
+    """Makes who does the requests of its own service, by the name that they give it; AWS's need nobody here."""
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """The plan. With `dry`, nothing is built, fetched or written: what that would find out stays open."""

@@ -84,9 +84,19 @@ def run(world: World, kept: Deployments) -> Deployment:
     return carry_out(PLAN, deployment, Run(kept, world, {}, lambda _: None))
 
 
+@pytest.mark.parametrize("kind", ["refused", "before", "after"])
+@pytest.mark.parametrize("at", range(1, 7))
+def test_stopped_at_each_action_it_goes_on_and_can_be_deleted(at: int, kind: str) -> None:
+    stop_and_go_on([(at, kind)])
+
+
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["refused", "before", "after"])), max_size=4))
-def test_stopped_anywhere_it_goes_on_and_can_be_deleted(troubles: list[tuple[int, str]]) -> None:
+def test_stopped_again_and_again_it_goes_on_and_can_be_deleted(troubles: list[tuple[int, str]]) -> None:
+    stop_and_go_on(troubles)
+
+
+def stop_and_go_on(troubles: list[tuple[int, str]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         kept, world = Deployments(Path(place)), World()
         for trouble in troubles:
@@ -137,6 +147,23 @@ def test_what_another_plan_made_is_taken_away(tmp_path: Path) -> None:
     smaller = PLAN.model_copy(update={"steps": PLAN.steps[:2], "url": "https://y"})
     carry_out(smaller, made, Run(kept, world, {}, lambda _: None))
     assert set(world.things) == {"a", "b"}
+
+
+def test_what_a_new_version_takes_the_place_of_is_taken_away(tmp_path: Path) -> None:
+    kept, world = Deployments(tmp_path), World()
+    made = run(world, kept)
+    new = step("a").model_copy(update={
+        "look": ask("look", "a2"), "make": (ask("make", "a2"),), "remove": (ask("remove", "a2", id=""),),
+    })  # fmt: skip
+    plan = PLAN.model_copy(update={"steps": (new, *PLAN.steps[1:])})
+    world.asked, world.at = 0, (2, "after")  # killed when the new one was made
+    with contextlib.suppress(Killed):
+        carry_out(plan, made, Run(kept, world, {}, lambda _: None))
+    assert set(world.things) == {"a", "a2", "b", "c"}
+    world.at = None
+    carry_out(plan, kept.get("x"), Run(kept, world, {}, lambda _: None))
+    assert set(world.things) == {"a2", "b", "c"}
+    assert take_away(kept.get("x"), kept, world, lambda _: None) == [] and world.things == {}
 
 
 def test_a_thing_that_is_there_and_unknown_is_not_touched(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # else `uv run` has every worker make an environment of its own
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",  # of a Ray of our own: rewards run as they do without it, and not after all others
 }
 _OBJECT_STORE_BYTES = 256 << 20
 """Of a Ray of our own: packs are small, and soon fetched."""
