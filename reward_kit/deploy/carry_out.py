@@ -79,6 +79,7 @@ def _do_step(step: Step, deployment: Deployment, run: Run) -> None:
         facts=known.facts if known is not None else {},
         remove=_removal(step, {**facts, **_own(step, known)}),
     )
+    _part_with_old(step, known, state, deployment, run)
     deployment.note(state)
     run.kept.write(deployment)
     run.tell(f"  {'found' if is_there and not actions else 'change' if is_there else 'make'}: {step.title}")
@@ -87,6 +88,18 @@ def _do_step(step: Step, deployment: Deployment, run: Run) -> None:
     state.remove = _removal(step, {**facts, **_own(step, state)})
     state.state = "done"
     run.kept.write(deployment)
+
+
+def _part_with_old(step: Step, known: StepState | None, state: StepState, deployment: Deployment, run: Run) -> None:
+    """What the step made before and will not be the same thing: gone first where it is in the way, else in the end."""
+    if known is None or not known.remove:
+        return
+    if step.replaces:
+        if problem := _remove(known.remove, run.hands):
+            raise DeployError(f"What was there before cannot be removed: {problem}")
+    elif known.remove != state.remove:
+        old = f"{known.name}@{known.digest[:12]}"
+        deployment.note(known.model_copy(update={"name": old, "facts": {}}))
 
 
 def _check_ours(step: Step, known: StepState | None, run: Run, *, is_there: bool) -> None:

@@ -35,6 +35,11 @@ class Place:
         return str(self.folder / "api-key")
 
     @property
+    def pid(self) -> str:
+        """The number of a program that runs on this machine."""
+        return str(self.folder / "pid")
+
+    @property
     def log(self) -> str:
         """What a program that runs on this machine says."""
         return str(self.folder / "log.txt")

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +19,7 @@ import pytest
 
 from reward_kit.config import CONFIG_FILE_NAME, find_config_file, load_config
 from reward_kit.deploy.first_call import call_first, verdict_line
-from reward_kit.deploy.machine import start_of
+from reward_kit.deploy.machine import command_of
 from reward_kit.deploy.plan import FirstCall, Start
 from reward_kit.deploy.state import Deployments
 from reward_kit.errors import ConfigError, DeployError
@@ -38,7 +39,7 @@ def nothing_left(call: Call, project: Path) -> Iterator[None]:
     yield
     for one in Deployments(project / ".reward_kit" / "deployments").ids():
         facts = Deployments(project / ".reward_kit" / "deployments").get(one).facts
-        if start_of(int(facts.get("server.pid", 0))) == facts.get("server.started"):
+        if "serve.json" in command_of(int(facts.get("server.pid", 0))):
             os.killpg(int(facts["server.pid"]), signal.SIGKILL)
 
 
@@ -59,8 +60,14 @@ def test_a_server_goes_on_by_itself_and_is_ended(nothing_left: None, call: Call,
     assert "reward_kit serve" in json.loads(call("deploy", "status", "here", "--json").out)["now"]
     assert "/evaluate" in call("deploy", "logs", "here").out
     pid = int(made.facts["server.pid"])
+    (project / "rewards.py").write_text((Path(".reward_kit/deployments/here/files/project/rewards.py")).read_text())
+    again = call(*deploy, "--local-port", made.url.rpartition(":")[2].partition("/")[0])
+    assert again.code == 0, again.err  # on the same port: the old one is ended first
+    assert "serve.json" not in command_of(pid)
+    pid = int(Deployments().get("here").facts["server.pid"])
+    assert "serve.json" in command_of(pid)
     assert call("deploy", "delete", "here").code == 0
-    assert start_of(pid) != made.facts["server.started"]
+    assert "serve.json" not in command_of(pid)
     assert not Path(".reward_kit/deployments/here").exists()
 
 
@@ -70,11 +77,17 @@ def test_another_process_of_the_same_number_is_not_ended(call: Call, project: Pa
     from reward_kit.deploy.plan import Stop
 
     hands = MachineHands({}, lambda _: None)
+    (project / "pid").write_text(str(os.getpid()))
+    stop = Stop(pid_file="pid", marker="1000.25")
     with pytest.raises(MissingThing):
-        hands.do(Stop(pid=str(os.getpid()), started="another time"), {})
-    facts = hands.do(Start(argv=("sleep", "1000"), folder=".", log="log.txt"), {})
-    hands.do(Stop(**facts), {})
-    assert start_of(int(facts["pid"])) != facts["started"]
+        hands.do(stop, {})
+    facts = hands.do(Start(argv=("sleep", "1000.25"), folder=".", log="log.txt", pid_file="pid"), {})
+    while not (project / "pid").exists() or (project / "pid").read_text().strip() != facts["pid"]:
+        time.sleep(0.01)
+    while "1000.25" not in command_of(int(facts["pid"])):
+        time.sleep(0.01)
+    hands.do(stop, {})
+    assert command_of(int(facts["pid"])) == ""
 
 
 @pytest.mark.parametrize(("is_own", "stops"), [(False, False), (True, True)])

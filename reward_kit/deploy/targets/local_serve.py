@@ -60,9 +60,10 @@ class LocalServe:
             argv=(sys.executable, "-m", "reward_kit", "serve", "--config", str(folder / SERVE_FILE)),
             folder=str(folder / PROJECT),
             log=place.log,
+            pid_file=place.pid,
             environment={**environment, **local_secrets(settings)},
         )
-        stop = Stop(pid="${server.pid}", started="${server.started}")
+        stop = Stop(pid_file=place.pid, marker=str(folder / SERVE_FILE))
         call = FirstCall(
             url=f"{url}/evaluate", auth="open" if settings.auth_mode == "open" else "api-key", sample={},
             key=None if settings.auth_mode == "open" else ReadFile(path=place.key),
@@ -78,8 +79,9 @@ class LocalServe:
                 name="server",
                 title=f"the server at {url}",
                 make=(start,),
-                facts={"pid": "pid", "started": "started"},
+                facts={"pid": "pid"},
                 remove=(stop,),
+                replaces=True,
             ),
             *verdict_step(settings, call),
         )
