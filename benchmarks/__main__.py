@@ -28,6 +28,7 @@ from benchmarks import (
     coverage,
     latency,
     memory,
+    ray,
     resume,
     rewards_code,
     rewards_math,
@@ -66,6 +67,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "adapters": adapters.main,
     "agent_forks": agent_forks.main,
     "agents": agents.main,
+    "ray": ray.main,
     "serving": serving.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""

@@ -18,10 +18,9 @@ from unittest.mock import patch
 import orjson
 
 from benchmarks.report import Report, Row
-from benchmarks.scene import ROOT, Workshop, interleaved, workshop
+from benchmarks.scene import ROOT, Workshop, interleaved, run_shown, workshop
 from reward_kit.config_models import PipelineConfig
 from reward_kit.execution import batches
-from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.generation.batch.provider import BatchLabel, BatchState
 
 __all__ = ["main"]
@@ -133,7 +132,7 @@ def _run(shop: Workshop, requests: int) -> tuple[InProcess, dict[str, Path]]:
 
     absorbed = batches.BatchStage.absorbed
     with patch.object(batches, "open_provider", lambda _: provider), patch.object(batches.BatchStage, "absorbed", keep):
-        result = EvaluationPipeline(config, phase="inference").run()
+        result = run_shown(config, phase="inference")
     assert result.summary["rollouts"] == requests, result
     answers = {path.name: path for path in folder.iterdir() if ".requests." not in path.name}
     cache = {f"cache {path.name}": path for path in Path(config.generation.cache.cache_dir).rglob("*.jsonl")}

@@ -93,7 +93,15 @@ def _scaling(shop: Workshop, address: str, rollouts: int) -> list[Row]:
         ideal = rollouts * _BURN_MS / 1000
         cores = ideal / took.seconds
         context = f"{took.seconds:.1f} s for {ideal:.0f} s of computing"
-        rows.append(Row(f"5 ms of computing, {actors} scoring actors, cores", cores, context, at_least=0.85 * actors))
+        rows.append(
+            Row(
+                f"5 ms of computing, {actors} scoring actors, cores",
+                cores,
+                context,
+                at_least=0.85 * actors,
+                unit="cores",
+            )
+        )
     return rows
 
 

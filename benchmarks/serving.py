@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from benchmarks.report import Report, Row
-from reward_kit.models import EvaluateResult, Message
-from reward_kit.typed_interface import reward_function
+from benchmarks.served_reward import trivial_sync
 from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["main"]
@@ -40,7 +39,6 @@ GOAL_START = 1.5
 GOAL_MICROSECONDS = 120.0
 GOAL_MEMORY = 1.05
 ROOT = Path(__file__).resolve().parent.parent
-TICKS = os.sysconf("SC_CLK_TCK")
 
 QUESTION = {
     "messages": [
@@ -49,18 +47,6 @@ QUESTION = {
     ],
     "ground_truth": "72",
 }
-
-
-@reward_function
-async def trivial(messages: list[Message], ground_truth: str = "", **kwargs: Any) -> EvaluateResult:
-    """Judges by the last characters."""
-    return EvaluateResult(score=float(messages[-1].text[-3:-1] == ground_truth), reason="compared")
-
-
-@reward_function
-def trivial_sync(messages: list[Message], ground_truth: str = "", **kwargs: Any) -> EvaluateResult:
-    """The same, for worker processes."""
-    return EvaluateResult(score=float(messages[-1].text[-3:-1] == ground_truth), reason="compared")
 
 
 BARE = """
@@ -120,11 +106,11 @@ class Server(NamedTuple):
 
 
 def _seconds_of(pid: int) -> float:
+    """By the scheduler's own count of nanoseconds, which is finer than clock ticks."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def _children(pid: int) -> list[int]:
@@ -162,7 +148,7 @@ def _server(command: Callable[[int], list[str]]) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def _servers() -> Iterator[tuple[Server, Server]]:
-    rewards = ("benchmarks.serving:trivial", "benchmarks.serving:trivial_sync")
+    rewards = ("benchmarks.served_reward:trivial", "benchmarks.served_reward:trivial_sync")
     with _server(_bare_command) as bare, _server(lambda port: _ours_command(port, *rewards)) as ours:
         yield bare, ours
 
@@ -273,7 +259,7 @@ def _in_turns(
 
 
 def _per_second(taken: Sequence[Taken]) -> float:
-    return statistics.median(each.requests / max(each.seconds, 1 / TICKS) for each in taken)
+    return statistics.median(each.requests / max(each.seconds, 1e-9) for each in taken)
 
 
 def _by_the_clock(taken: Sequence[Taken]) -> float:
@@ -343,7 +329,7 @@ def _start_up(rounds: int) -> Row:
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds + 1):
         for which, command in enumerate(
-            (_bare_command, lambda port: _ours_command(port, "benchmarks.serving:trivial"))
+            (_bare_command, lambda port: _ours_command(port, "benchmarks.served_reward:trivial"))
         ):
             began = time.perf_counter()
             with _server(command):

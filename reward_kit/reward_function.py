@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from reward_kit.auth import get_fireworks_api_key, is_loopback
 from reward_kit.errors import EndpointError, RewardError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.remote.reward import RemoteReward
@@ -93,11 +92,8 @@ class RewardFunction:
             self._local = self._load()
         elif mode in {"remote", "fireworks_hosted"}:
             self.endpoint = self._find_endpoint()
-            self._remote = RemoteReward(
-                self.endpoint,
-                {"timeout": request_timeout, **(remote or {})},
-                inherited_key=_inherited_key(self.endpoint),
-            )
+            settings = {"timeout": request_timeout, **(remote or {})}
+            self._remote = RemoteReward(self.endpoint, settings, inherited_key=True)
         else:
             raise ValueError(f"Unknown mode {mode!r}; use 'local', 'remote' or 'fireworks_hosted'.")
 
@@ -158,8 +154,3 @@ class RewardFunction:
         name = self.name or call.name
         reading = BatchReader(call, defaults=self.kwargs)
         return TRLAdapter(reading, **{"name": name, **options})
-
-
-def _inherited_key(endpoint: str) -> str | None:
-    """Fireworks' key for a server on this machine, which it does not leave: as callers of the public package expect."""
-    return get_fireworks_api_key() if is_loopback(urlsplit(endpoint).hostname or "") else None

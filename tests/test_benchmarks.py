@@ -18,8 +18,16 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+WITH_A_CLUSTER = {"ray"}
+"""Run by tests/cluster/test_benchmark.py."""
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in WITH_A_CLUSTER])
 def test_each_benchmark_prints_its_table(name: str) -> None:
+    prints_its_table(name)
+
+
+def prints_its_table(name: str) -> None:
     done = run("--quick", name)
 
     assert done.returncode == 0, done.stderr

@@ -110,10 +110,10 @@ def _plain(deployment: Deployment) -> dict[str, Any]:
 
 
 def _shown(now: Any) -> Any:
-    """What a target answered; of AWS's long answers, what matters."""
+    """What a target answered; of the long answers of AWS and Fireworks, what matters."""
     if not isinstance(now, dict):
         return now
-    wanted = ("State", "LastUpdateStatus", "LastModified", "Runtime", "MemorySize", "Timeout")
+    wanted = ("State", "LastUpdateStatus", "LastModified", "Runtime", "MemorySize", "Timeout", "state", "status")
     return {name: now[name] for name in wanted if name in now}
 
 

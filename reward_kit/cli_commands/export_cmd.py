@@ -22,10 +22,11 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 @click.command()
 @click.argument("source", type=NamedSource(path_type=Path))
 @click.option(
-    "--to", "shape", type=click.Choice(["sft", "preference", "rm", "kto", "grpo", *EPISODE_SHAPES]), required=True,
+    "--to", "shape", required=True,
+    type=click.Choice(["sft", "preference", "rm", "kto", "grpo", "fireworks", *EPISODE_SHAPES]),
     help="sft: verified answers; preference: pairs with their prompt; rm: pairs of whole conversations; kto: single "
-    "answers with a label; grpo: prompts with their difficulty; steps, episodes: what an agent did, with the credit of "
-    "each step.",
+    "answers with a label; grpo: prompts with their difficulty; fireworks: the same, as Fireworks reads it; steps, "
+    "episodes: what an agent did, with the credit of each step.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=NamedSource(path_type=Path, dir_okay=False), required=True,
@@ -76,13 +77,17 @@ _CREDIT = ("method", "gamma", "omega", "mode")
     "--pass-threshold", "--threshold", "threshold", type=FiniteRange(),
     help="The score from which an answer is verified.  [default: what the source says]",
 )  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+@click.option(
+    "--upload", metavar="ID", help="fireworks: send the file there, too, as the dataset of this id (FIREWORKS_API_KEY)."
+)
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists; with --upload, a dataset, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def export(
     source: Path | str,
     output: Path | str,
     threshold: float | None,
+    upload: str | None,
     overwrite: bool,
     as_json: bool,
     verbose: bool,
@@ -99,6 +104,7 @@ def export(
     reward-kit export outputs/run --to preference --max-pairs 4 -o pairs.jsonl
     reward-kit export results/baseline_run.parquet --to kto -o kto.jsonl
     reward-kit export results/baseline_run.parquet --to grpo --min-pass-rate 0.1 --max-pass-rate 0.9 -o prompts.jsonl
+    reward-kit export outputs/run --to fireworks -o prompts.jsonl --upload my-prompts
     reward-kit export s3://bucket/runs/one --to kto -o s3://bucket/training/kto.parquet
     reward-kit export outputs/agent --to steps --credit gigpo --gamma 0.95 -o steps.jsonl
     """
@@ -109,6 +115,10 @@ def export(
 
     if PurePath(output).suffix.lower() not in (".jsonl", ".parquet", ".pq"):
         raise ConfigError(f"--output is {str(output)!r}; expected FILE.jsonl or FILE.parquet.")
+    if upload is not None and (wanted["shape"] != "fireworks" or not str(output).lower().endswith(".jsonl")):
+        raise ConfigError(
+            "--upload sends a file of --to fireworks whose --output ends in .jsonl. Give both, or leave it."
+        )
     if not overwrite and exists(output):
         raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
     counts: Counter[str] = Counter()
@@ -129,6 +139,22 @@ def export(
     _show(counts, output, as_json=as_json)
     if not counts["rows"]:
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")
+    if upload is not None:
+        _upload(output, upload, overwrite=overwrite)
+
+
+def _upload(file: Path | str, dataset_id: str, *, overwrite: bool) -> None:
+    from reward_kit.deploy.fireworks.api import FireworksAPI
+    from reward_kit.deploy.fireworks.datasets import upload_dataset
+    from reward_kit.storage.at_hand import at_hand
+
+    def tell(sent: int, total: int) -> None:
+        if sent == total or sent * 10 // total != (sent - (1 << 18)) * 10 // total:
+            echo(f"sent {sent:,} of {total:,} bytes", err=True)
+
+    with at_hand(file) as (here,):
+        dataset = upload_dataset(FireworksAPI(), dataset_id, here, force=overwrite, progress=tell)
+    echo(f"dataset {dataset['name']}", err=True)
 
 
 def _answer_rows(

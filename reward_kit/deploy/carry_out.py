@@ -11,7 +11,7 @@ from reward_kit.deploy.plan import Action, Plan, Step, UnknownFactError, fact_at
 from reward_kit.deploy.state import Deployment, Deployments, StepState
 from reward_kit.errors import DeployError, RewardKitError
 
-__all__ = ["Hands", "MissingThing", "Run", "carry_out", "take_away"]
+__all__ = ["Hands", "MakeHands", "MissingThing", "Run", "carry_out", "take_away"]
 
 Tell = Callable[[str], None]
 
@@ -25,6 +25,10 @@ class Hands(Protocol):
 
     def do(self, action: Action, secrets: Mapping[str, str]) -> Any:
         """Do it, and return the answer. `MissingThing` where something is not there, else a `DeployError`."""
+
+
+MakeHands = Callable[[Mapping[str, bytes], Tell], Hands]
+"""Makes hands, given the bytes of what requests name as `$file`, and whom to tell."""
 
 
 class Run(NamedTuple):
@@ -75,6 +79,7 @@ def _do_step(step: Step, deployment: Deployment, run: Run) -> None:
         facts=known.facts if known is not None else {},
         remove=_removal(step, {**facts, **_own(step, known)}),
     )
+    _part_with_old(step, known, state, deployment, run)
     deployment.note(state)
     run.kept.write(deployment)
     run.tell(f"  {'found' if is_there and not actions else 'change' if is_there else 'make'}: {step.title}")
@@ -83,6 +88,18 @@ def _do_step(step: Step, deployment: Deployment, run: Run) -> None:
     state.remove = _removal(step, {**facts, **_own(step, state)})
     state.state = "done"
     run.kept.write(deployment)
+
+
+def _part_with_old(step: Step, known: StepState | None, state: StepState, deployment: Deployment, run: Run) -> None:
+    """What the step made before and will not be the same thing: gone first where it is in the way, else in the end."""
+    if known is None or not known.remove:
+        return
+    if step.replaces:
+        if problem := _remove(known.remove, run.hands):
+            raise DeployError(f"What was there before cannot be removed: {problem}")
+    elif known.remove != state.remove:
+        old = f"{known.name}@{known.digest[:12]}"
+        deployment.note(known.model_copy(update={"name": old, "facts": {}}))
 
 
 def _check_ours(step: Step, known: StepState | None, run: Run, *, is_there: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reward_kit.deploy.aws import AwsHands
-from reward_kit.deploy.carry_out import Hands, MissingThing, Tell
+from reward_kit.deploy.carry_out import Hands, MakeHands, MissingThing, Tell
 from reward_kit.deploy.first_call import call_first, list_tools, verdict_line
 from reward_kit.deploy.machine import MachineHands, run_command
 from reward_kit.deploy.plan import Action, FirstCall, ListTools, Plan, Request, fact_at
@@ -30,13 +30,13 @@ class AllHands:
         region: str | None = None,
         folders: Mapping[str, Mapping[str, bytes]] | None = None,
         files: Mapping[str, bytes] | None = None,
-        services: Mapping[str, Hands] | None = None,
+        services: Mapping[str, MakeHands] | None = None,
     ) -> None:
         """`services` are those that are not AWS's, by the name that requests give them."""
         self._tell = tell
         self._machine = MachineHands(folders or {}, tell)
         self._aws = AwsHands(region, files or {})
-        self._services = services or {}
+        self._services = {name: make(files or {}, tell) for name, make in (services or {}).items()}
 
     def do(self, action: Action, secrets: Mapping[str, str]) -> Any:
         """Do the action; see `Hands`."""

@@ -139,43 +139,48 @@ def _listen(process: subprocess.Popen[str], said: deque[str], tell: Callable[[st
 # ── programs that are left running ───────────────────────────────────────────────────────────────────────────────────
 
 
+_SAY_PID = 'echo $$ > "$0"; exec "$@"'
+"""The shell writes its number, which stays the program's."""
+
+
 def _start(action: Start) -> dict[str, str]:
     log = Path(action.log)
     log.parent.mkdir(parents=True, exist_ok=True)
+    pid_file = Path(action.pid_file).absolute()
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
         process = subprocess.Popen(
-            action.argv, cwd=action.folder, env={**os.environ, **action.environment}, stdin=subprocess.DEVNULL,
-            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            ["/bin/sh", "-c", _SAY_PID, str(pid_file), *action.argv], cwd=action.folder,
+            env={**os.environ, **action.environment}, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-    started = start_of(process.pid)
-    if started is None:
-        raise DeployError(f"{shlex.join(action.argv[:4])} ended at once. See {str(log)!r}.")
-    _leave(process)
-    return {"pid": str(process.pid), "started": started}
-
-
-def _leave(process: subprocess.Popen[bytes]) -> None:
-    """Let it run. A thread takes note of its end, should this process still be there."""
+    # A thread takes note of its end, should this process still be there.
     threading.Thread(target=process.wait, daemon=True).start()
+    return {"pid": str(process.pid)}
 
 
-def start_of(pid: int) -> str | None:
-    """When a process began, as text that tells it from any other that has had its number; None where there is none."""
-    stat = Path(f"/proc/{pid}/stat")
-    if Path("/proc/self/stat").exists():
-        try:
-            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            return None
-        return None if fields[0] in {"Z", "X"} else fields[19]
-    done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
+def command_of(pid: int) -> str:
+    """The command line of a process; empty where there is none, or where it has ended."""
+    done = subprocess.run(
+        ["ps", "-o", "stat=,args=", "-p", str(pid)], capture_output=True, text=True, errors="replace", check=False
+    )
+    state, _, words = done.stdout.strip().partition(" ")
+    return "" if state.startswith("Z") else words
 
 
 def _stop(action: Stop) -> None:
-    pid = int(action.pid)
-    if start_of(pid) != action.started:
+    path = Path(action.pid_file)
+    try:
+        pid = int(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        raise MissingThing("The process was never started.") from None
+    if action.marker not in command_of(pid):
+        path.unlink(missing_ok=True)
         raise MissingThing(f"The process {pid} has ended.")
+    _end(pid, action.marker)
+    path.unlink(missing_ok=True)
+
+
+def _end(pid: int, marker: str) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(pid, number)
@@ -185,7 +190,7 @@ def _stop(action: Stop) -> None:
             raise DeployError(f"The process {pid} cannot be ended: {error.strerror}. End it yourself.") from None
         deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:
-            if start_of(pid) != action.started:
+            if marker not in command_of(pid):
                 return
             time.sleep(0.05)
     raise DeployError(f"The process {pid} does not end. End it yourself.")

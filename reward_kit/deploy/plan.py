@@ -100,6 +100,8 @@ class Start(_Plain):
     argv: tuple[str, ...]
     folder: str
     log: str
+    pid_file: str
+    """Where the program writes its own number first, so that it is known even if nobody lives to hear of it."""
     environment: dict[str, str] = {}
 
 
@@ -107,9 +109,9 @@ class Stop(_Plain):
     """End a program that `Start` started, if it is still that one."""
 
     kind: Literal["stop"] = "stop"
-    pid: str
-    started: str
-    """When the process began, in the kernel's ticks: a number may have been given to another process since."""
+    pid_file: str
+    marker: str
+    """A word of its command line that no other program has: its number may have been given to another since."""
 
 
 class ReadFile(_Plain):
@@ -180,6 +182,8 @@ class Step(_Plain):
     """Done instead of `make` where `look` found it."""
     facts: dict[str, str] = {}
     """What later steps need to know of it: name → where that is in an answer, such as `Role.Arn|Arn`."""
+    replaces: bool = False
+    """Whether what the step made before must be gone before it makes another."""
     absent: str = ""
     """What to say where `look` does not find it and nothing here makes it."""
     remove: tuple[Action, ...] = ()

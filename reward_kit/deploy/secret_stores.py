@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Protocol
 
 from reward_kit.deploy.aws import aws_client
 from reward_kit.deploy.carry_out import MissingThing
+from reward_kit.deploy.fireworks.secrets import FireworksStore
 from reward_kit.deploy.gcloud import NOT_FOUND, gcloud
 from reward_kit.deploy.machine import run_command
 from reward_kit.deploy.plan import Command
@@ -79,7 +79,7 @@ class LocalStore:
         if kind.__module__.startswith(("keyring.backends.fail", "keyring.backends.null")):
             raise DeployError(
                 "This system has no keyring that secrets could be kept in. Unlock or install one (GNOME Keyring, "
-                "KWallet), or use another store: --store gcp or --store aws."
+                "KWallet), or use another store: --store fireworks, gcp or aws."
             )
         if "plaintext" in kind.__name__.lower():
             raise DeployError(
@@ -237,7 +237,6 @@ class AwsStore:
 # ── by name ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STORES = ("local", "gcp", "aws", "fireworks")
-_FIREWORKS = "reward_kit.deploy.fireworks_secrets"
 
 
 def open_store(name: str, *, project: str | None = None, region: str | None = None) -> SecretStore:
@@ -248,10 +247,4 @@ def open_store(name: str, *, project: str | None = None, region: str | None = No
         return GcpStore(project)
     if name == "aws":
         return AwsStore(region)
-    try:
-        made: SecretStore = import_module(_FIREWORKS).FireworksStore()
-    except ModuleNotFoundError as error:
-        if error.name != _FIREWORKS:
-            raise
-        raise DeployError("This version cannot keep secrets at Fireworks yet. Use --store local, gcp or aws.") from None
-    return made
+    return FireworksStore()

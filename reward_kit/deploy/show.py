@@ -111,7 +111,7 @@ def _small(action: ReadFile | WriteSecret | RemoveFile | Stop) -> str:
         case RemoveFile():
             return f"remove {action.path}"
         case Stop():
-            return f"end process {action.pid}"
+            return f"end the process whose number is in {action.pid_file}"
 
 
 _AUTH = {

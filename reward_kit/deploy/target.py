@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from reward_kit.deploy.bundle import Bundle
-from reward_kit.deploy.carry_out import Hands
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.plan import FirstCall, Plan, Step
 from reward_kit.deploy.settings import DEFAULT_SAMPLE, DeploySettings
 
@@ -33,6 +33,11 @@ class Place:
     def key(self) -> str:
         """The file of the endpoint's key, where no store of secrets holds it."""
         return str(self.folder / "api-key")
+
+    @property
+    def pid(self) -> str:
+        """The number of a program that runs on this machine."""
+        return str(self.folder / "pid")
 
     @property
     def log(self) -> str:
@@ -57,8 +62,8 @@ class Target(Protocol):
     name: str
     extras: tuple[str, ...]
     """The extras of reward-kit that its bundle needs."""
-    services: Mapping[str, Hands]
-    """Who does the requests of its own service, by the name that they give it; AWS's need nobody here."""
+    services: Mapping[str, MakeHands]
+    """Makes who does the requests of its own service, by the name that they give it; AWS's need nobody here."""
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """The plan. With `dry`, nothing is built, fetched or written: what that would find out stays open."""

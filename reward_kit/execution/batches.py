@@ -20,7 +20,7 @@ import logging
 import os
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -85,15 +85,19 @@ class NotYet(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def open_batches(
-    config: PipelineConfig, directory: RunDirectory, settings: str, counters: RunCounters, budget: Budget | None
-) -> AsyncIterator[BatchStage]:
-    """The batches of a run directory; `settings` is the digest of what its rollouts depend on."""
+    config: PipelineConfig, directory: RunDirectory, settings: str, counters: RunCounters, budget: Budget | None,
+    hold: Callable[[], Awaitable[None]],
+) -> AsyncIterator[BatchStage]:  # fmt: skip
+    """The batches of a run directory; `settings` is the digest of what its rollouts depend on.
+
+    `hold` comes back when what was noted is safe wherever the run is kept, also in its mirror.
+    """
     with contextlib.ExitStack() as files:
         journal = files.enter_context(BatchJournal(directory.batches_path))
         cache = None
         if config.generation.cache.enabled:
             cache = files.enter_context(ResponseCache(config.generation.cache.cache_dir))
-        stage = BatchStage(config, journal, settings, counters, budget, cache)
+        stage = BatchStage(config, journal, settings, counters, budget, cache, hold)
         try:
             yield stage
         finally:
@@ -105,9 +109,10 @@ class BatchStage:
 
     def __init__(
         self, config: PipelineConfig, journal: BatchJournal, settings: str, counters: RunCounters,
-        budget: Budget | None, cache: ResponseCache | None,
+        budget: Budget | None, cache: ResponseCache | None, hold: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
         """Take what the run has; nothing is sent yet."""
+        self._hold = hold
         self._generation = config.generation
         self._batch = config.generation.batch
         self._journal = journal
@@ -406,6 +411,7 @@ class BatchStage:
     async def _submit_once(self, part: Part, label: BatchLabel) -> BatchState:
         """Submit; where nobody knows whether that was heard, look before it is done again."""
         self._journal.note("submitting", part.name)
+        await self._hold()
         retries, in_doubt = self._generation.api_params.max_retries, False
         for number in itertools.count():
             try:

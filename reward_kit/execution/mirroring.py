@@ -74,6 +74,19 @@ class Mirroring:
         self.mirror = Mirror(claim, self._directory, self._output.mirror_seconds, self._also())
         self.mirror.start()
 
+    async def hold(self) -> None:
+        """Come back when all that is written so far is in the mirror: it must be known there before it is paid for."""
+        mirror = self.mirror
+        if mirror is None:
+            return
+        try:
+            await _in_a_thread(lambda: mirror.bring_up_to_date(_PATIENCE))
+        except StorageError as error:
+            raise StorageError(
+                f"{str(error).rstrip('.')}. No batch was submitted that another machine would not know of; see to the "
+                "store, then run the same command again."
+            ) from error
+
     async def end(self, *, finished: bool) -> str | None:
         """Copy what is left; what is to be said where that failed."""
         if self.mirror is None:

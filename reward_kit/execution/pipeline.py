@@ -281,7 +281,8 @@ class EvaluationPipeline:
     ) -> contextlib.AbstractAsyncContextManager[BatchStage]:
         from reward_kit.execution.batches import open_batches  # here: most runs have no batches
 
-        return open_batches(self.config, directory, digest_of(rollouts_settings(self.config)), counters, budget)
+        settings = digest_of(rollouts_settings(self.config))
+        return open_batches(self.config, directory, settings, counters, budget, self._mirroring.hold)
 
     async def _bring(self, batches: BatchStage, workload: Workload, ledger: Ledger) -> End | None:
         """Have the answers of all batches on this disk; how the run ends for now where they are not."""

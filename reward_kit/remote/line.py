@@ -84,7 +84,7 @@ class Line:
         settings: RemoteRewardConfig,
         *,
         stops_run: bool,
-        inherited_key: str | None = None,
+        inherited_key: bool = False,
         batches: bool = True,
         timing: Timing | None = None,
     ) -> None:
@@ -360,7 +360,7 @@ class Line:
 
     async def _headers(self, method: str, url: str, data: bytes) -> Mapping[str, str]:
         if self._sign_in is None:
-            self._sign_in = sign_in_for(self._url, self._settings, self._inherited_key)
+            self._sign_in = sign_in_for(self._url, self._settings, inherited_key=self._inherited_key)
         return await self._sign_in.headers(method, url, data)
 
     def _open(self) -> HttpSession:

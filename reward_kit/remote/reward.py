@@ -50,10 +50,13 @@ class RemoteReward:
         settings: RemoteRewardConfig | Mapping[str, Any] | None = None,
         *,
         stops_run: bool = False,
-        inherited_key: str | None = None,
+        inherited_key: bool = False,
         description: Description | None = None,
     ) -> None:
-        """`stops_run`: a server that cannot be reached ends the run, instead of failing each of its answers."""
+        """`stops_run`: a server that cannot be reached ends the run, instead of failing each of its answers.
+
+        `inherited_key`: where no key is named, a server on this machine is sent Fireworks', as older callers expect.
+        """
         self.settings = _settings(settings)
         self.endpoint = _address(endpoint)
         self.description = description
@@ -95,12 +98,7 @@ class RemoteReward:
     def judge(self, given: Mapping[str, Any]) -> EvaluateResult:
         """The result of one conversation, for code that does not await."""
         body = body_of(given, nested=self._nested)
-        asked = self._desk.get().submit(lambda line: line.judge(body))
-        try:
-            return asked.result()
-        except BaseException:  # such as Ctrl-C: the request is of no use any more
-            asked.cancel()
-            raise
+        return self._desk.get().wait_for(lambda line: line.judge(body))
 
     def _group(self, outcomes: Sequence[Outcome]) -> list[EvaluateResult]:
         """The results of a group. Where all of it failed the error is raised; what gave no verdict alone says so."""
@@ -133,7 +131,7 @@ def open_remote(
     """The reward at an address, as its server describes it. A server that does not describe it is taken at its word."""
     unknown = RemoteReward(endpoint, settings, stops_run=True)
     try:
-        said = unknown._desk.get().submit(lambda line: line.describe()).result()
+        said = unknown._desk.get().wait_for(lambda line: line.describe())
     except ItemError as error:  # nothing was asked yet: it is no answer that failed
         raise EndpointError(str(error)) from None
     finally:
@@ -172,7 +170,7 @@ class _Desk:
         settings: RemoteRewardConfig,
         *,
         stops_run: bool,
-        inherited_key: str | None,
+        inherited_key: bool,
         description: Description | None,
     ) -> None:
         self._loop = background_loop()
@@ -181,23 +179,38 @@ class _Desk:
             batches=description is None or description.batch,
         )  # fmt: skip
 
-    def submit(self, ask: Callable[[Line], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Begin to ask."""
+    def wait_for(self, ask: Callable[[Line], Coroutine[Any, Any, T]]) -> T:
+        """Ask, and wait without a loop."""
+        if _running_loop() is self._loop:
+            raise RuntimeError("This waits for the loop that it runs on. Await the reward instead, or ask in a thread.")
+        asked = self._submit(ask)
+        try:
+            return asked.result()
+        except BaseException:  # such as Ctrl-C: the request is of no use any more
+            asked.cancel()
+            raise
+
+    def _submit(self, ask: Callable[[Line], Coroutine[Any, Any, T]]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(ask(self._line), self._loop)
 
     async def here(self, ask: Callable[[Line], Coroutine[Any, Any, T]]) -> T:
         """Ask, and wait on whichever loop we are."""
         if asyncio.get_running_loop() is self._loop:
             return await ask(self._line)
-        return await asyncio.wrap_future(self.submit(ask))
+        return await asyncio.wrap_future(self._submit(ask))
 
     def close(self) -> None:
         """Close the line, and wait for it, unless the loop that would do it is the one that waits."""
         if not self._loop.is_running():
             return
         closing = asyncio.run_coroutine_threadsafe(self._line.close(), self._loop)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:  # garbage may be collected on any thread
+        if _running_loop() is None:  # garbage may be collected on any thread
             with contextlib.suppress(TimeoutError):
                 closing.result(timeout=_CLOSE_SECONDS)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

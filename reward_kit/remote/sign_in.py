@@ -21,7 +21,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from reward_kit.auth import is_private_host, resolve_endpoint_key
+from reward_kit.auth import get_fireworks_api_key, is_loopback, is_private_host, resolve_endpoint_key
 from reward_kit.config_models import RemoteRewardConfig
 from reward_kit.errors import AuthError, ConfigError, MissingExtraError
 from reward_kit.redaction import mask, remember
@@ -42,11 +42,13 @@ class SignIn(Protocol):
         ...
 
 
-def sign_in_for(endpoint: str, settings: RemoteRewardConfig, inherited_key: str | None = None) -> SignIn:
-    """The way to sign in that the settings name. `inherited_key` is sent where they name no other."""
+def sign_in_for(endpoint: str, settings: RemoteRewardConfig, *, inherited_key: bool = False) -> SignIn:
+    """The way to sign in that the settings name. `inherited_key`: Fireworks' key, which a server here may be sent."""
     if settings.sign_in == "none":
         return _ByHeaders({})
-    key = resolve_endpoint_key(endpoint, settings.api_key_env) or inherited_key
+    key = resolve_endpoint_key(endpoint, settings.api_key_env)
+    if key is None and inherited_key and is_loopback(urlsplit(endpoint).hostname or ""):
+        key = get_fireworks_api_key()  # it does not leave this machine
     if settings.sign_in == "key":
         return _ByHeaders({} if key is None else {"Authorization": f"Bearer {_sendable(key)}"})
     if urlsplit(endpoint).scheme != "https" and not is_private_host(urlsplit(endpoint).hostname or ""):

@@ -164,14 +164,15 @@ class OnTheLoop:
 
     def log_blockage(self, blockage: Blockage) -> None:
         """Say that the reward, if it is the one, keeps everybody waiting: with which answer, and where."""
-        rollout = self._judging.get(blockage.task) if blockage.task is not None else None
-        if rollout is None:
+        if blockage.task is None or not self._deadlines.is_in_a_call(blockage.task):
             return
+        rollout = self._judging.get(blockage.task)
+        answer = "" if rollout is None else f", judging answer {rollout.response_index} of sample {rollout.sample.id!r}"
         _log.warning(
-            "%r has held up the whole run for %.0f s, judging answer %d of sample %r (%s). "
+            "%r has held up everything else for %.0f s%s (%s). "
             "Make it a plain `def`, which runs in a process of its own and is ended at its timeout, "
-            "or have it await what it waits for. Ctrl-C, again and again if need be, ends the run here.",
-            self._call.name, blockage.seconds, rollout.response_index, rollout.sample.id, blockage.place,
+            "or have it await what it waits for. Ctrl-C, again and again if need be, ends it here.",
+            self._call.name, blockage.seconds, answer, blockage.place,
         )  # fmt: skip
 
     def _cancelled(self, task: asyncio.Task[None]) -> RewardError:

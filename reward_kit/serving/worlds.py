@@ -27,12 +27,12 @@ from pydantic import ValidationError
 
 from reward_kit.agent.environment import Answer, Environment
 from reward_kit.config_models import RewardConfig
-from reward_kit.errors import ItemError, RewardError
+from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.integrations.trainer_reward import TrainerReward
 from reward_kit.integrations.world_session import WorldSession, environment_from
 from reward_kit.models import Message
 from reward_kit.redaction import mask
-from reward_kit.serving.dialect import BadRequest, object_in
+from reward_kit.serving.dialect import BadRequest, messages_in, object_in
 from reward_kit.serving.world_settings import WorldsSettings
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ class Worlds:
                 told = await self._answer(held, kind, message.get("data") if isinstance(message, dict) else None)
         except BadRequest as error:
             told = _error("VALIDATION_ERROR", str(error))
-        except ItemError as error:
+        except RewardKitError as error:
             told = _error("EXECUTION_ERROR", mask(str(error)))
         await _send(socket, told)
         return True
@@ -352,7 +352,9 @@ def _row(body: Mapping[str, Any]) -> dict[str, Any]:
     given = {**body, **row} if isinstance(row, dict) else body
     columns = {name: value for name, value in given.items() if name not in _OWN_FIELDS and name != "row"}
     prompt = columns.get("prompt", "")
-    if not isinstance(prompt, str | list):
+    if isinstance(prompt, list) and prompt:
+        messages_in(prompt, "prompt")
+    elif not isinstance(prompt, str | list):
         raise BadRequest(
             "The field 'prompt' is neither a text nor a list of messages. Send one of them, or leave it out."
         )

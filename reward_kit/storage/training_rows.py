@@ -8,6 +8,7 @@
 | `rm` | chosen, rejected (whole conversations), margin | RewardTrainer |
 | `kto` | prompt, completion, label | KTOTrainer |
 | `grpo` | prompt, ground_truth, pass_rate | GRPOTrainer, RLOOTrainer |
+| `fireworks` | messages (the prompt), ground_truth, pass_rate | reinforcement fine-tuning at Fireworks |
 
 An answer that was not judged is neither right nor wrong, and goes into none of them.
 """
@@ -27,7 +28,7 @@ from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["SHAPES", "Export", "Shape", "training_rows"]
 
-Shape = Literal["sft", "preference", "rm", "kto", "grpo"]
+Shape = Literal["sft", "preference", "rm", "kto", "grpo", "fireworks"]
 """What the rows are for."""
 
 Row = dict[str, Any]
@@ -46,7 +47,7 @@ class Export:
     """preference, rm: by how much the chosen answer's score must exceed the rejected one's."""
     min_pass_rate: float = 0.0
     max_pass_rate: float = 1.0
-    """grpo: queries whose share of verified answers lies in here."""
+    """grpo, fireworks: queries whose share of verified answers lies in here."""
     reasoning: Literal["drop", "inline", "field"] = "drop"
     """Leave reasoning out; put it before the answer in <think> tags; or as the field `reasoning_content`."""
     splits: frozenset[str] = frozenset()
@@ -126,12 +127,19 @@ def _grpo(query: Query, export: Export, counts: Counter[str]) -> Iterator[Row]:
     }  # fmt: skip
 
 
+def _fireworks(query: Query, export: Export, counts: Counter[str]) -> Iterator[Row]:
+    """The rows of `grpo`, under the name that Fireworks looks for."""
+    for row in _grpo(query, export, counts):
+        yield {"messages": row.pop("prompt"), **row}
+
+
 SHAPES: dict[Shape, Callable[[Query, Export, Counter[str]], Iterator[Row]]] = {
     "sft": _sft,
     "preference": _preference,
     "rm": _rm,
     "kto": _kto,
     "grpo": _grpo,
+    "fireworks": _fireworks,
 }
 """What makes the rows of each shape."""
 

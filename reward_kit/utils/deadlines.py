@@ -46,6 +46,10 @@ class Deadlines:
         if task in self._late:  # the call kept our cancellation to itself; nobody must take it for another's later
             self._take_back(task)
 
+    def is_in_a_call(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the task has entered a call, and not left it."""
+        return task in self._begun
+
     def was_missed_by(self, task: asyncio.Task[Any]) -> bool:
         """Whether the cancellation that has just reached the task is ours; it is taken back, and counts for nothing."""
         return task in self._late and self._take_back(task) == 0

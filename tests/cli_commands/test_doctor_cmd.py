@@ -12,8 +12,15 @@ import pytest
 
 from reward_kit.cli_commands import doctor_cmd, extras
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.ray_engine.probe import Probed
 from tests.cli_commands.conftest import Call, write_config
 from tests.loopback.runs import config
+
+
+@pytest.fixture(autouse=True)
+def quick_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting Ray takes ten seconds and more; tests/cluster/test_doctor.py has the real one tried."""
+    monkeypatch.setattr("reward_kit.execution.ray_engine.probe.probe_ray", lambda: Probed(True, "an actor answered"))
 
 
 def test_a_working_machine_is_healthy_and_options_are_no_failures(call: Call) -> None:

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any, NoReturn
@@ -200,12 +201,16 @@ def free_port() -> int:
 
 def serve(image: Path, port: int, environment: dict[str, str]) -> int:
     dockerfile = (image / "Dockerfile").read_text()
-    assert "USER 10001:10001" in dockerfile and "ENTRYPOINT [" in dockerfile
+    assert "USER 10001:10001" in dockerfile
+    entry = json.loads(next(line for line in dockerfile.splitlines() if line.startswith("ENTRYPOINT"))[11:])
     command = [sys.executable, "-m", "reward_kit", "serve", "--config", str(image / "serve.json")]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    if entry[0] == "python3":  # an MCP server
+        command = [sys.executable, *entry[1:-3], "127.0.0.1", "--http", str(port)]
     root = Path(__file__).resolve().parents[2]
     with (image / "log.txt").open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], cwd=image / "project", stdin=subprocess.DEVNULL,
+            command, cwd=image / "project", stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": f"{root}:{image / 'project'}", **environment}, stdout=log, stderr=log,
             start_new_session=True,
         )  # fmt: skip
@@ -213,6 +218,8 @@ def serve(image: Path, port: int, environment: dict[str, str]) -> int:
     while time.monotonic() < deadline and process.poll() is None:
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+            return process.pid
+        except urllib.error.HTTPError:  # it answers, and has no such path
             return process.pid
         except OSError:
             time.sleep(0.1)

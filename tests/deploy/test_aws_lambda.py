@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
 import urllib.request
 import zipfile
@@ -26,6 +27,7 @@ from reward_kit.deploy.targets import aws_lambda
 from reward_kit.deploy.targets.aws_lambda import HANDLER, AwsLambda
 from reward_kit.errors import DeployError
 from tests.cli_commands.conftest import Call
+from tests.deploy.conftest import FILES
 from tests.deploy.runtime_api import RuntimeApi, http_event
 
 pytestmark = pytest.mark.xdist_group("deploy-aws")  # one moto and one wheelhouse
@@ -226,15 +228,11 @@ def test_what_is_too_large_for_lambda_is_said_before(source: Source, project: Pa
 # ── the packed function ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module")
-def packed(house: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pack(folder: Path, house: Path) -> Path:
     """The zip as it is uploaded, with all packages, from wheels only."""
-    from tests.deploy.conftest import FILES
-
-    folder = tmp_path_factory.mktemp("packed")
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(re.sub(r"(?m)^        ", "", text))
+        (folder / name).write_text(textwrap.dedent(text))
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -247,6 +245,16 @@ def packed(house: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "function.zip"
     path.write_bytes(prepared.files["function.zip"])
     return path
+
+
+@pytest.fixture(scope="module")
+def packed(house: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pack(tmp_path_factory.mktemp("packed"), house)
+
+
+def test_the_same_source_is_packed_to_the_same_bytes(packed: Path, house: Path, tmp_path: Path) -> None:
+    (tmp_path / "another place").mkdir()
+    assert pack(tmp_path / "another place", house).read_bytes() == packed.read_bytes()
 
 
 def test_the_zip_holds_what_runs_there_and_nothing_of_this_machine(packed: Path) -> None:

@@ -149,6 +149,23 @@ def test_what_another_plan_made_is_taken_away(tmp_path: Path) -> None:
     assert set(world.things) == {"a", "b"}
 
 
+def test_what_a_new_version_takes_the_place_of_is_taken_away(tmp_path: Path) -> None:
+    kept, world = Deployments(tmp_path), World()
+    made = run(world, kept)
+    new = step("a").model_copy(update={
+        "look": ask("look", "a2"), "make": (ask("make", "a2"),), "remove": (ask("remove", "a2", id=""),),
+    })  # fmt: skip
+    plan = PLAN.model_copy(update={"steps": (new, *PLAN.steps[1:])})
+    world.asked, world.at = 0, (2, "after")  # killed when the new one was made
+    with contextlib.suppress(Killed):
+        carry_out(plan, made, Run(kept, world, {}, lambda _: None))
+    assert set(world.things) == {"a", "a2", "b", "c"}
+    world.at = None
+    carry_out(plan, kept.get("x"), Run(kept, world, {}, lambda _: None))
+    assert set(world.things) == {"a2", "b", "c"}
+    assert take_away(kept.get("x"), kept, world, lambda _: None) == [] and world.things == {}
+
+
 def test_a_thing_that_is_there_and_unknown_is_not_touched(tmp_path: Path) -> None:
     kept, world = Deployments(tmp_path), World()
     world.things["b"] = "theirs"

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +19,7 @@ import pytest
 
 from reward_kit.config import CONFIG_FILE_NAME, find_config_file, load_config
 from reward_kit.deploy.first_call import call_first, verdict_line
-from reward_kit.deploy.machine import start_of
+from reward_kit.deploy.machine import command_of
 from reward_kit.deploy.plan import FirstCall, Start
 from reward_kit.deploy.state import Deployments
 from reward_kit.errors import ConfigError, DeployError
@@ -39,7 +39,7 @@ def nothing_left(call: Call, project: Path) -> Iterator[None]:
     yield
     for one in Deployments(project / ".reward_kit" / "deployments").ids():
         facts = Deployments(project / ".reward_kit" / "deployments").get(one).facts
-        if start_of(int(facts.get("server.pid", 0))) == facts.get("server.started"):
+        if "serve.json" in command_of(int(facts.get("server.pid", 0))):
             os.killpg(int(facts["server.pid"]), signal.SIGKILL)
 
 
@@ -60,8 +60,14 @@ def test_a_server_goes_on_by_itself_and_is_ended(nothing_left: None, call: Call,
     assert "reward_kit serve" in json.loads(call("deploy", "status", "here", "--json").out)["now"]
     assert "/evaluate" in call("deploy", "logs", "here").out
     pid = int(made.facts["server.pid"])
+    (project / "rewards.py").write_text((Path(".reward_kit/deployments/here/files/project/rewards.py")).read_text())
+    again = call(*deploy, "--local-port", made.url.rpartition(":")[2].partition("/")[0])
+    assert again.code == 0, again.err  # on the same port: the old one is ended first
+    assert "serve.json" not in command_of(pid)
+    pid = int(Deployments().get("here").facts["server.pid"])
+    assert "serve.json" in command_of(pid)
     assert call("deploy", "delete", "here").code == 0
-    assert start_of(pid) != made.facts["server.started"]
+    assert "serve.json" not in command_of(pid)
     assert not Path(".reward_kit/deployments/here").exists()
 
 
@@ -71,11 +77,17 @@ def test_another_process_of_the_same_number_is_not_ended(call: Call, project: Pa
     from reward_kit.deploy.plan import Stop
 
     hands = MachineHands({}, lambda _: None)
+    (project / "pid").write_text(str(os.getpid()))
+    stop = Stop(pid_file="pid", marker="1000.25")
     with pytest.raises(MissingThing):
-        hands.do(Stop(pid=str(os.getpid()), started="another time"), {})
-    facts = hands.do(Start(argv=("sleep", "1000"), folder=".", log="log.txt"), {})
-    hands.do(Stop(**facts), {})
-    assert start_of(int(facts["pid"])) != facts["started"]
+        hands.do(stop, {})
+    facts = hands.do(Start(argv=("sleep", "1000.25"), folder=".", log="log.txt", pid_file="pid"), {})
+    while not (project / "pid").exists() or (project / "pid").read_text().strip() != facts["pid"]:
+        time.sleep(0.01)
+    while "1000.25" not in command_of(int(facts["pid"])):
+        time.sleep(0.01)
+    hands.do(stop, {})
+    assert command_of(int(facts["pid"])) == ""
 
 
 @pytest.mark.parametrize(("is_own", "stops"), [(False, False), (True, True)])
@@ -112,12 +124,6 @@ def test_a_reward_that_cannot_judge_our_sample_is_said_and_one_that_cannot_judge
 def test_nobody_there_is_said_after_patience() -> None:
     with pytest.raises(DeployError, match="cannot be reached"):
         call_first(FirstCall(url=f"http://127.0.0.1:{free_port()}/", auth="open", sample={}, patience=0), None, str)
-
-
-def test_the_targets_that_are_not_there_yet_say_so(call: Call, project: Path) -> None:
-    if importlib.util.find_spec("reward_kit.deploy.targets.fireworks") is None:
-        said = call("deploy", "--id", "x", "--function-ref", "math")
-        assert said.code == 1 and "cannot deploy to 'fireworks' yet" in said.sentence
 
 
 @pytest.mark.parametrize(
@@ -190,6 +196,32 @@ def test_an_mcp_server_is_planned_for_cloud_run(call: Call, project: Path, world
     assert "run services/mcp-g" in world.things
     assert call("deploy", "delete", "g").code == 0
     assert "one of --mcp-server-module" in call("deploy-mcp", "--id", "g", *where).sentence
+
+
+GAME = """
+from reward_kit.agent.environment import World
+from reward_kit.agent.tools import tool
+import helper
+
+class Game(World):
+    def __init__(self, sample):
+        self.sample = sample
+
+    @tool
+    def guess(self, number: int) -> str:
+        '''Guess a number.'''
+        return str(helper.is_same(number, 7))
+"""
+
+
+def test_an_mcp_server_is_deployed_and_says_its_tools(call: Call, project: Path, world: World) -> None:
+    (project / "game.py").write_text(GAME)
+    world.change(serves=True)
+    where = ("--gcp-project", "p", "--gcp-region", "r")
+    said = call("deploy-mcp", "--id", "g", "--environment", "game.py:Game", *where)
+    assert said.code == 0, said.err + said.out
+    assert "guess" in said.out.partition("tools: ")[2]
+    assert call("deploy", "delete", "g").code == 0
 
 
 def test_the_inherited_dockerfile_and_tools(world: World, project: Path) -> None:

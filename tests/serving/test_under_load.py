@@ -272,3 +272,17 @@ def test_servers_can_be_asked_many_things_at_once() -> None:
 
         found = at_once([partial(ask, number) for number in range(100)])
     assert [each.json["score"] for each in found] == [1.0] * 100
+
+
+def test_a_reward_that_blocks_the_loop_is_named_in_the_log(caplog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from reward_kit.scoring import defaults
+
+    monkeypatch.setattr(defaults, "LOOP_PATIENCE_SECONDS", 0.2)
+
+    async def blocks(messages: list[object], **kwargs: object) -> float:
+        time.sleep(2.0)
+        return 1.0
+
+    with serving(blocks) as server:
+        assert server.post("/evaluate", asked("a")).json["score"] == 1.0
+    assert "'blocks' has held up everything else" in caplog.text

@@ -84,7 +84,8 @@ async def test_each_session_has_a_world_of_its_own_and_there_are_so_many(address
     ("path", "body"),
     [
         ("step", {}), ("step", {"session_id": "x", "action": RIGHT}), ("step", []), ("reset", [1]),
-        ("reset", {"prompt": 3}), ("step", {"session_id": 3, "action": None}),
+        ("reset", {"prompt": 3}),
+        ("reset", {"prompt": [{"role": 3}]}), ("reset", {"prompt": [3]}), ("step", {"session_id": 3, "action": None}),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_understood_is_a_4xx(address: str, path: str, body: Any) -> None:

@@ -16,7 +16,7 @@ from reward_kit.deploy.archive import zip_of
 from reward_kit.deploy.aws import aws_client
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE, SECRETS_VARIABLE, SERVE_FILE
-from reward_kit.deploy.carry_out import Hands
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.dockerfile import serve_settings
 from reward_kit.deploy.plan import Command, FirstCall, Plan, Request, Step
 from reward_kit.deploy.settings import DeploySettings
@@ -50,7 +50,7 @@ class AwsLambda:
 
     name = "aws-lambda"
     extras: tuple[str, ...] = ()
-    services: Mapping[str, Hands] = {}
+    services: Mapping[str, MakeHands] = {}
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Make the role and the secrets, the function, its URL and who may call it; have it judge an answer."""

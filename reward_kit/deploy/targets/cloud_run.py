@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE
-from reward_kit.deploy.carry_out import Hands
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.dockerfile import default_base, image_files
 from reward_kit.deploy.gcloud import NOT_FOUND, gcloud
 from reward_kit.deploy.plan import Command, FirstCall, Plan, Step, WriteFiles
@@ -36,7 +36,7 @@ class CloudRun:
 
     name = "gcp-cloud-run"
     extras: tuple[str, ...] = ("serve",)
-    services: Mapping[str, Hands] = {}
+    services: Mapping[str, MakeHands] = {}
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Build the image, make the account and the secrets, deploy the service, have it judge an answer."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE
-from reward_kit.deploy.carry_out import Hands
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.dockerfile import IMAGE_PORT, default_base, image_files
 from reward_kit.deploy.plan import Action, Command, FirstCall, Plan, ReadFile, Step, WriteFiles
 from reward_kit.deploy.settings import DeploySettings
@@ -40,7 +40,7 @@ class Docker:
 
     name = "docker"
     extras: tuple[str, ...] = ("serve",)
-    services: Mapping[str, Hands] = {}
+    services: Mapping[str, MakeHands] = {}
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Write the files, build the image, run it, have it judge an answer."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle import Bundle
 from reward_kit.deploy.bundle_layout import KEY_VARIABLE, PROJECT, SERVE_FILE
-from reward_kit.deploy.carry_out import Hands
+from reward_kit.deploy.carry_out import MakeHands
 from reward_kit.deploy.dockerfile import serve_settings
 from reward_kit.deploy.plan import (
     Command,
@@ -40,7 +40,7 @@ class LocalServe:
 
     name = "local-serve"
     extras: tuple[str, ...] = ("serve",)
-    services: Mapping[str, Hands] = {}
+    services: Mapping[str, MakeHands] = {}
 
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Write the files, start the server, have it judge an answer."""
@@ -60,9 +60,10 @@ class LocalServe:
             argv=(sys.executable, "-m", "reward_kit", "serve", "--config", str(folder / SERVE_FILE)),
             folder=str(folder / PROJECT),
             log=place.log,
+            pid_file=place.pid,
             environment={**environment, **local_secrets(settings)},
         )
-        stop = Stop(pid="${server.pid}", started="${server.started}")
+        stop = Stop(pid_file=place.pid, marker=str(folder / SERVE_FILE))
         call = FirstCall(
             url=f"{url}/evaluate", auth="open" if settings.auth_mode == "open" else "api-key", sample={},
             key=None if settings.auth_mode == "open" else ReadFile(path=place.key),
@@ -78,8 +79,9 @@ class LocalServe:
                 name="server",
                 title=f"the server at {url}",
                 make=(start,),
-                facts={"pid": "pid", "started": "started"},
+                facts={"pid": "pid"},
                 remove=(stop,),
+                replaces=True,
             ),
             *verdict_step(settings, call),
         )

@@ -4,21 +4,21 @@
     driver ── add(pack) ──▶ actor      things to do, and replies to what the actor asked
     driver ◀─ take() ────── actor      what was done, what it asks, what it tells; waits until there is something
 
-So many small things cost two remote calls for all of them together. What waits for little is not held up for long:
-after `LINGER_SECONDS` a pack goes as it is, and at once when the actor has nothing else to do.
+So many small things cost two remote calls for all of them together. A pack goes when a quarter of what is under way is
+in it, or after `linger` seconds, and at once when the actor has nothing else to do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, NamedTuple
 
-__all__ = ["LINGER_SECONDS", "Ask", "Done", "Mailbox", "Tell"]
+__all__ = ["Ask", "Done", "Mailbox", "Tell"]
 
-LINGER_SECONDS = 0.005
-"""How long a pack waits for more."""
+_LINGER_SECONDS = 0.005
 _ENOUGH = 256
-"""Messages that are a pack worth sending."""
+"""Messages that are a pack worth sending, however much is under way."""
 
 
 class Done(NamedTuple):
@@ -54,6 +54,10 @@ class Mailbox:
         self._asked = 0
         self.under_way = 0
         """Things that were given and are not done."""
+        self.linger = _LINGER_SECONDS
+        """How long a pack waits for more. What is in it is lost with the actor, so little where it was paid for."""
+        self._enough = asyncio.Event()
+        self._enough_at = 0
 
     def done(self, message: Done) -> None:
         """Say that a thing is done."""
@@ -88,8 +92,11 @@ class Mailbox:
     async def take(self) -> list[Done | Ask | Tell]:
         """All that there is to say; waits until there is something."""
         await self._something.wait()
-        if len(self._waiting) < _ENOUGH and self.under_way:
-            await asyncio.sleep(LINGER_SECONDS)
+        self._enough_at = min(_ENOUGH, self.under_way // 4)
+        if len(self._waiting) < self._enough_at:
+            self._enough.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._enough.wait(), self.linger)
         taken, self._waiting = self._waiting, []
         self._something.clear()
         return taken
@@ -97,3 +104,5 @@ class Mailbox:
     def _put(self, message: Done | Ask | Tell) -> None:
         self._waiting.append(message)
         self._something.set()
+        if len(self._waiting) >= self._enough_at:
+            self._enough.set()

@@ -44,6 +44,10 @@ _LONGEST_LOG = 1 << 20
 """Bytes of what rewards printed that an actor hands to the driver in the end."""
 
 
+_LINGER_OF_VERDICTS = 0.05
+"""How long verdicts that cost no money wait for others: they are computed again for nothing."""
+
+
 class ActorError(RuntimeError):
     """A bug of ours, or of somebody's client, in an actor: with where it arose, as text."""
 
@@ -220,6 +224,8 @@ class ScoreStation(_Station):
         self._log_path = place / "reward_output.log"
         self._scorer = await self._stack.enter_async_context(open_rewards(rewards, config, place, budget))
         scorer = self._scorer
+        if not scorer.is_paid:
+            mailbox.linger = _LINGER_OF_VERDICTS
         return {"concurrency": scorer.concurrency, "sandbox": scorer.sandbox}
 
     def _outcome(self, thing: list[Rollout]) -> Awaitable[Any]:

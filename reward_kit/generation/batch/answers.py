@@ -27,6 +27,8 @@ from reward_kit.utils.digest_map import DigestMap, digest64
 __all__ = ["AnswerIndex", "FetchedAnswers", "ids_in"]
 
 _OPEN_AT_ONCE = 32
+_READ_AHEAD = 1 << 18
+"""Bytes that are read at once where lines are asked for in the order in which they stand."""
 
 
 class AnswerIndex:
@@ -43,6 +45,8 @@ class AnswerIndex:
         self._files, self._offsets, self._lengths = array("I"), array("Q"), array("I")
         self._answered = bytearray()
         self._open: dict[int, int] = {}
+        self._block, self._block_file, self._block_start = b"", -1, 0
+        """What was last read, and where it stands."""
         self.repeated = 0
         """Lines whose id had an answer already: the provider wrote them twice."""
         self.unreadable = 0
@@ -90,13 +94,23 @@ class AnswerIndex:
         place = self._places.get(digest64(name))
         if place < 0:
             return None
-        found = os.pread(self._descriptor(self._files[place]), self._lengths[place], self._offsets[place])
+        found = self._read(self._files[place], self._offsets[place], self._lengths[place])
         return found if id_in(found) == name else None  # two ids may share a digest
 
     def close(self) -> None:
         """Let go of the files."""
         while self._open:
             os.close(self._open.popitem()[1])
+
+    def _read(self, file: int, offset: int, length: int) -> bytes:
+        """Some bytes of a file. Most providers answer in order: then one call to the disk serves many lines."""
+        start = offset - self._block_start
+        follows = file == self._block_file and 0 <= start <= len(self._block)
+        if not follows or start + length > len(self._block):
+            size = max(length, _READ_AHEAD) if follows else length
+            self._block = os.pread(self._descriptor(file), size, offset)
+            self._block_file, self._block_start, start = file, offset, 0
+        return self._block[start : start + length]
 
     def _descriptor(self, file: int) -> int:
         if file not in self._open:

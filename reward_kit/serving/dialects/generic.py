@@ -60,6 +60,8 @@ def result_body(verdict: Verdict) -> dict[str, Any]:
 
 
 def _asked(item: Mapping[str, Any], messages: Any, field: str = "messages") -> Asked:
+    if len(item) == 2 and "ground_truth" in item:  # as it mostly is
+        return Asked(messages_in(messages, field), item["ground_truth"])
     columns = {name: value for name, value in item.items() if name not in _OWN_FIELDS}
     if kwargs := item.get("kwargs"):
         if not isinstance(kwargs, dict):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.storage.mirror.copying import PART_BYTES, Copier
 from reward_kit.storage.mirror.ownership import Claim, MirrorTakenError
 
@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 _LOOKS_SECONDS = 1.0
 """How often it is looked whether more was written than fits one part."""
+_BETWEEN_CHECKS = 0.02
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 
@@ -32,6 +33,9 @@ class Mirror:
         self._directory = directory
         self._copier = Copier(claim, directory, also)
         self._ending = threading.Event()
+        self._wake = threading.Event()
+        self._wanted = 0.0
+        """Somebody waits until all that was written before this moment is mirrored."""
         self._done = threading.Event()
         self._whole = False
         self._patience = 0.0
@@ -55,6 +59,17 @@ class Mirror:
         self._whole, self._patience, self._when_done = whole, patience, when_done
         self._failing_since = None
         self._ending.set()
+        self._wake.set()
+
+    def bring_up_to_date(self, patience: float) -> None:
+        """Come back when all that is written now is mirrored; an error where that fails for so many seconds."""
+        asked = time.monotonic()
+        self._wanted = max(self._wanted, asked)
+        self._wake.set()
+        while self._up_to_date < asked:
+            if self._done.wait(_BETWEEN_CHECKS) or time.monotonic() - asked > patience:
+                why = self.problem or "the store takes too long"
+                raise StorageError(f"The mirror {self.address!r} could not be brought up to date: {why}")
 
     @property
     def not_mirrored(self) -> str | None:
@@ -91,9 +106,11 @@ class Mirror:
         """Wait; less where much was written meanwhile. Whether the end has come."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if self._ending.wait(min(left, _LOOKS_SECONDS)):
+            self._wake.wait(min(left, _LOOKS_SECONDS))
+            self._wake.clear()
+            if self._ending.is_set():
                 return True
-            if self.problem is None and self._copier.behind() >= PART_BYTES:
+            if self.problem is None and (self._wanted > self._up_to_date or self._copier.behind() >= PART_BYTES):
                 return False
         return self._ending.is_set()
 

@@ -13,7 +13,7 @@ from reward_kit.errors import StorageError
 from reward_kit.stores.addresses import under
 from reward_kit.utils.checksums import check_document, sealed_document
 
-__all__ = ["Contents", "MirroredFile", "Owner", "Part", "contents_at", "owner_at", "sha256_of"]
+__all__ = ["Contents", "MirroredFile", "Owner", "Part", "contents_at", "owner_at", "part_name", "sha256_of"]
 
 FORMAT = 1
 
@@ -31,6 +31,11 @@ def contents_at(mirror: str, generation: int) -> str:
 def parts_at(mirror: str) -> str:
     """Where all parts are."""
     return under(mirror, "mirror", "parts")
+
+
+def part_name(file: str, start: int, end: int, sha256: str) -> str:
+    """The address of a part below the mirror. All parts of a file are in one folder, also where it is in a folder."""
+    return f"mirror/parts/{file.replace('/', '~')}/{start:012}-{end:012}-{sha256[:16]}"
 
 
 def sha256_of(data: bytes) -> str:
@@ -53,7 +58,7 @@ class Part(NamedTuple):
     def of(cls, file: str, start: int, data: bytes, tier: int = 0) -> Part:
         """The part that holds `data`, which begins at `start` of `file`. The same bytes always have the same name."""
         end, digest = start + len(data), sha256_of(data)
-        return cls(start, end, digest, f"mirror/parts/{file}/{start:012}-{end:012}-{digest[:16]}", tier)
+        return cls(start, end, digest, part_name(file, start, end, digest), tier)
 
 
 @dataclass

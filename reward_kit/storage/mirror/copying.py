@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from reward_kit.storage.mirror.contents import MirroredFile, Part, parts_at, sha256_of
+from reward_kit.storage.batch_journal import BATCH_FILES, BATCHES
+from reward_kit.storage.mirror.contents import MirroredFile, Part, part_name, parts_at, sha256_of
 from reward_kit.storage.mirror.ownership import Claim
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 from reward_kit.storage.turn_journal import EPISODES
@@ -29,8 +30,9 @@ TOGETHER = 16
 """So many small parts of one size are put together, so that neither the list nor the objects become too many."""
 _WHOLE = 99
 """The tier of a part that is large enough, or a whole file: it is never put together with others."""
-_JOURNALS = (RESULTS, "commands.jsonl", ROLLOUTS, EPISODES)
-"""Files that are appended to. In this order, so that there is no verdict in a mirror without its rollout."""
+_JOURNALS = (BATCHES, RESULTS, "commands.jsonl", ROLLOUTS, EPISODES)
+"""Files that are appended to. In this order, so that there is no verdict in a mirror without its rollout, and no batch
+that is said to be absorbed without the rollouts that its answers became."""
 _DOCUMENTS = ("manifest.json", "config.yaml", "summary.json")
 """Files that are replaced whole. First, so that the manifest never counts lines that are not mirrored."""
 _SET_ASIDE = re.compile(r"(?:rollouts|results)\.[\w.]+\.jsonl")
@@ -61,7 +63,7 @@ class Copier:
         contents = self._claim.contents
         documents = {name: self._document(name) for name in _DOCUMENTS}  # read before the journals, see above
         fresh: dict[str, MirroredFile] = {}
-        for name in _JOURNALS:
+        for name in (*self._requests(), *_JOURNALS):
             if (file := self._journal(name)) is not None:
                 fresh[name] = file
         for name, document in documents.items():
@@ -77,7 +79,9 @@ class Copier:
     def publish(self) -> None:
         """Put every file into the mirror whole, under its own name, and forget the parts."""
         contents = self._claim.contents
-        names = [name for name in (*_DOCUMENTS, *_JOURNALS, *self._others()) if self._size(name) or name in _DOCUMENTS]
+        before = contents.names()
+        ours = (*_DOCUMENTS, *self._requests(), *_JOURNALS, *self._others())
+        names = [name for name in ours if self._size(name) or name in _DOCUMENTS]
         there = [name for name in names if (self._directory / name).is_file()]
         self._keep_what_is_replaced(there)
         for name in there:
@@ -85,6 +89,7 @@ class Copier:
         contents.files = {name: contents.files[name] for name in there}
         contents.finished = True
         self._write_list()
+        self._delete(before - contents.names())
         self._delete_unlisted()
 
     def _write_list(self) -> None:
@@ -192,7 +197,7 @@ class Copier:
             first = file.parts[0] if file is not None and file.parts else None
             if file is None or first is None or first.name != name or _is_same(self._directory / name, file.parts):
                 continue
-            kept = first._replace(name=f"mirror/parts/{name}/{0:012}-{first.end:012}-{first.sha256[:16]}")
+            kept = first._replace(name=part_name(name, 0, first.end, first.sha256))
             store.copy(under(mirror, name), under(mirror, kept.name))
             file.parts[0], moved = kept, True
         if moved:
@@ -200,6 +205,11 @@ class Copier:
             self._write_list()
 
     # -- which files
+
+    def _requests(self) -> list[str]:
+        """What batches were asked. Before their journal, which says when these are gone; answers are fetched again."""
+        found = (self._directory / BATCH_FILES).glob("*.requests.jsonl")
+        return sorted(f"{BATCH_FILES}/{path.name}" for path in found)
 
     def _others(self) -> list[str]:
         """Files that were set aside, and copies that the run was told to make in its directory."""

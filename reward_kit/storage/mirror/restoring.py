@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from reward_kit.errors import StorageError
+from reward_kit.storage.batch_journal import BATCH_FILES
 from reward_kit.storage.mirror.contents import Contents, MirroredFile
 from reward_kit.storage.mirror.ownership import NOTE, Claim, claim, read_contents, read_owner, remembered
 from reward_kit.storage.run_directory import RunDirectory
@@ -58,6 +59,8 @@ def restore(store: Store, mirror: str, directory: Path, every: float) -> Claim:
         taken = claim(store, mirror, directory, every)
         download(store, mirror, taken.contents, drafts)
         for path in drafts.iterdir():
+            if path.is_dir():  # an earlier attempt may have left it here
+                shutil.rmtree(directory / path.name, ignore_errors=True)
             path.replace(directory / path.name)
         drafts.rmdir()
         return taken
@@ -67,7 +70,7 @@ def _refuse_others(directory: Path, mirror: str, contents: Contents) -> None:
     """Refuse to put a run where something else is. What an earlier attempt left is ours."""
     allowed = {".lock", NOTE, f"{NOTE}.writing", _DRAFTS}
     if (directory / _DRAFTS).exists():
-        allowed |= contents.files.keys()
+        allowed |= {name.partition("/")[0] for name in contents.files}
     if others := sorted({path.name for path in directory.iterdir()} - allowed):
         raise StorageError(
             f"{str(directory)!r} is not empty ({others[0]!r} is there), and is not what {mirror!r} holds. Choose an "
@@ -78,7 +81,7 @@ def _refuse_others(directory: Path, mirror: str, contents: Contents) -> None:
 def download(store: Store, mirror: str, contents: Contents, folder: Path) -> None:
     """Write every mirrored file into `folder`."""
     for name, file in contents.files.items():
-        if Path(name).name != name:
+        if Path(name).name != name.removeprefix(f"{BATCH_FILES}/"):
             raise StorageError(f"{mirror!r} names a file {name!r}, which is no file of a run. Use another mirror.")
         try:
             _download(store, mirror, file, folder / name)
@@ -90,6 +93,7 @@ def download(store: Store, mirror: str, contents: Contents, folder: Path) -> Non
 
 
 def _download(store: Store, mirror: str, file: MirroredFile, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
     with target.open("wb") as copy:
         for part in file.parts:
             digest = hashlib.sha256()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reward-kit preview`: what a reward says of a few samples, before anything is deployed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.output import NOTHING_JUDGED, echo, print_json
+
+__all__ = ["huggingface_options", "preview"]
+
+
+def huggingface_options(command: Any) -> Any:
+    """The flags that name a Hugging Face dataset and its columns."""
+    for option in reversed(
+        [
+            click.option("--huggingface-dataset", "--hf", metavar="NAME", help="Samples from a Hugging Face dataset."),
+            click.option("--huggingface-split", default="train", show_default=True, help="Its split."),
+            click.option(
+                "--huggingface-prompt-key", default="prompt", show_default=True, help="Its column of prompts."
+            ),
+            click.option(
+                "--huggingface-response-key", default="response", show_default=True, help="Its column of answers."
+            ),
+            click.option(
+                "--huggingface-key-map", metavar="JSON", help='Further columns to keep, as {"theirs": "ours"}.'
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def key_map(text: str | None) -> dict[str, str] | None:
+    """The columns to keep, from their JSON."""
+    from reward_kit.errors import ConfigError
+
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--huggingface-key-map is no JSON: {error}.") from None
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
+        raise ConfigError('--huggingface-key-map is a JSON object of names, such as \'{"answer": "ground_truth"}\'.')
+    return found
+
+
+@click.command()
+@click.argument("reward", required=False)
+@click.option(
+    "-m", "--metrics-folders", multiple=True, metavar="NAME=PATH",
+    help="A folder whose main.py has a function `evaluate`. Repeatable: the score is then the mean.",
+)  # fmt: skip
+@click.option(
+    "-s", "--samples", type=NamedPath(path_type=Path, dir_okay=False, exists=True),
+    help="JSON lines, each with `messages` and whatever else the reward takes.",
+)  # fmt: skip
+@click.option("--max-samples", type=click.IntRange(min=1), default=5, show_default=True, help="How many to judge.")
+@huggingface_options
+@click.option("--remote-url", metavar="URL", help="Judge by a reward that is served: asks URL/evaluate.")
+@click.option("--hosted", is_flag=True, help="Have Fireworks' older preview service judge, instead of this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+def preview(  # noqa: PLR0913, PLR0917 - one for each flag
+    reward: str | None,
+    metrics_folders: tuple[str, ...],
+    samples: Path | None,
+    max_samples: int,
+    huggingface_dataset: str | None,
+    huggingface_split: str,
+    huggingface_prompt_key: str,
+    huggingface_response_key: str,
+    huggingface_key_map: str | None,
+    remote_url: str | None,
+    hosted: bool,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Judge a few samples with a reward, here and with the real code, and print what it says.
+
+    REWARD is a reward's name or import path; or give folders of metrics, or the address of a served reward. A sample
+    that cannot be judged has no score, and says why.
+
+    \b
+    reward-kit preview math -s samples.jsonl
+    reward-kit preview -m words=metrics/words -m form=metrics/form -s samples.jsonl
+    reward-kit preview my_rewards.py:correct --hf openai/gsm8k --huggingface-prompt-key question \\
+        --huggingface-response-key answer
+    reward-kit preview --remote-url http://127.0.0.1:8000 -s samples.jsonl
+    """
+    import tempfile
+
+    from reward_kit.errors import ConfigError
+    from reward_kit.evaluators import (
+        huggingface_dataset_to_jsonl,
+        preview_evaluation,
+        preview_reward,
+        read_samples,
+    )
+
+    if (samples is None) == (huggingface_dataset is None):
+        raise ConfigError("Give the samples: --samples FILE, or --huggingface-dataset NAME.")
+    if [reward is not None, bool(metrics_folders), remote_url is not None].count(True) != 1:
+        raise ConfigError("Give what judges, once: a REWARD, --metrics-folders, or --remote-url.")
+    if hosted and reward is not None:
+        raise ConfigError("--hosted needs --metrics-folders or --remote-url: Fireworks is sent a folder, not a name.")
+    with tempfile.TemporaryDirectory(prefix="reward-kit-") as scratch:
+        file = samples or Path(
+            huggingface_dataset_to_jsonl(
+                str(huggingface_dataset), huggingface_split, str(Path(scratch) / "samples.jsonl"), max_samples,
+                key_map(huggingface_key_map), huggingface_response_key, huggingface_prompt_key,
+            )
+        )  # fmt: skip
+        if reward is not None:
+            result = preview_reward(reward, read_samples(file, max_samples))
+        else:
+            result = preview_evaluation(
+                list(metrics_folders) or None, sample_file=str(file), max_samples=max_samples, remote_url=remote_url,
+                hosted=hosted,
+            )  # fmt: skip
+    judged = sum(one.score is not None for one in result.results)
+    if as_json:
+        print_json({"results": [vars(one) for one in result.results], "total_samples": result.total_samples})
+    else:
+        echo("judged by Fireworks" if hosted else "judged on this machine", err=True)
+        echo("\n".join(result.lines()))
+    return 0 if judged else NOTHING_JUDGED
