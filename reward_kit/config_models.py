@@ -331,12 +331,13 @@ class ModelConfig(Sampling):
     """Which model is asked, and how it is called."""
 
     model_name: str | None = None
-    """A model the endpoint knows; `mock`; or `local` / `local:FILE.gguf` for a model inside this process."""
+    """A provider and its model (`anthropic/NAME`); a model that `api_base` knows; `mock`; or `local` /
+    `local:FILE.gguf` for a model inside this process."""
     max_tokens: int | None = Field(default=1024, ge=1)
     """The most tokens of one answer."""
     api_base: str | None = None
-    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: Fireworks for `accounts/…`, else OpenAI.
-    Also called `base_url`."""
+    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: what the prefix of `model_name` says,
+    Fireworks for `accounts/…`, else OpenAI. Also called `base_url`."""
     api_key: SecretStr | None = None
     """Rarely needed: a key belongs into the environment. Never written to a file or a log."""
     api_key_env: str | None = None
