@@ -50,7 +50,9 @@ def carry_out(plan: Plan, deployment: Deployment, run: Run) -> Deployment:
     deployment.auth, deployment.key = plan.auth, plan.key
     for step in plan.steps:
         known = deployment.step(step.name)
-        if goes_on and known is not None and known.state == "done" and known.digest == step.digest():
+        # A process may have ended since: what replaces itself is made anew.
+        is_done = known is not None and known.state == "done" and known.digest == step.digest()
+        if goes_on and is_done and not step.replaces:
             run.tell(f"  done before: {step.title}")
             continue
         try:

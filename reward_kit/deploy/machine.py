@@ -29,6 +29,7 @@ _INSTALL = {
 }
 _KEPT_LINES = 40
 _STOP_SECONDS = 20.0
+_READY_SECONDS = 180.0
 
 
 class MachineHands:
@@ -155,7 +156,25 @@ def _start(action: Start) -> dict[str, str]:
         )  # fmt: skip
     # A thread takes note of its end, should this process still be there.
     threading.Thread(target=process.wait, daemon=True).start()
+    if action.ready:
+        _wait_until_ready(process, log, action.ready)
     return {"pid": str(process.pid)}
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], log: Path, ready: str) -> None:
+    """Until its log says so. Before that, whoever answers at its port may be another program, not to be shown a key."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        has_ended = process.poll() is not None  # asked first: what it wrote before its end is read then
+        said = log.read_text(encoding="utf-8", errors="replace")
+        if ready in said and not has_ended:
+            return
+        if has_ended:
+            words = mask(" ".join(said.split())[-1500:] or "it says nothing")
+            raise DeployError(f"The server ended at once: {words} (Its port is chosen with --local-port.)")
+        if time.monotonic() > deadline:
+            raise DeployError(f"The server is not ready after {_READY_SECONDS:g} s. Look at its log, {str(log)!r}")
+        time.sleep(0.05)
 
 
 def command_of(pid: int) -> str:

@@ -102,6 +102,8 @@ class Start(_Plain):
     log: str
     pid_file: str
     """Where the program writes its own number first, so that it is known even if nobody lives to hear of it."""
+    ready: str = ""
+    """What it writes to its log when it is ready. It is waited for; empty: nothing is."""
     environment: dict[str, str] = {}
 
 

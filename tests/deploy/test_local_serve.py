@@ -71,6 +71,51 @@ def test_a_server_goes_on_by_itself_and_is_ended(nothing_left: None, call: Call,
     assert not Path(".reward_kit/deployments/here").exists()
 
 
+def test_a_port_in_use_is_said_and_whoever_has_it_is_shown_no_key(
+    nothing_left: None, call: Call, project: Path
+) -> None:
+    asked: list[dict[str, str]] = []
+
+    class Stranger(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(dict(self.headers))
+            self.send_error(403)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        deploy = ("deploy", "--id", "here", "--target", "local-serve", "--function-ref", "rewards.py:exact",
+                  "--local-port", str(port))  # fmt: skip
+        said = call(*deploy)
+        server.shutdown()
+    assert said.code != 0 and "already in use" in said.sentence and "--local-port" in said.sentence
+    assert asked == []
+    again = call(*deploy)  # the same command goes on, now that the port is free
+    assert again.code == 0, again.err
+    assert "verdict: 1" in again.out
+    assert call("deploy", "delete", "here").code == 0
+
+
+def test_a_server_that_died_before_its_first_verdict_is_started_again(
+    nothing_left: None, call: Call, project: Path
+) -> None:
+    deploy = ("deploy", "--id", "here", "--target", "local-serve", "--function-ref", "rewards.py:exact",
+              "--local-port", str(free_port()))  # fmt: skip
+    assert call(*deploy).code == 0
+    kept = Deployments()
+    made = kept.get("here")
+    os.killpg(int(made.facts["server.pid"]), signal.SIGKILL)
+    made.status = "deploying"  # as if the command had been killed before the verdict
+    kept.write(made)
+    said = call(*deploy)
+    assert said.code == 0, said.err
+    assert "done before: the files" in said.out and "make: the server" in said.out
+    assert call("deploy", "delete", "here").code == 0
+
+
 def test_another_process_of_the_same_number_is_not_ended(call: Call, project: Path) -> None:
     from reward_kit.deploy.carry_out import MissingThing
     from reward_kit.deploy.machine import MachineHands

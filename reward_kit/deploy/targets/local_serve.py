@@ -61,6 +61,7 @@ class LocalServe:
             folder=str(folder / PROJECT),
             log=place.log,
             pid_file=place.pid,
+            ready=f"Serving at {url}",
             environment={**environment, **local_secrets(settings)},
         )
         stop = Stop(pid_file=place.pid, marker=str(folder / SERVE_FILE))
