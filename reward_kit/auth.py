@@ -17,8 +17,8 @@ from reward_kit.errors import AuthError
 from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, without_secrets
 
 __all__ = [
-    "get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "resolve_api_key",
-    "resolve_endpoint_key", "without_secrets",
+    "get_fireworks_account_id", "get_fireworks_api_base", "get_fireworks_api_key", "is_private_host", "key_variable_of",
+    "resolve_api_key", "resolve_endpoint_key", "without_secrets",
 ]  # fmt: skip
 
 FIREWORKS_API_BASE = "https://api.fireworks.ai"
@@ -77,7 +77,7 @@ def _find_key(api_base: str, *, explicit: SecretStr | None, env_name: str | None
     if env_name is not None:
         return _named(env_name)
     url = urlsplit(api_base)
-    variable = _variable_for(url.hostname or "")
+    variable = key_variable_of(url.hostname or "")
     if variable is None:
         return None
     if url.scheme != "https":
@@ -148,7 +148,8 @@ def _named(env_name: str) -> str:
     return key
 
 
-def _variable_for(host: str) -> str | None:
+def key_variable_of(host: str) -> str | None:
+    """The environment variable that holds the key of the provider at `host`; None where no provider is known there."""
     if is_private_host(host):
         return None
     matches = (variable for domain, variable in KEY_VARIABLES.items() if host == domain or host.endswith(f".{domain}"))

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
+from reward_kit.generation.presets import by_prefix, dialect_of
 
 __all__ = ["is_fireworks", "key_of", "make_client", "make_judge_client"]
 
@@ -19,14 +20,14 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
     """The client for `config.model_name`; without `needs_key`, one that is only looked at, never asked.
 
     `mock` and `local[:FILE.gguf]` run in this process, unless an `api_base` says that an endpoint has a model so named.
-    `accounts/…` without an `api_base`, and any model at a Fireworks host, go to Fireworks; the rest to `api_base`, or
-    to OpenAI.
+    Without an `api_base`, the prefix of a preset (`anthropic/…`) says where a model is, and `accounts/…` is Fireworks.
+    Any model at a Fireworks host is asked for there; the rest at `api_base`, or at OpenAI.
     """
     name = config.model_name
     if not name:
         raise ConfigError(
-            "`generation.model_name` is not set. Set it to a model your endpoint knows (with `generation.api_base` for "
-            "an endpoint other than OpenAI or Fireworks), to 'local' for a small model inside this process, or to "
+            "`generation.model_name` is not set. Set it to a model and its provider (`anthropic/NAME`), to one your "
+            "endpoint knows (with `generation.api_base`), to 'local' for a small model inside this process, or to "
             "'mock' for answers without a model; or set `generation.enabled=false` to score answers in the data."
         )
     if config.api_base is None:
@@ -34,7 +35,7 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
             return _mock(config)
         if name == "local" or name.startswith("local:"):
             return _local(name)
-    return _remote(name, config, needs_key=needs_key)
+    return _remote(config, needs_key=needs_key)
 
 
 def make_judge_client(config: JudgeConfig) -> ModelClient:
@@ -43,9 +44,10 @@ def make_judge_client(config: JudgeConfig) -> ModelClient:
         return make_client(config)
     from reward_kit.generation.http.numbers import NumbersClient
 
-    base, key = config.api_base or OPENAI_API_BASE, key_of(config)
+    meant = by_prefix(config)
+    base, key = _base_of(meant), key_of(meant)
     return NumbersClient(
-        str(config.model_name), api=config.api, api_base=base, api_key=key, api_params=config.api_params
+        str(meant.model_name), api=config.api, api_base=base, api_key=key, api_params=config.api_params
     )
 
 
@@ -56,6 +58,7 @@ def key_of(config: ModelConfig) -> str | None:
         return None
     from reward_kit.auth import resolve_api_key
 
+    config = by_prefix(config)
     return resolve_api_key(_base_of(config), explicit=config.api_key, env_name=config.api_key_env)
 
 
@@ -76,12 +79,15 @@ def _local(name: str) -> ModelClient:
     return LocalModelClient(path or None)
 
 
-def _remote(name: str, config: ModelConfig, *, needs_key: bool) -> ModelClient:
+def _remote(config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
-    base, key = _base_of(config), key_of(config) if needs_key else None
-    client = FireworksModelClient if is_fireworks(name, config.api_base) and needs_key else OpenAICompatibleClient
-    return client(name, api_base=base, api_key=key, api_params=config.api_params, n_mode=config.n_mode)
+    dialect, config = dialect_of(config), by_prefix(config)
+    name, base, key = config.model_name or "", _base_of(config), key_of(config) if needs_key else None
+    params, n_mode = config.api_params, config.n_mode
+    if needs_key and is_fireworks(name, config.api_base):
+        return FireworksModelClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode)
+    return OpenAICompatibleClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode, dialect=dialect)
 
 
 def _base_of(config: ModelConfig) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -10,7 +11,7 @@ import secrets
 import shutil
 import tempfile
 import warnings
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,10 +120,17 @@ class Cluster:
             order.name,
             open=opened,
             add=handle.add.remote,
-            take=lambda: plainly(handle.take.remote()),
+            take=lambda: _left_alone(plainly(handle.take.remote())),
             close=lambda: plainly(handle.close.remote()),
             kill=lambda: _kill(ray, handle),
         )
+
+
+async def _left_alone(call: Coroutine[Any, Any, T]) -> T:
+    """What the call returns. Whoever waits may be cancelled, the call may not: Ray's client complains of such ones."""
+    calling = asyncio.ensure_future(call)
+    calling.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(calling)
 
 
 def _kill(ray: Any, handle: Any) -> None:

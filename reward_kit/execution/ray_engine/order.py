@@ -23,6 +23,7 @@ from reward_kit._version import __version__
 from reward_kit.config_models import ModelConfig, PipelineConfig, load_config
 from reward_kit.errors import ConfigError
 from reward_kit.generation.factory import key_of
+from reward_kit.generation.presets import ADDRESS_VARIABLES
 from reward_kit.redaction import remember
 
 __all__ = ["Order", "OrderBook"]
@@ -92,7 +93,9 @@ class OrderBook:
                 written["api_key"], written["api_key_env"] = key, None
                 keys.append(key)
         plain["engine"] = {"name": "local"}  # an actor starts no cluster
-        environment = {name: os.environ[name] for name in config.engine.env if name in os.environ}
+        environment = {
+            name: os.environ[name] for name in {*config.engine.env, *ADDRESS_VARIABLES} if name in os.environ
+        }
         told = {"config": plain, "environment": environment, "secrets": keys}
         self._settings = _crypted(json.dumps(told).encode(), self._key)
         self._reward = None if reward is None else _by_value(reward)
@@ -144,7 +147,7 @@ def _by_value(reward: Callable[..., Any]) -> bytes:
     except Exception as error:
         raise ConfigError(
             f"The reward cannot be sent to the actors: {type(error).__name__}: {error}. "
-            "Put it into a file, and name it with `reward.function_path`."
+            "Put it into a file, and name that instead."
         ) from error
     finally:
         if by_value:

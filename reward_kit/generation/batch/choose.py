@@ -14,6 +14,7 @@ from reward_kit.generation.batch.provider import BatchLimits, BatchProvider, Lin
 from reward_kit.generation.batch.rest import Rest
 from reward_kit.generation.factory import is_fireworks, make_client
 from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.presets import asked_name, by_prefix
 from reward_kit.generation.prices import price_of
 
 __all__ = ["BatchModel", "batch_model", "batch_price", "open_provider"]
@@ -47,7 +48,9 @@ def open_provider(config: GenerationConfig) -> BatchProvider:
     """The provider's API, with the key. Nothing is sent yet."""
     from reward_kit.auth import resolve_api_key
 
-    client, model = batch_model(config).client, str(config.model_name)
+    client = batch_model(config).client
+    config = by_prefix(config)
+    model = client.model
     key = resolve_api_key(client.api_base, explicit=config.api_key, env_name=config.api_key_env)
     base = fireworks_root(client.api_base) if _is_fireworks(config) else client.api_base
     rest = Rest(base, api_key=key, model=model, params=config.api_params)
@@ -64,7 +67,7 @@ def open_provider(config: GenerationConfig) -> BatchProvider:
 
 def batch_price(config: GenerationConfig) -> Price | None:
     """What tokens cost in a batch: the online price less the discount; None where that is not known."""
-    online = price_of(config.model_name or "", config.price)
+    online = price_of(asked_name(config), config.price)
     if online is None:
         return None
     share = 1 - config.batch.discount
@@ -75,4 +78,5 @@ def batch_price(config: GenerationConfig) -> Price | None:
 def _is_fireworks(config: GenerationConfig) -> bool:
     if config.batch.provider != "auto":
         return config.batch.provider == "fireworks"
+    config = by_prefix(config)
     return is_fireworks(config.model_name or "", config.api_base)

@@ -28,6 +28,7 @@ from reward_kit.generation.http.refusals import (
 )
 from reward_kit.generation.http.retry import Timing, with_retries
 from reward_kit.generation.http.transport import CHAT_ROUTE, Transport
+from reward_kit.generation.presets import PLAIN, Dialect
 from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import mask, without_secrets
@@ -49,7 +50,7 @@ _RENAMED = {"max_tokens": "max_completion_tokens"}
 class OpenAICompatibleClient:
     """The client of any endpoint that speaks OpenAI's chat completions."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter a part
         self,
         model: str,
         *,
@@ -60,16 +61,18 @@ class OpenAICompatibleClient:
         headers: Mapping[str, str] | None = None,
         timing: Timing | None = None,
         route: str = CHAT_ROUTE,
+        dialect: Dialect = PLAIN,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
         self.model = model
         self.api_base = api_base.rstrip("/")
         self.dropped_parameters: dict[str, str] = {}
-        """Parameters the endpoint refused, with its reason. They are no longer sent."""
+        """Parameters the endpoint refuses, with its reason or what is known of it. They are not sent (any more)."""
         self._params = api_params or ApiParamsConfig()
         self._shown = mask(self.api_base)
         self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
         self._n_mode = n_mode
+        self._dialect = dialect
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
         self._transport = Transport(
@@ -83,6 +86,7 @@ class OpenAICompatibleClient:
         self._limits = self._make_limits()
         self._settings_for: Sampling | None = None
         self._settings: dict[str, Any] = {}
+        self._sends_seed = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, api_base={self._shown!r})"
@@ -226,20 +230,25 @@ class OpenAICompatibleClient:
         sampling = prompt.sampling
         if sampling is not self._settings_for:
             self._settings = self._accepted(settings_of(sampling))
+            self._sends_seed = sampling.seed is not None and bool(self._accepted({"seed": sampling.seed}))
             self._settings_for = sampling
         body = {"model": self.model, "messages": prompt.messages, **self._settings}
         if prompt.tools:
             body["tools"] = prompt.tools
         if len(draws) > 1:
             body["n"] = len(draws)
-        if sampling.seed is not None and "seed" not in self.dropped_parameters:
-            body["seed"] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
+        if sampling.seed is not None and self._sends_seed:
+            body[self._dialect.names.get("seed", "seed")] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
         return body
 
     def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings without those the endpoint refuses; some have another name that it may take."""
         accepted = {}
+        names, refuses = self._dialect.names, self._dialect.refuses
         for name, value in settings.items():
+            if name in refuses:
+                self.dropped_parameters.setdefault(name, refuses[name])
+            name = names.get(name, name)  # noqa: PLW2901 - the name is what changes
             while name in self.dropped_parameters:
                 name = _RENAMED.get(name, "")  # noqa: PLW2901 - the name is what changes
             if name:

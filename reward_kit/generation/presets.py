@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers by the prefix of a model's name: `anthropic/NAME` is NAME at Anthropic.
+
+    generation.model_name=PREFIX/NAME, no api_base ─▶ PRESETS[PREFIX] ─▶ name, address, key variable, dialect
+
+All of them speak OpenAI's chat completions at the address given here; what they take differently is their `Dialect`. A
+prefix means nothing where `api_base` is set: a gateway may well have a model called `openai/gpt-6-luna`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
+
+from reward_kit.auth import is_private_host, key_variable_of
+from reward_kit.config_models import ModelConfig
+from reward_kit.errors import AuthError, ConfigError
+
+__all__ = ["ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Dialect", "Preset", "asked_name", "by_prefix", "dialect_of"]
+
+AnyModel = TypeVar("AnyModel", bound=ModelConfig)
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Dialect(NamedTuple):
+    """How an endpoint's requests differ from OpenAI's chat completions."""
+
+    names: Mapping[str, str] = _NOTHING
+    """Parameters that have another name there."""
+    refuses: Mapping[str, str] = _NOTHING
+    """Parameters that have no effect there, or fail the request, and why: they are not sent, and recorded."""
+    takes_n: bool = True
+    """Whether one request may ask for several answers, as far as is known. False: each has a request of its own."""
+
+
+PLAIN = Dialect()
+"""No differences that are known before the endpoint is asked."""
+
+
+class Preset(NamedTuple):
+    """One provider."""
+
+    address: str | Callable[[], str] | None
+    """Its OpenAI-compatible endpoint, or what finds it in the environment. None: the model's own name tells it."""
+    key: str | None
+    """The environment variable that holds its key."""
+    dialect: Dialect = PLAIN
+    model: Callable[[str], str] = str
+    """What it calls the model whose name stands behind the prefix."""
+
+
+# ── addresses that the environment decides ───────────────────────────────────────────────────────────────────────────
+
+
+def _azure() -> str:
+    endpoint = _needed("azure", "AZURE_OPENAI_ENDPOINT", "the resource's address, https://NAME.openai.azure.com")
+    base = endpoint.rstrip("/").removesuffix("/openai/v1").removesuffix("/openai") + "/openai/v1"
+    version = _variable("OPENAI_API_VERSION")
+    # A dated version belongs to the older routes, and this one refuses it.
+    return base if version is None or re.match(r"\d{4}-", version) else f"{base}?api-version={quote(version)}"
+
+
+def _bedrock() -> str:
+    region = _variable("AWS_REGION") or _needed("bedrock", "AWS_DEFAULT_REGION", "a region such as us-west-2")
+    return f"https://bedrock-runtime.{_place('AWS_REGION', region)}.amazonaws.com/openai/v1"
+
+
+def _vertex() -> str:
+    project = _place("GOOGLE_CLOUD_PROJECT", _needed("vertex", "GOOGLE_CLOUD_PROJECT", "the project that pays"))
+    location = _place("GOOGLE_CLOUD_LOCATION", _variable("GOOGLE_CLOUD_LOCATION") or "global")
+    host = "aiplatform.googleapis.com" if location == "global" else f"{location}-aiplatform.googleapis.com"
+    return f"https://{host}/v1/projects/{project}/locations/{location}/endpoints/openapi"
+
+
+def _needed(prefix: str, variable: str, what: str) -> str:
+    value = _variable(variable)
+    if value is None:
+        raise ConfigError(f"A model called '{prefix}/…' needs the environment variable {variable}: set it to {what}.")
+    return value
+
+
+def _place(variable: str, value: str) -> str:
+    """A value that becomes a part of an address, and so of the name of the host that gets the key."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", value):
+        raise ConfigError(
+            f"The environment variable {variable} holds {value!r}, which cannot be part of an address. "
+            "Set it to a plain name: letters, digits and hyphens."
+        )
+    return value
+
+
+def _fireworks_name(name: str) -> str:
+    return name if name.startswith("accounts/") else f"accounts/fireworks/models/{name}"
+
+
+def _vertex_name(name: str) -> str:
+    return name if "/" in name else f"google/{name}"
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ANTHROPIC_IGNORES = "Anthropic's OpenAI-compatible endpoint ignores it"
+_GROQ_REFUSES = "Groq refuses requests that have it"
+_ONE_ANSWER_EACH = Dialect(takes_n=False)
+
+PRESETS: Mapping[str, Preset] = MappingProxyType({
+    "openai": Preset(
+        "https://api.openai.com/v1", "OPENAI_API_KEY", Dialect(names={"max_tokens": "max_completion_tokens"})
+    ),
+    "anthropic": Preset(
+        "https://api.anthropic.com/v1",
+        "ANTHROPIC_API_KEY",
+        Dialect(
+            refuses=dict.fromkeys(
+                ("seed", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty"),
+                _ANTHROPIC_IGNORES,
+            ),
+            takes_n=False,
+        ),
+    ),
+    "gemini": Preset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    "azure": Preset(_azure, "AZURE_OPENAI_API_KEY"),
+    "bedrock": Preset(_bedrock, "AWS_BEARER_TOKEN_BEDROCK", _ONE_ANSWER_EACH),
+    "vertex": Preset(_vertex, "VERTEX_ACCESS_TOKEN", model=_vertex_name),
+    "together": Preset("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "groq": Preset(
+        "https://api.groq.com/openai/v1",
+        "GROQ_API_KEY",
+        Dialect(refuses=dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), _GROQ_REFUSES), takes_n=False),
+    ),
+    "mistral": Preset(
+        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", Dialect(names={"seed": "random_seed"}, takes_n=False)
+    ),
+    "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", _ONE_ANSWER_EACH),
+    "xai": Preset("https://api.x.ai/v1", "XAI_API_KEY"),
+    "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "fireworks": Preset(None, "FIREWORKS_API_KEY", model=_fireworks_name),
+    "ollama": Preset("http://localhost:11434/v1", None, _ONE_ANSWER_EACH),
+    "vllm": Preset("http://localhost:8000/v1", None),
+})  # fmt: skip
+"""The providers that a prefix names."""
+
+
+def _address_variable(prefix: str) -> str:
+    return f"REWARD_KIT_{prefix.upper()}_API_BASE"
+
+
+ADDRESS_VARIABLES = frozenset(
+    {"AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION", "AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT"}
+    | {"GOOGLE_CLOUD_LOCATION", "FIREWORKS_API_BASE"}
+    | {_address_variable(prefix) for prefix in PRESETS}
+)
+"""Environment variables that decide where a preset's requests go. None of them holds a secret."""
+
+
+# ── what a config means ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def by_prefix(config: AnyModel) -> AnyModel:
+    """The same config with the preset's name, address and key variable filled in; as it is where no preset is meant.
+
+    What the user has set stays: a key of their own, and the way in which n answers are asked for.
+    """
+    prefix, name = _split(config)
+    if prefix is None:
+        return config
+    preset = PRESETS[prefix]
+    changes: dict[str, object] = {"model_name": preset.model(name), "api_base": _address(prefix, preset)}
+    if config.api_key is None and config.api_key_env is None and _key_must_be_named(prefix, preset):
+        changes["api_key_env"] = preset.key
+    if config.n_mode == "auto" and not preset.dialect.takes_n:
+        changes["n_mode"] = "fanout"
+    return config.model_copy(update=changes)
+
+
+def asked_name(config: ModelConfig) -> str:
+    """What the provider calls the model: the name that is sent, and that has a price."""
+    prefix, name = _split(config)
+    return name if prefix is None else PRESETS[prefix].model(name)
+
+
+def dialect_of(config: ModelConfig) -> Dialect:
+    """How the requests of the model that the config names differ, as far as its prefix tells."""
+    prefix, _ = _split(config)
+    return PLAIN if prefix is None else PRESETS[prefix].dialect
+
+
+def _split(config: ModelConfig) -> tuple[str | None, str]:
+    """The prefix that is a preset's, and the name behind it; None and the whole name where there is none."""
+    whole = config.model_name or ""
+    prefix, _, name = whole.partition("/")
+    return (prefix, name) if config.api_base is None and name and prefix in PRESETS else (None, whole)
+
+
+def _address(prefix: str, preset: Preset) -> str | None:
+    variable = _address_variable(prefix)
+    elsewhere = _variable(variable)
+    if elsewhere is not None:
+        _check_elsewhere(variable, elsewhere, preset)
+        return elsewhere
+    address = preset.address() if callable(preset.address) else preset.address
+    if prefix == "azure" and address is not None:
+        _check_elsewhere("AZURE_OPENAI_ENDPOINT", address, preset)
+    return address
+
+
+def _check_elsewhere(variable: str, address: str, preset: Preset) -> None:
+    """An address from the environment gets the provider's key, unless that would be somebody else's, or in the open."""
+    try:
+        url = urlsplit(address)
+    except ValueError:
+        return  # what is no address is said where requests are made
+    host = url.hostname or ""
+    if preset.key is None or is_private_host(host):
+        return
+    if key_variable_of(host) not in {None, preset.key}:
+        raise AuthError(
+            f"{variable} names {host!r}, another provider's host, and the key in {preset.key} does not go there. "
+            f"Correct {variable}, or unset it."
+        )
+    if url.scheme != "https":
+        raise AuthError(f"{variable} would send the key in {preset.key} unencrypted. Use https:// in it.")
+
+
+def _key_must_be_named(prefix: str, preset: Preset) -> bool:
+    """Whether the host alone does not tell the key: it is one of many, or the user has named another."""
+    if preset.key is None:
+        return False
+    if _variable(_address_variable(prefix)) is not None:
+        return _variable(preset.key) is not None
+    return prefix in {"azure", "bedrock", "vertex"}
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None

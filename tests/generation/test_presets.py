@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A prefix chooses the address, the key and the dialect; the requests are those a real server on this machine sees."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from reward_kit.auth import key_variable_of
+from reward_kit.config_models import GenerationConfig, JudgeConfig, Sampling
+from reward_kit.errors import AuthError, ConfigError
+from reward_kit.generation.batch.choose import batch_model, batch_price
+from reward_kit.generation.client import ModelClient
+from reward_kit.generation.factory import make_client, make_judge_client
+from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
+from reward_kit.generation.http.transport import Transport
+from reward_kit.generation.presets import ADDRESS_VARIABLES, PRESETS, asked_name
+from reward_kit.generation.prices import price_of
+from reward_kit.models import Completion, Message
+from tests.doc_pages import ROOT
+from tests.generation.loopback import Loopback, Says, answer, complains, loopback
+
+KEYS = {preset.key: f"key-of-{prefix}" for prefix, preset in PRESETS.items() if preset.key is not None}
+
+ADDRESSES = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "azure": "https://mine.openai.azure.com/openai/v1",
+    "bedrock": "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
+    "vertex": "https://aiplatform.googleapis.com/v1/projects/my-project/locations/global/endpoints/openapi",
+    "together": "https://api.together.xyz/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "xai": "https://api.x.ai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "ollama": "http://localhost:11434/v1",
+    "vllm": "http://localhost:8000/v1",
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every provider's key, each one different, and what Azure, Bedrock and Vertex need."""
+    for name in ADDRESS_VARIABLES & os.environ.keys():
+        monkeypatch.delenv(name)
+    for name, key in KEYS.items():
+        monkeypatch.setenv(name, key)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
+
+
+def config(model: str, **settings: Any) -> GenerationConfig:
+    return GenerationConfig.model_validate({"model_name": model, "max_tokens": 9, **settings})
+
+
+def made(model: str, **settings: Any) -> OpenAICompatibleClient:
+    client = make_client(config(model, **settings))
+    assert isinstance(client, OpenAICompatibleClient)
+    return client
+
+
+def authorization(client: OpenAICompatibleClient) -> str | None:
+    """What the client would say of itself to its host."""
+    transport = client._transport
+    assert isinstance(transport, Transport)
+    return transport._headers.get("Authorization")
+
+
+# ── where a prefix leads, and which key goes there ───────────────────────────────────────────────────────────────────
+
+
+def test_every_preset_has_its_address() -> None:
+    assert {prefix: made(f"{prefix}/m").api_base for prefix in PRESETS} == ADDRESSES
+
+
+@pytest.mark.parametrize("prefix", PRESETS)
+def test_the_key_is_the_providers_own_and_goes_to_its_host_only(prefix: str) -> None:
+    key = PRESETS[prefix].key
+    assert authorization(made(f"{prefix}/m")) == (None if key is None else f"Bearer {KEYS[key]}")
+    host = urlsplit(ADDRESSES[prefix]).hostname or ""
+    assert key_variable_of(host) in {None, key}
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefix, preset in PRESETS.items() if preset.key])
+def test_a_missing_key_is_said_with_its_variable(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = str(PRESETS[prefix].key)
+    monkeypatch.delenv(variable)
+    with pytest.raises(AuthError, match=variable):
+        made(f"{prefix}/m")
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefix, preset in PRESETS.items() if preset.key])
+def test_an_address_of_another_provider_gets_no_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = "groq" if prefix != "groq" else "mistral"
+    monkeypatch.setenv(f"REWARD_KIT_{prefix.upper()}_API_BASE", ADDRESSES[other])
+    with pytest.raises(AuthError, match="another provider's host"):
+        made(f"{prefix}/m")
+    monkeypatch.setenv(f"REWARD_KIT_{prefix.upper()}_API_BASE", "http://gateway.example.com/v1")
+    with pytest.raises(AuthError, match="unencrypted"):
+        made(f"{prefix}/m")
+
+
+@pytest.mark.parametrize("endpoint", ["https://api.openai.com", "http://mine.openai.azure.com"])
+def test_azures_endpoint_is_looked_at_too(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", endpoint)
+    with pytest.raises(AuthError, match="AZURE_OPENAI_ENDPOINT"):
+        made("azure/d")
+
+
+def test_a_key_of_the_users_own_is_the_one_that_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "my-own")
+    assert authorization(made("anthropic/m", api_key_env="MINE")) == "Bearer my-own"
+    assert authorization(made("azure/m", api_key="given")) == "Bearer given"
+
+
+# ── what the environment decides ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("prefix", "variable"),
+    [("azure", "AZURE_OPENAI_ENDPOINT"), ("bedrock", "AWS_REGION"), ("vertex", "GOOGLE_CLOUD_PROJECT")],
+)
+def test_what_an_address_needs_is_asked_for(prefix: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(variable)
+    with pytest.raises(ConfigError, match="needs the environment variable"):
+        made(f"{prefix}/m")
+
+
+@pytest.mark.parametrize("hostile", ["evil.example/", "x.evil.example#", "a@evil.example", "..", "eu west"])
+@pytest.mark.parametrize(("prefix", "variable"), [("bedrock", "AWS_REGION"), ("vertex", "GOOGLE_CLOUD_LOCATION")])
+def test_a_region_cannot_name_another_host(
+    prefix: str, variable: str, hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, hostile)
+    with pytest.raises(ConfigError, match=variable):
+        made(f"{prefix}/m")
+
+
+@pytest.mark.parametrize(
+    ("version", "query"), [("preview", "?api-version=preview"), ("v1", "?api-version=v1"), ("2024-10-21", "")]
+)
+def test_azures_version_is_sent_unless_it_is_one_of_the_older_routes(
+    version: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_VERSION", version)
+    assert made("azure/d").api_base == ADDRESSES["azure"] + query
+
+
+def test_a_region_of_vertex_has_a_host_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", "europe-west4")
+    assert (urlsplit(made("vertex/m").api_base).hostname) == "europe-west4-aiplatform.googleapis.com"
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("model", "sent"),
+    [
+        ("openai/gpt-6-luna", "gpt-6-luna"),
+        ("openrouter/openai/gpt-6-luna", "openai/gpt-6-luna"),
+        ("fireworks/gpt-oss-20b", "accounts/fireworks/models/gpt-oss-20b"),
+        ("fireworks/accounts/me/models/mine", "accounts/me/models/mine"),
+        ("vertex/gemini-2.5-flash", "google/gemini-2.5-flash"),
+        ("vertex/meta/llama", "meta/llama"),
+        ("vllm/Qwen/Qwen3-4B", "Qwen/Qwen3-4B"),
+        ("ollama/qwen3:4b", "qwen3:4b"),
+    ],
+)
+def test_the_name_behind_the_prefix_is_what_is_asked_for(model: str, sent: str) -> None:
+    assert (made(model).model, asked_name(config(model))) == (sent, sent)
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-6-luna", "anthropic/m", "local/x", "mock/x"])
+def test_with_an_address_of_its_own_a_name_is_left_as_it_is(model: str) -> None:
+    client = made(model, api_base="http://127.0.0.1:1/v1", seed=1)
+    assert (client.model, client.api_base, authorization(client)) == (model, "http://127.0.0.1:1/v1", None)
+    assert asked_name(config(model, api_base="http://127.0.0.1:1/v1")) == model
+    assert client.draws_at_once > 1
+
+
+@pytest.mark.parametrize("model", ["somebody/model", "openai/", "OpenAI/m", "gpt-6-luna", "mistralai/m"])
+def test_other_names_go_where_they_went(model: str) -> None:
+    client = made(model)
+    assert (client.model, client.api_base) == (model, "https://api.openai.com/v1")
+
+
+def test_a_preset_has_the_price_of_its_model() -> None:
+    assert price_of(made("anthropic/claude-haiku-5-5").model) is not None
+    assert price_of(made("fireworks/gpt-oss-20b").model) is not None
+    half = batch_price(config("openai/gpt-6-luna"))
+    online = price_of("gpt-6-luna")
+    assert half is not None and online is not None and half.input == online.input / 2
+    # Another provider's model of the same name is not the one in the table.
+    assert price_of(made("openrouter/openai/gpt-6-luna").model) is None
+
+
+def test_batches_know_the_prefix_too() -> None:
+    assert batch_model(config("openai/gpt-6-luna")).client.model == "gpt-6-luna"
+    fireworks = batch_model(config("fireworks/gpt-oss-20b"))
+    assert fireworks.client.model == "accounts/fireworks/models/gpt-oss-20b"
+    assert fireworks.shape == batch_model(config("accounts/fireworks/models/gpt-oss-20b")).shape
+    assert isinstance(made("fireworks/gpt-oss-20b"), FireworksModelClient)
+
+
+def test_a_judge_that_gives_numbers_has_the_key_of_its_own_host() -> None:
+    for model in ("fireworks/embedder", "accounts/fireworks/models/embedder"):
+        judge = make_judge_client(JudgeConfig(model_name=model, api="embeddings"))
+        assert isinstance(judge, OpenAICompatibleClient)
+        assert judge.api_base == ADDRESSES["fireworks"]
+        assert authorization(judge) == f"Bearer {KEYS['FIREWORKS_API_KEY']}"
+
+
+# ── the requests, as a server sees them ──────────────────────────────────────────────────────────────────────────────
+
+SAMPLING = {"temperature": 0.5, "max_tokens": 9, "seed": 3, "extra_body": {"logprobs": True}}
+TWO = (0, 1)
+
+
+async def ask(client: ModelClient, *draws: int, **sampling: Any) -> list[Completion]:
+    question = [Message(role="system", content="Be brief."), Message(role="user", content="Is it?")]
+    entries = await client.generate(question, draws=draws, sampling=Sampling(**sampling), sample_id="s")
+    assert all(isinstance(entry, Completion) for entry in entries), entries
+    return [entry for entry in entries if isinstance(entry, Completion)]
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch, prefix: str, server: Loopback) -> str:
+    """Have the preset's requests go to the server, under the path they have at the provider's; returns that path."""
+    path = urlsplit(ADDRESSES[prefix]).path
+    monkeypatch.setenv(f"REWARD_KIT_{prefix.upper()}_API_BASE", f"http://127.0.0.1:{server.port}{path}")
+    return path
+
+
+def served(body: dict[str, Any], number: int) -> Says:
+    return answer(*["yes"] * body.get("n", 1))
+
+
+@pytest.mark.parametrize("prefix", PRESETS)
+async def test_a_presets_request_is_what_its_provider_expects(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    preset = PRESETS[prefix]
+    async with loopback(served) as server:
+        path = elsewhere(monkeypatch, prefix, server)
+        client = made(f"{prefix}/m")
+        try:
+            assert len(await ask(client, *TWO, **SAMPLING)) == 2
+        finally:
+            await client.close()
+    dialect = preset.dialect
+    assert len(server.requests) == (1 if dialect.takes_n else 2)
+    for head in server.heads:
+        assert head.startswith(f"POST {path}/chat/completions HTTP/1.1\r\n")
+        sent = re.findall(r"(?im)^authorization: (.*)\r$", head)
+        assert sent == ([] if preset.key is None else [f"Bearer {KEYS[preset.key]}"])
+        assert not [key for name, key in KEYS.items() if name != preset.key and key in head]
+    for body in server.requests:
+        assert body["model"] == preset.model("m")
+        assert [message["role"] for message in body["messages"]] == ["system", "user"]
+        assert body.get("n") == (2 if dialect.takes_n else None)
+        for name, value in {"temperature": 0.5, "max_tokens": 9, "logprobs": True}.items():
+            if name in dialect.refuses:
+                assert name not in body
+            else:
+                assert body[dialect.names.get(name, name)] == value
+        seeds = [name for name in ("seed", "random_seed") if name in body]
+        assert seeds == ([] if "seed" in dialect.refuses else [dialect.names.get("seed", "seed")])
+    asked = {"temperature", "max_tokens", "seed", "logprobs"}
+    assert client.dropped_parameters == {name: why for name, why in dialect.refuses.items() if name in asked}
+
+
+async def test_nothing_is_recorded_as_dropped_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with loopback(served) as server:
+        elsewhere(monkeypatch, "anthropic", server)
+        client = made("anthropic/m")
+        try:
+            await ask(client, 0, temperature=1.0)
+        finally:
+            await client.close()
+    assert client.dropped_parameters == {}
+
+
+REFUSALS = {
+    "temperature": ("temperature", "Unsupported parameter: 'temperature' is not supported with this model."),
+    "max_tokens": ("max_tokens", "Unsupported parameter: 'max_tokens' is not supported with this model."),
+    "max_completion_tokens": ("max_completion_tokens", "Unrecognized request argument: max_completion_tokens"),
+    "seed": (None, 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'),
+    "random_seed": (None, "random_seed: Extra inputs are not permitted"),
+    "logprobs": (None, "`logprobs` is not supported with this model"),
+    "n": (None, "'n' : number must be at most 1"),
+}
+
+
+@pytest.mark.parametrize("prefix", PRESETS)
+async def test_what_a_provider_refuses_is_left_out_and_recorded(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes none of the parameters, and says so one at a time, in words that providers use."""
+
+    def picky(body: dict[str, Any], number: int) -> Says:
+        for name, (param, words) in REFUSALS.items():
+            if name in body:
+                return complains(400, words, param=param)
+        return answer("yes")
+
+    async with loopback(picky) as server:
+        elsewhere(monkeypatch, prefix, server)
+        client = made(f"{prefix}/m")
+        try:
+            assert len(await ask(client, *TWO, **SAMPLING)) == 2
+            refused = len(server.requests)
+            assert len(await ask(client, *TWO, **SAMPLING)) == 2
+        finally:
+            await client.close()
+    assert not any(name in server.requests[-1] for name in REFUSALS)
+    assert len(server.requests) == refused + 2, "what was learned is not asked again"
+    names = PRESETS[prefix].dialect.names
+    assert {names.get(name, name) for name in ("temperature", "max_tokens", "seed", "logprobs")} <= set(
+        client.dropped_parameters
+    )
+    assert client.draws_at_once == 1
+
+
+async def test_the_users_word_on_n_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with loopback(served) as server:
+        elsewhere(monkeypatch, "groq", server)
+        client = made("groq/m", n_mode="native")
+        try:
+            await ask(client, *TWO)
+        finally:
+            await client.close()
+    assert [body["n"] for body in server.requests] == [2]
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_has_every_prefix_with_its_address_and_key() -> None:
+    rows = re.findall(r"(?m)^\| `(\w+)/` \| (.*)$", (ROOT / "docs" / "models.md").read_text(encoding="utf-8"))
+    assert [prefix for prefix, _ in rows] == list(PRESETS)
+    for prefix, row in rows:
+        preset = PRESETS[prefix]
+        if isinstance(preset.address, str):
+            assert f"`{preset.address}`" in row
+        assert (f"`{preset.key}`" if preset.key else "none") in row
+        for name in {*preset.dialect.refuses, *preset.dialect.names, *preset.dialect.names.values()}:
+            assert f"`{name}`" in row, (prefix, name)
+        assert ("one answer a request" in row) is not preset.dialect.takes_n, prefix
