@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import to_jsonable_python
 from pydantic_core.core_schema import ValidationInfo
 
 from reward_kit.errors import ConfigError
@@ -51,7 +52,9 @@ __all__ = [
     "by_main_names",
     "known_paths",
     "load_config",
+    "reward_without_unused",
     "validated",
+    "without_unused",
 ]
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -845,6 +848,51 @@ def _nearest(path: str, model: type[BaseModel]) -> str:
     close = words or [siblings[match] for match in difflib.get_close_matches(name, alike, n=1, cutoff=0.5)]
     close = close or difflib.get_close_matches(path, known, n=1, cutoff=0.75)
     return f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(sorted(siblings))}."
+
+
+_RARE: Mapping[str, tuple[str, ...]] = {
+    "": ("engine",),
+    "dataset": ("storage_options",),
+    "generation": ("transport", "batch"),
+    "reward": ("remote",),
+    "output": ("mirror_seconds", "storage_options"),
+}
+"""Settings that few runs have, by their section."""
+
+
+def without_unused(written: dict[str, Any]) -> dict[str, Any]:
+    """A config as plain data, without what few runs have and this one leaves as it is."""
+    kept = _without_defaults(written, PipelineConfig, _RARE[""])
+    for name, model in (("dataset", DatasetConfig), ("generation", GenerationConfig), ("output", OutputConfig)):
+        if isinstance(kept.get(name), dict):
+            kept[name] = _without_defaults(kept[name], model, _RARE[name])
+    if isinstance(kept.get("reward"), dict):
+        kept["reward"] = reward_without_unused(kept["reward"])
+    return kept
+
+
+def reward_without_unused(written: dict[str, Any]) -> dict[str, Any]:
+    """The same for a reward's settings alone, and for those of its splits."""
+    kept = _without_defaults(written, RewardConfig, _RARE["reward"])
+    if "by_split" in kept:
+        kept["by_split"] = {split: reward_without_unused(part) for split, part in kept["by_split"].items()}
+    return kept
+
+
+def _without_defaults(written: Mapping[str, Any], model: type[BaseModel], names: tuple[str, ...]) -> dict[str, Any]:
+    defaults = {
+        name: to_jsonable_python(model.model_fields[name].get_default(call_default_factory=True)) for name in names
+    }
+    return {
+        name: value for name, value in written.items()
+        if name not in defaults or _without_none(value) != _without_none(defaults[name])
+    }  # fmt: skip
+
+
+def _without_none(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_none(held) for name, held in value.items() if held is not None}
 
 
 def known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> list[str]:

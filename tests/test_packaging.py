@@ -64,8 +64,8 @@ def canonical(requirement: str) -> str:
 COME_WITH_ANOTHER = {"botocore", "jsonschema_specifications", "pydantic_core", "referencing"}
 """Parts of boto3, of jsonschema and of pydantic."""
 OTHER_PEOPLES = {
-    "IPython", "bfcl_eval", "duckdb", "fastapi", "pandas", "pytest", "skyrl_gym", "tinker_cookbook",
-    "verifiers", "verl",
+    "IPython", "bfcl_eval", "duckdb", "fastapi", "openenv", "openrlhf", "pandas", "pytest", "skyrl_gym",
+    "tinker_cookbook", "verifiers", "verl",
 }  # fmt: skip
 """Looked for where somebody has them, and never needed."""
 

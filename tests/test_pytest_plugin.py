@@ -61,7 +61,13 @@ def test_it_costs_nothing_where_it_is_not_used() -> None:
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == ["reward_kit", "reward_kit._version", "reward_kit.pytest_plugin"]
+    assert json.loads(done.stdout) == [
+        "reward_kit",
+        "reward_kit._version",
+        "reward_kit.pytest_plugin",
+        "reward_kit.utils",
+        "reward_kit.utils.lazy_names",
+    ]
 
 
 def test_the_package_declares_it_under_its_own_name() -> None:

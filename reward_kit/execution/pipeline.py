@@ -12,7 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from reward_kit.config_models import EngineConfig, PipelineConfig, RewardConfig, load_config, validated
+from reward_kit.config_models import (
+    EngineConfig,
+    PipelineConfig,
+    RewardConfig,
+    load_config,
+    validated,
+    without_unused,
+)
 from reward_kit.datasets import RolloutStream
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
@@ -594,7 +601,7 @@ def _with_output_dir(config: PipelineConfig, path: Path) -> PipelineConfig:
 def _as_written(config: PipelineConfig) -> dict[str, Any]:
     """The config as plain data, without secrets, so that it can be read back as it is."""
     written: dict[str, Any] = without_secrets(config.model_dump(mode="json", exclude_none=True, exclude=_KEYS))
-    return written
+    return without_unused(written)
 
 
 _KEYS = {"generation": {"api_key"}, "judge": {"api_key"}}

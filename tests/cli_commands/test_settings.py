@@ -25,8 +25,10 @@ SECTIONS = {path for path in PATHS if any(other.startswith(f"{path}.") for other
 OPTIONS = {"phase", "rescore", "resume_from_mirror", "retry_failed"}
 """What a run is told beside its config."""
 OF_AGENTS = {path for path in PATHS if path.startswith("agent.")}
+OF_REWARDS = {path for path in PATHS if path.startswith("reward.remote.")} | {"reward.function_path"}
+"""`shell` judges by what its tasks say, and has no reward to choose."""
 OF_RUN_ONLY = {
-    "shell": OF_AGENTS | {
+    "shell": OF_AGENTS | OF_REWARDS | {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type", "dataset.storage_options", "output.storage_options",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",

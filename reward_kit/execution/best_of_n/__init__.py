@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from reward_kit._version import __version__
+from reward_kit.config_models import reward_without_unused
 from reward_kit.errors import StorageError
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.execution.engine import Reporter
@@ -177,9 +178,14 @@ class BestOfN:
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
     """The experiment as its table remembers it, without the sections that were left out."""
-    optional = {"batch", "judge", "mirror", "response_column", "sandbox_image", "sos_url", "transport"}
+    optional = {"batch", "engine", "judge", "mirror", "response_column", "sandbox_image", "sos_url", "transport"}
     left_out = optional - experiment.model_fields_set | {"storage_options"}
-    return experiment.model_dump(mode="json", exclude=left_out)
+    written = experiment.model_dump(mode="json", exclude=left_out)
+    verifiers = {
+        split: reward_without_unused(given) if isinstance(given, dict) else given
+        for split, given in (written.get("verifiers") or {}).items()
+    }
+    return {**written, "verifiers": verifiers}
 
 
 def _metadata_text(value: Any) -> str:

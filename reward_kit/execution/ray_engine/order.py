@@ -147,7 +147,7 @@ def _by_value(reward: Callable[..., Any]) -> bytes:
     except Exception as error:
         raise ConfigError(
             f"The reward cannot be sent to the actors: {type(error).__name__}: {error}. "
-            "Put it into a file, and name it with `reward.function_path`."
+            "Put it into a file, and name that instead."
         ) from error
     finally:
         if by_value:

@@ -106,5 +106,5 @@ def test_a_reward_that_cannot_travel_is_refused() -> None:
         return float(lock.locked())
 
     config = load_config({"reward": {"function_path": "exact_match"}, "engine": "ray"})
-    with pytest.raises(ConfigError, match=r"cannot be sent to the actors: TypeError.*`reward.function_path`"):
+    with pytest.raises(ConfigError, match=r"cannot be sent to the actors: TypeError.*Put it into a file"):
         OrderBook(config, reward, scoring_needs_judge=False)
