@@ -389,6 +389,9 @@ class BatchConfig(_Part):
 class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
 
+    models: list[str | dict[str, Any]] | None = None
+    """In place of `model_name`: several models, each run in a directory of its own and compared in the end. Names, or
+    settings of this section with one (`{model_name: NAME, temperature: 0.2}`). For `reward-kit run`."""
     enabled: bool = True
     """False: score answers that are already in the data."""
     n: int = Field(default=1, ge=1, le=1_000_000)
