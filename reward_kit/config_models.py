@@ -5,7 +5,7 @@ Frozen, and strict: an unknown key is refused with the nearest known one named. 
 its documentation; `docs/reference/config.md` is generated from these.
 """
 
-from __future__ import annotations
+# Annotations are evaluated as the module is read, as in `reward_kit.models`: it starts sooner.
 
 import difflib
 import math
@@ -196,7 +196,7 @@ class DatasetConfig(_Part):
     path_or_name: str | None = None
     """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, or the name of a
     Hugging Face dataset."""
-    base_dataset: DatasetConfig | None = None
+    base_dataset: "DatasetConfig | None" = None
     """Derive from another dataset: its rows come first through its own settings, then through these."""
     split: str | None = None
     """The split to load (Hugging Face), and the split every sample is labelled with."""
@@ -389,6 +389,9 @@ class BatchConfig(_Part):
 class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
 
+    models: list[str | dict[str, Any]] | None = None
+    """In place of `model_name`: several models, each run in a directory of its own and compared in the end. Names, or
+    settings of this section with one (`{model_name: NAME, temperature: 0.2}`). For `reward-kit run`."""
     enabled: bool = True
     """False: score answers that are already in the data."""
     n: int = Field(default=1, ge=1, le=1_000_000)
@@ -489,7 +492,7 @@ class RewardConfig(_Part):
     the result names an error (in `error`, or as a metric `error`)."""
     pass_threshold: float = 1.0
     """A score of at least this counts as passed, for pass@k."""
-    by_split: dict[str, RewardConfig] = Field(default_factory=dict)
+    by_split: "dict[str, RewardConfig]" = Field(default_factory=dict)
     """Splits whose samples another reward judges: the split's name, then keys like those here."""
 
     @model_validator(mode="after")
@@ -498,7 +501,7 @@ class RewardConfig(_Part):
             raise ValueError(f"the reward of split {nested[0]!r} cannot have a by_split of its own")
         return self
 
-    def for_split(self, split: str | None) -> RewardConfig:
+    def for_split(self, split: str | None) -> "RewardConfig":
         """The reward that judges the samples of `split`."""
         return self if split is None else self.by_split.get(split, self)
 

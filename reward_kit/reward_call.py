@@ -32,6 +32,7 @@ __all__ = [
     "concurrency_of",
     "copied_payload",
     "is_async",
+    "is_remote",
     "mode_of",
     "run_blocking",
     "timeout_of",
@@ -112,6 +113,11 @@ def concurrency_of(func: Callable[..., Any]) -> int | None:
     return concurrency
 
 
+def is_remote(func: Callable[..., Any]) -> bool:
+    """Whether the reward is served somewhere: a call goes there, and may have to be paid for."""
+    return bool(getattr(func, "_reward_function_is_remote", False))
+
+
 def wants(func: Callable[..., Any], name: str) -> bool:
     """Whether the reward names the parameter `name`; that it would take anything as `**kwargs` does not count."""
     parameter = signature_of(func).parameters.get(name)
@@ -165,6 +171,7 @@ class RewardCall:
         self._foreign = boundary(RewardError, self._quoted)
         self.mode = mode_of(func)
         self.is_async = is_async(func)
+        self.is_remote = is_remote(func)
         self.timeout = timeout_of(func)
         self.concurrency = concurrency_of(func)
         self.function = func if _is_decorated(func) else checked(func, self.mode)

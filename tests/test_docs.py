@@ -41,7 +41,9 @@ def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest
             assert block.needs == "a sandbox", f"{page}:{block.line} needs {block.needs!r}, which nobody looks for"
             require_namespaces()
         if block.file is not None:
-            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            path = tmp_path / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
         elif block.language == "sh":

@@ -129,6 +129,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         if results:  # where a later job of a sweep fails, those before it have their say
             display.show_results(results)
             gate.report(results, configs)
+    if _several_models(results) and phase != "inference" and not (quiet or as_json):
+        from reward_kit.cli_commands.several_models import show_comparison
+
+        show_comparison([result.output_dir for _, result in results])
     if results[-1][1].status != "finished":
         display.show_resume(same_command())
     code = max(_exit_code(result) for _, result in results)
@@ -142,12 +146,21 @@ def _configs(
 ) -> list[tuple[str, PipelineConfig]]:
     from reward_kit.cli_commands.config_paths import resolve_paths
     from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
+    from reward_kit.cli_commands.several_models import for_each_model
     from reward_kit.config_models import load_config
 
     file, rest = find_config(config_path, config_name, overrides)
     jobs = compose_jobs(file, rest, sweep=multirun)
-    configs = [(job.label, load_config(resolve_paths(job.values, file.directory))) for job in jobs]
+    configs = [
+        (label, load_config(resolve_paths(values, file.directory)))
+        for job in jobs
+        for label, values in for_each_model(job.label, job.values)
+    ]
     return [(label, _in_own_directory(config, label)) for label, config in configs]
+
+
+def _several_models(results: _Results) -> bool:
+    return sum("generation.model_name=" in label for label, _ in results) > 1
 
 
 def _in_own_directory(config: PipelineConfig, label: str) -> PipelineConfig:

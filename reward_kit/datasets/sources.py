@@ -11,7 +11,7 @@ import csv
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -93,7 +93,7 @@ def _format_on_disk(path: str, options: Mapping[str, Any]) -> Format | None:
 class _FileSource:
     """Some files, one after the other."""
 
-    def __init__(self, paths: list[DataFile]) -> None:
+    def __init__(self, paths: Sequence[DataFile]) -> None:
         self.paths = paths
 
     def rows(self, bad: BadRows) -> Iterator[Row]:

@@ -117,6 +117,11 @@ class EvaluationPipeline:
         config = config if isinstance(config, PipelineConfig) else load_config(config)
         self.config = config if engine is None else _with_engine(config, engine)
         remember_settings(self.config.model_dump())
+        if self.config.generation.models is not None:
+            raise ConfigError(
+                "`generation.models` is for `reward-kit run`, which makes a run of each. Here, set "
+                "`generation.model_name`, and make a run for each model."
+            )
         given = rollouts is not None
         self.phase: Phase = "execution" if rescore or given or self.config.rollouts_file else phase
         self._rollouts = rollouts

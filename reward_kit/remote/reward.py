@@ -43,6 +43,7 @@ class RemoteReward:
 
     _reward_function_resources: Mapping[str, Any] = {}
     _reward_function_requirements = None
+    _reward_function_is_remote = True
 
     def __init__(
         self,

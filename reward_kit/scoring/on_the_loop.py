@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import ItemError, RewardError, RewardTimeoutError
 from reward_kit.models import Failure, Rollout, Verdict
-from reward_kit.remote.reward import RemoteReward
 from reward_kit.reward_call import Payload, RewardCall, copied_payload
 from reward_kit.scoring.loop_watch import Blockage
 from reward_kit.scoring.outcomes import too_slow
@@ -51,7 +50,7 @@ class OnTheLoop:
         self.concurrency = concurrency
         self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
         self.sandbox: str | None = resources["sandbox"].backend if "sandbox" in resources else None
-        self.is_paid = self.judge_use is not None or isinstance(call.func, RemoteReward)
+        self.is_paid = self.judge_use is not None or call.is_remote
         self._call = call
         self._resources = resources
         self._timeout = timeout

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.errors import ConfigError
-from reward_kit.generation.budget import Budget
-from reward_kit.generation.judge import open_judge
 from reward_kit.reward_call import RESOURCES, RewardCall
-from reward_kit.sandbox.from_settings import open_isolated_python, open_sandboxes
+
+if TYPE_CHECKING:
+    from reward_kit.generation.budget import Budget
 
 __all__ = ["open_resources"]
 
@@ -34,12 +34,19 @@ async def open_resources(
     found: dict[str, Any] = {}
     async with contextlib.AsyncExitStack() as stack:
         _refuse_synchronous(call)
+        # Imported where they are asked for: most rewards ask for none, and a server starts sooner without them.
         if call.is_async and call.wants("sandbox"):
+            from reward_kit.sandbox.from_settings import open_sandboxes
+
             found["sandbox"] = await stack.enter_async_context(open_sandboxes(sandbox, concurrency=concurrency))
         if call.is_async and call.wants("isolated_python"):
+            from reward_kit.sandbox.from_settings import open_isolated_python
+
             opening = open_isolated_python(sandbox, concurrency=concurrency)
             found["isolated_python"] = await stack.enter_async_context(opening)
         if call.wants("judge"):
+            from reward_kit.generation.judge import open_judge
+
             found["judge"] = await stack.enter_async_context(open_judge(judge, budget))
         yield found
 

@@ -12,17 +12,19 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from reward_kit.config_models import RewardConfig, SandboxConfig
 from reward_kit.errors import ConfigError
-from reward_kit.remote.reward import RemoteReward, open_remote
 from reward_kit.reward_call import RewardCall
 from reward_kit.reward_names import is_address
 from reward_kit.scoring import defaults
 from reward_kit.scoring.worker_call import WorkerCall
 from reward_kit.utils.module_loader import loading_within
 from reward_kit.utils.source_digest import source_digest
+
+if TYPE_CHECKING:
+    from reward_kit.remote.reward import RemoteReward
 
 __all__ = ["Reward", "Rewards", "load_rewards"]
 
@@ -47,8 +49,9 @@ class Reward:
 
         The same name with other source is another reward.
         """
-        if isinstance(self.call.func, RemoteReward):
-            told = self.call.func.identity
+        if self.is_remote:
+            remote: Any = self.call.func
+            told = remote.identity
             return {**told, "reward.params": {**self.config.params, **told.get("reward.params", {})}}
         name = self.call.name.replace(":", ".").rpartition(".")[2]
         return {"reward.function": name, "reward.source": self._source, "reward.params": self.config.params}
@@ -56,7 +59,7 @@ class Reward:
     @property
     def is_remote(self) -> bool:
         """Whether it is served somewhere: its verdicts may have been paid for."""
-        return isinstance(self.call.func, RemoteReward)
+        return self.call.is_remote
 
     @property
     def isolated_with(self) -> list[str]:
@@ -100,6 +103,8 @@ def _remote(config: RewardConfig) -> RemoteReward | None:
     """The reward that is served at the config's address, if it names one."""
     if not is_address(config.function_path):
         return None
+    from reward_kit.remote.reward import open_remote  # here: most rewards are on this machine
+
     return open_remote(config.function_path, config.remote, stops_run=True)
 
 

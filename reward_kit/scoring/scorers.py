@@ -13,15 +13,12 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reward_kit.config_models import AgentConfig, JudgeConfig, PipelineConfig, SandboxConfig
 from reward_kit.errors import ConfigError
-from reward_kit.generation.budget import Budget
-from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import Rollout, Verdict
 from reward_kit.reward_call import RESOURCES, Payload, RewardCall
-from reward_kit.sandbox.from_settings import sandboxes_at_a_time, try_backend
 from reward_kit.scoring import defaults
 from reward_kit.scoring.loop_watch import LoopWatch
 from reward_kit.scoring.on_the_loop import OnTheLoop, each_alone
@@ -32,6 +29,10 @@ from reward_kit.scoring.worker_call import size_of
 from reward_kit.scoring.worlds import open_worlds
 from reward_kit.utils.tasks import hidden_tasks
 from reward_kit.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from reward_kit.generation.budget import Budget
+    from reward_kit.generation.judge import JudgeUse
 
 __all__ = ["InWorkers", "Scorer", "open_rewards", "open_scorer"]
 
@@ -103,8 +104,7 @@ async def open_scorer(
             f"`reward.isolate` runs {call.name!r} in a process of its own, where it has no {needed[0]}. "
             "Leave `reward.isolate` out, or have the reward do without."
         )
-    usual = sandboxes_at_a_time() if reward.isolated_with else defaults.CONCURRENCY
-    concurrency = config.concurrency or call.concurrency or usual
+    concurrency = config.concurrency or call.concurrency or _usual_concurrency(reward)
     async with (
         open_resources(call, sandbox, judge, budget, concurrency=concurrency) as resources,
         open_worlds(call, agent, sandbox) as worlds,
@@ -125,9 +125,25 @@ async def open_scorer(
         first=at_hand,
         startup=defaults.STARTING_SECONDS + reward.loading_seconds,
     )
-    backend = await try_backend(sandbox) if reward.isolated_with else None
+    backend = await _backend(reward, sandbox)
     async with pool:
         yield InWorkers(call, pool, size * defaults.QUEUED_PER_WORKER, backend)
+
+
+def _usual_concurrency(reward: Reward) -> int:
+    if not reward.isolated_with:
+        return defaults.CONCURRENCY
+    from reward_kit.sandbox.from_settings import sandboxes_at_a_time  # here: most rewards need no sandbox
+
+    return sandboxes_at_a_time()
+
+
+async def _backend(reward: Reward, sandbox: SandboxConfig) -> str | None:
+    if not reward.isolated_with:
+        return None
+    from reward_kit.sandbox.from_settings import try_backend
+
+    return await try_backend(sandbox)
 
 
 # ── in worker processes ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,6 +207,8 @@ class _BySplit:
 
 
 def _together(uses: Sequence[JudgeUse]) -> JudgeUse:
+    from reward_kit.generation.judge import JudgeUse
+
     costs = [use.cost for use in uses if use.cost is not None]
     return JudgeUse(
         replies=sum(use.replies for use in uses),

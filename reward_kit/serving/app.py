@@ -237,8 +237,7 @@ class RewardApp:
                 self._judging[name] = await stack.enter_async_context(open_judging(name, reward, self.settings))
             for extension in self._extensions:
                 await stack.enter_async_context(extension.open())
-            gc.collect()
-            gc.freeze()  # what was loaded stays: no collection needs to look at it again
+            gc.freeze()  # what was loaded stays, with hardly any garbage: no collection needs to look at it again
             try:
                 yield
             finally:

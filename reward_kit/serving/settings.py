@@ -12,7 +12,7 @@ The same keys come from `reward-kit serve --config FILE`, from its flags, and fr
 `settings_from_environment`. A secret is never among them: they name the variable or the file that holds it.
 """
 
-from __future__ import annotations
+# Annotations are evaluated as the module is read, as in `reward_kit.models`: it starts sooner.
 
 import os
 import re

@@ -73,7 +73,7 @@ def test_config_files_and_folders_are_offered_until_one_is_named(home: Path) -> 
 
 def test_keys_are_offered_a_section_at_a_time(home: Path) -> None:
     assert offered(home, "reward-kit run mine.yaml gen") == Offered(["generation."], {"-o nospace"})
-    assert offered(home, "reward-kit run mine.yaml generation.mod") == Offered(
+    assert offered(home, "reward-kit run mine.yaml generation.model_") == Offered(
         ["generation.model_name="], {"-o nospace"}
     )
     assert offered(home, "reward-kit run mine.yaml generation.api_params.max_re").values == [

@@ -424,3 +424,60 @@ def test_a_run_may_begin_anew_and_says_how(tmp_path: Path, call: Call) -> None:
     assert refused.code != 0 and "`output.output_dir=…` or begin anew with `--overwrite`" in refused.err
     assert call("run", file, "-q", "generation.temperature=0.1", "--overwrite").code == 0
     assert len(lines(tmp_path / "run.1" / "results.jsonl")) == len(results(tmp_path)) == 4
+
+
+# ── several models ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def several(tmp_path: Path, api_base: str, *models: Any) -> Path:
+    told = config(tmp_path, api_base, generation__models=list(models))
+    del told["generation"]["model_name"]
+    return write_config(tmp_path, told)
+
+
+def test_each_model_has_a_directory_and_the_end_is_one_comparison(tmp_path: Path, call: Call) -> None:
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        if body["model"] == "other/wrong":
+            return says_message({"role": "assistant", "content": "No idea."})
+        return honest(body, number)
+
+    with serving(react) as endpoint:
+        warmer = {"model_name": "right", "temperature": 0.9}
+        file = several(tmp_path, endpoint.api_base, "right", "other/wrong", warmer)
+        said = call("run", file)
+        asked = len(endpoint.requests)
+        again = call("run", file)
+    assert said.code == 0, said.err
+    assert (asked, len(endpoint.requests)) == (12, 12), "what was paid for is not paid again"
+    assert {(body["model"], body["temperature"]) for body in endpoint.requests} == {
+        ("right", 0.7), ("other/wrong", 0.7), ("right", 0.9),
+    }  # fmt: skip
+    made = sorted(path.name for path in (tmp_path / "run").iterdir())
+    names = ["generation.model_name=other_wrong", "generation.model_name=right", "generation.model_name=right,3"]
+    assert made == names
+    for out in (said.out, again.out):
+        assert "difference" in out.lower()
+        assert all(name.removeprefix("generation.model_name=") in out for name in names)
+
+
+def test_with_json_the_models_are_a_list_of_summaries(tmp_path: Path, call: Call) -> None:
+    with serving(honest) as endpoint:
+        said = call("run", several(tmp_path, endpoint.api_base, "one", "two"), "--json")
+    assert [summary["judged"] for summary in orjson.loads(said.out)] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["generation.models=[]"], "is empty"),
+        (["generation.models=[1]"], r"generation.models[0]` names no model"),
+        (["generation.models=[{temperature: 1}]"], r"generation.models[0]` names no model"),
+        (["generation.models=[a]", "generation.model_name=b"], "Both"),
+        (["generation.models=a"], "generation.models"),
+    ],
+)
+def test_models_that_make_no_sense_are_one_sentence(
+    tmp_path: Path, call: Call, overrides: list[str], sentence: str
+) -> None:
+    said = call("run", several(tmp_path, "http://127.0.0.1:9/v1"), *overrides)
+    assert said.code != 0 and sentence in said.sentence

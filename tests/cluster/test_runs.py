@@ -23,6 +23,7 @@ from reward_kit.models import EvaluateResult, Message
 from tests.cluster.nodes import Misfortune, Nodes, kill_an_actor
 from tests.cluster.test_faults import slowly
 from tests.generation.loopback import Loopback, Reaction, Says
+from tests.loopback import batches
 from tests.loopback.endpoint import honest, prompt_of, serving
 from tests.loopback.runs import config, judged, lines, questions, results
 
@@ -48,6 +49,24 @@ def test_requests_in_flight_and_money_are_limited_for_all_actors_together(tmp_pa
     assert spent <= 0.5
     assert spent >= 0.4, "and what there is is spent"
     assert len(results(tmp_path)) == len(endpoint.requests), "what was paid for is judged"
+
+
+def test_answers_of_batches_are_judged_by_actors(tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver alone submits and fetches; only judging is spread over the cluster."""
+    monkeypatch.setenv("BATCH_KEY", batches.KEY)
+    by_batches = {"transport": "batch", "api_key_env": "BATCH_KEY", "batch": {"poll_seconds": 0.01}, "n": 2}
+    provider = batches.Provider(polls=2)
+    with batches.serving(provider) as base:
+        for name in ("ray", "local"):
+            values = told(tmp_path, nodes, rows=20) if name == "ray" else config(tmp_path, rows=questions(20))
+            values["generation"] |= {"model_name": "m", "api_base": base, **by_batches}
+            values["output"]["output_dir"] = str(tmp_path / name)
+            assert EvaluationPipeline(values).run().status == "finished"
+            assert len(provider.batches) == 1 and set(provider.answered.values()) == {1}
+            provider.batches.clear()
+            provider.answered.clear()
+    assert provider.complaints == []
+    assert judged(results(tmp_path, "ray")) == judged(results(tmp_path, "local"))
 
 
 def test_a_rate_holds_for_all_actors_together(tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

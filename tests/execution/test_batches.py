@@ -444,3 +444,55 @@ def test_fireworks_batch_inference(tmp_path: Path, faults: dict[str, list[str]])
     assert without_model == expected
     assert [len(batch.lines) for batch in provider.batches.values()] == [21, 11]
     assert paid_once(provider)
+
+
+# ── the other commands ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_best_of_n_by_batches_has_the_table_of_one_online(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    rows = [{"id": f"s{i}", "problem": f"What is {i}?", "answer": str(i), "split": "math"} for i in range(4)]
+    write_rows(tmp_path / "data.jsonl", rows)
+    provider = Provider(polls=2)
+    with serving(provider) as base:
+        for name, transport in (("batch", ["--transport", "batch"]), ("online", [])):
+            words = [
+                "best-of-n", "--dataset", str(tmp_path / "data.jsonl"), "--splits", "math", "--model", "m",
+                "--base-url", base, "--api-key-env", "BATCH_KEY", "--num-candidates", "2", "--seed", "7",
+                "--quiet", "--output", str(tmp_path / name / "table.parquet"),
+                "--cache-dir", str(tmp_path / name / "cache"), *transport,
+            ]  # fmt: skip
+            assert left_with(words) == 0
+    by_batch, by_requests = (pq.read_table(tmp_path / name / "table.parquet") for name in ("batch", "online"))
+    columns = ["query_id", "candidate_idx", "is_verified"]
+    assert by_batch.select(columns).to_pylist() == by_requests.select(columns).to_pylist()
+    assert len(set(by_batch["response"].to_pylist())) == 8 and len(provider.batches) == 1 and provider.complaints == []
+    assert paid_once(provider)
+
+
+def test_shell_commands_are_written_by_batches_left_and_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.loopback.batches.text_for", lambda body, _: '{"command": "touch f"}')
+    write_rows(tmp_path / "tasks.jsonl", [{"task": f"Make f{i}.", "success_condition": f"test -f f{i}"} for i in "abc"])
+    provider = Provider(polls=2)
+    with serving(provider) as base:
+        words = [
+            "shell", "--phase", "inference", "--model", "m", "--base-url", base, "--api-key-env", "BATCH_KEY",
+            "--dataset", str(tmp_path / "tasks.jsonl"), "--output-dir", str(tmp_path / "run"), "-n", "2", "--quiet",
+            "--transport", "batch", "--cache-dir", str(tmp_path / "cache"),
+        ]  # fmt: skip
+        assert left_with([*words, "--detach"]) == 6
+        assert not (tmp_path / "run/commands.jsonl").exists() or not lines(tmp_path / "run/commands.jsonl")
+        assert left_with(words) == 0
+    made = lines(tmp_path / "run/commands.jsonl")
+    assert len(made) == 6 and all(row["generated_command"] == "touch f" for row in made)
+    assert len(provider.batches) == 1 and provider.complaints == []
+    assert provider.online == [] and provider.answered.total() == 6
+
+
+def left_with(words: list[str]) -> int:
+    with pytest.raises(SystemExit) as left:
+        cli.main(words)
+    return int(left.value.code or 0)

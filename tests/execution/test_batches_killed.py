@@ -21,6 +21,7 @@ from tests.loopback.runs import config, judged, lines, questions, results
 
 STEPS = ("upload", "create", "list", "state", "content")
 COUNT, N = 6, 3
+pytestmark = pytest.mark.timeout(400)  # each test starts several processes, one after the other
 
 
 def settings(home: Path, base: str) -> dict[str, Any]:

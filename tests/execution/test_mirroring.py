@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,9 @@ from reward_kit.execution.best_of_n import BestOfN
 from reward_kit.execution.best_of_n.experiment import load_experiment
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.storage.mirror import background
+from tests.agent.test_kill_and_resume import TURNS, WORLDS, acts, essence_of
+from tests.execution.shell_support import command as shell_line
+from tests.execution.shell_support import require_namespaces
 from tests.generation.loopback import Loopback, Says
 from tests.loopback.endpoint import honest, prompt_of, serving
 from tests.loopback.object_store import SECRET, Fault, ObjectStore, Request, environment, object_store
@@ -243,6 +246,39 @@ def test_inspect_and_export_read_a_mirror_a_folder_a_file_and_write_to_a_store(
     assert "exists. Choose another --output" in said[0] and "there is no such object" in said[1] and len(said) == 2
 
 
+def test_inspect_reads_a_table_in_a_store(s3: ObjectStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": f"s{i}", "problem": f"What is {i}?", "answer": str(i), "split": "math"} for i in range(4)]
+    (tmp_path / "data.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    table = tmp_path / "table.parquet"
+    BestOfN(
+        load_experiment(
+            {"dataset": str(tmp_path / "data.jsonl"), "splits": "math", "model": "mock", "num_candidates": 2,
+             "cache_dir": None, "output": str(table)}
+        )
+    ).run()  # fmt: skip
+    s3.put("tables/table.parquet", table.read_bytes())
+    figures = []
+    for place in (str(table), f"s3://{s3.bucket}/tables/table.parquet"):
+        command("inspect", place, "--format", "csv")
+        figures.append(capsys.readouterr().out)
+    assert figures[0] and figures[0] == figures[1]
+
+
+def test_shell_commands_are_run_elsewhere_from_a_mirror(s3: ObjectStore, tmp_path: Path) -> None:
+    require_namespaces()
+    rows = [shell_line(number, None if number else "false") for number in range(3)]
+    s3.put("commands.jsonl", b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    words = (
+        "shell", "--phase", "execution", "--sandbox", "namespaces", "--commands-file",
+        f"s3://{s3.bucket}/commands.jsonl", "--mirror", f"s3://{s3.bucket}/shell", "-q",
+    )  # fmt: skip
+    command(*words, "--output-dir", str(tmp_path / "here"))
+    assert s3.get("shell/results.jsonl") == (tmp_path / "here" / "results.jsonl").read_bytes()
+    command(*words, "--output-dir", str(tmp_path / "there"), "--resume-from-mirror")
+    here, there = (lines(tmp_path / place / "results.jsonl") for place in ("here", "there"))
+    assert here == there and [row["overall_success"] for row in there] == [False, True, True]
+
+
 # ── kill -9 ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -258,6 +294,7 @@ class Bench:
     kill_at: dict[str, int] = field(default_factory=dict)
     quiet: dict[Key, dict[str, Any]] = field(default_factory=dict)
     asked: int = 0
+    says: Callable[[dict[str, Any], int], Says] = honest
 
     def settings(self, run: str, mirror: str) -> dict[str, Any]:
         return config(
@@ -278,7 +315,7 @@ class Bench:
     def at_endpoint(self, body: dict[str, Any], number: int) -> Says:
         self._count("request")
         threading.Event().wait(0.01)  # so that the mirror has something to do meanwhile
-        return honest(body, number)
+        return self.says(body, number)
 
     def at_store(self, _: Request) -> None:
         self._count("stored")
@@ -349,9 +386,51 @@ def test_a_run_killed_anywhere_goes_on_elsewhere_and_pays_again_only_what_was_no
 
 def mirrored_rollouts(store: ObjectStore, mirror: str) -> int:
     """How many rollouts somebody who restores the mirror now would find."""
+    return len(mirrored_lines(store, mirror, "rollouts.jsonl"))
+
+
+def mirrored_lines(store: ObjectStore, mirror: str, name: str) -> list[dict[str, Any]]:
+    """What somebody who restores the mirror now would find in a file."""
     if f"{mirror}/mirror.json" not in store.keys(mirror):
-        return 0
+        return []
     owner = orjson.loads(store.get(f"{mirror}/mirror.json"))
     contents = orjson.loads(store.get(f"{mirror}/mirror/{owner['generation']:06}.json"))
-    parts = contents["files"].get("rollouts.jsonl", {"parts": []})["parts"]
-    return sum(store.get(f"{mirror}/{part[3]}").count(b"\n") for part in parts)
+    parts = contents["files"].get(name, {"parts": []})["parts"]
+    return [orjson.loads(line) for part in parts for line in store.get(f"{mirror}/{part[3]}").splitlines()]
+
+
+@pytest.mark.timeout(1200)
+def test_an_agents_run_goes_on_elsewhere_in_the_middle_of_its_episodes(bench: Bench) -> None:
+    store, dice = bench.store, random.Random(16)
+
+    def settings(run: str, mirror: str) -> dict[str, Any]:
+        values = bench.settings(run, mirror)
+        values["dataset"]["max_samples"] = 4
+        agent = {"environment": f"{WORLDS}:Account", "concurrency": CONCURRENCY}
+        return values | {"agent": agent, "reward": {"function_path": f"{WORLDS}:of_the_world"}}
+
+    bench.says = acts
+    try:
+        assert bench.enter(settings("agent-quiet", f"s3://{store.bucket}/agent-quiet")) == 0
+        quiet = essence_of(bench.home / "agent-quiet")
+        turns_of(bench)
+        for number in range(max(1, POINTS // 2)):
+            mirror = f"agent-{number}"
+            point = {"request": dice.randint(10, 4 * N * TURNS - 2)}
+            assert bench.enter(settings(f"{mirror}-first", f"s3://{store.bucket}/{mirror}"), point) == KILLED
+            before = turns_of(bench)
+            known = {(row["id"], row["response_index"], row["turn"])
+                     for row in mirrored_lines(store, mirror, "episodes.jsonl") if "reply" in row}  # fmt: skip
+            assert bench.enter(settings(f"{mirror}-second", f"s3://{store.bucket}/{mirror}"), resume=True) == 0
+            assert essence_of(bench.home / f"{mirror}-second") == quiet
+            again = before & turns_of(bench)
+            assert again.total() <= before.total() - len(known), (point, "turns in the mirror are not paid again")
+    finally:
+        bench.says = honest
+
+
+def turns_of(bench: Bench) -> Counter[tuple[int, int]]:
+    """What the endpoint was asked since the last time: seed and turn."""
+    bodies = [*bench.endpoint.requests]
+    bench.endpoint.requests.clear()
+    return Counter((body["seed"], sum(m["role"] == "assistant" for m in body["messages"])) for body in bodies)

@@ -30,6 +30,35 @@ needs_model = [
 
 QUESTION = [Message(role="user", content="What is 3 + 4?")]
 
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look_up",
+            "description": "Look up the weather of a city.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    }
+]
+TEMPLATE = (
+    "{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}{% for message in messages %}"
+    "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
+
+
+def with_template(template: str, file: Path) -> Path:
+    """A copy of the bundled weights with another template, filled up with spaces to the length of their own."""
+    weights = bundled_weights()
+    assert weights is not None
+    data = bytearray(weights.read_bytes())
+    start = data.index(b"tokenizer.chat_template") + len(b"tokenizer.chat_template") + 12
+    length = int.from_bytes(data[start - 8 : start], "little")
+    comment = template + "{#" + " " * (length - len(template) - 4) + "#}"
+    assert len(comment.encode()) == length
+    data[start : start + length] = comment.encode()
+    file.write_bytes(data)
+    return file
+
 
 @pytest.fixture
 async def client() -> AsyncIterator[LocalModelClient]:
@@ -137,6 +166,25 @@ class TestWithTheModel:
         assert LocalModelClient().identity == LocalModelClient(elsewhere).identity
         assert LocalModelClient().identity != LocalModelClient(context=4096).identity
         assert LocalModelClient(elsewhere).model == f"local:{elsewhere}"
+
+    async def test_a_model_that_cannot_be_shown_tools_says_so_and_answers_nothing(
+        self, client: LocalModelClient
+    ) -> None:
+        with pytest.raises(ConfigError, match="cannot be shown tools"):
+            await client.generate(QUESTION, draws=[0], sampling=Sampling(max_tokens=1), tools=TOOLS)
+        assert client._server is None, "the model was loaded for nothing"
+
+    async def test_a_template_with_a_place_for_tools_shows_them(self, tmp_path: Path) -> None:
+        """The bundled weights with another template: what the prompt holds is told by the tokens it has."""
+        client = LocalModelClient(with_template(TEMPLATE, tmp_path / "tools.gguf"), parallel=1, context=512)
+        counts = []
+        for tools in (None, TOOLS, TOOLS * 2):
+            (entry,) = await client.generate(QUESTION, draws=[0], sampling=Sampling(max_tokens=1), tools=tools)
+            assert isinstance(entry, Completion) and entry.usage is not None
+            counts.append(entry.usage.prompt_tokens)
+        await client.close()
+        bare, with_one, with_two = counts
+        assert with_one > bare + 20 and with_two > with_one + 20
 
     async def test_a_file_that_only_looks_like_a_model_is_a_config_error(self, tmp_path: Path) -> None:
         fake = tmp_path / "fake.gguf"

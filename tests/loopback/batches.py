@@ -26,6 +26,8 @@ from tests.loopback.endpoint import prompt_of, text_for
 KEY = "sk-test-batches-0123456789abcdef"
 ENDPOINT = "/v1/chat/completions"
 ACCOUNT = "me"
+FAULT = web.RequestKey("fault", str)
+"""What goes wrong with a request."""
 
 Fate = Callable[[dict[str, Any], int], Any]
 """What becomes of a request's body, at its first, second … time: "answer", "lose", "twice", "expire", or the status and
@@ -86,8 +88,8 @@ class Provider:
         if moment == "before":
             self.on_step(step)
             queue = self.faults.get(step, [])
-            request["fault"] = queue.pop(0) if queue else self.chance(step)
-        fault = request["fault"]
+            request[FAULT] = queue.pop(0) if queue else self.chance(step)
+        fault = request[FAULT]
         if fault == moment:
             request.transport.close()  # type: ignore[union-attr]
             raise asyncio.CancelledError
@@ -240,7 +242,7 @@ class Provider:
         return await self._sent(request, data)
 
     async def _sent(self, request: web.Request, data: bytes) -> web.StreamResponse:
-        if request["fault"] != "cut":
+        if request[FAULT] != "cut":
             return web.Response(body=data)
         response = web.StreamResponse(headers={"Content-Length": str(len(data))})
         await response.prepare(request)

@@ -160,11 +160,11 @@ def judged_elsewhere(source: EvaluatorSource, place: Path, environment: dict[str
 
 def test_a_reward_with_its_imports_judges_elsewhere(tmp_path: Path) -> None:
     project = tmp_path / "project"
-    (project / "parts").mkdir(parents=True)
-    (project / "parts" / "__init__.py").write_text("")
-    (project / "parts" / "lengths.py").write_text("def length(text):\n    return len(text)\n")
+    (project / "length_parts").mkdir(parents=True)
+    (project / "length_parts" / "__init__.py").write_text("")
+    (project / "length_parts" / "lengths.py").write_text("def length(text):\n    return len(text)\n")
     (project / "mine.py").write_text(
-        "from parts.lengths import length\n\ndef reward(messages, ground_truth=None, unit=1, **kwargs):\n"
+        "from length_parts.lengths import length\n\ndef reward(messages, ground_truth=None, unit=1, **kwargs):\n"
         "    return length(messages[-1]['content']) / unit\n"
     )
     place = tmp_path / "elsewhere"

@@ -19,9 +19,9 @@ DEPLOY = ("deploy", "--target", "fireworks", "--id", "mine")
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "helpers.py").write_text("def whole(text):\n    return text.strip()\n")
+    (tmp_path / "whole_texts.py").write_text("def whole(text):\n    return text.strip()\n")
     (tmp_path / "mine.py").write_text(
-        "from helpers import whole\n\ndef reward(messages, ground_truth=None, **kwargs):\n"
+        "from whole_texts import whole\n\ndef reward(messages, ground_truth=None, **kwargs):\n"
         "    return float(whole(messages[-1]['content']) == ground_truth)\n"
     )
     return tmp_path
@@ -34,7 +34,7 @@ def test_a_reward_is_deployed_looked_at_and_deleted(fireworks: FakeFireworks, ca
     evaluator = fireworks.things["evaluators/mine"]
     assert evaluator.fields["state"] == "ACTIVE"
     sent = unpacked(next(iter(evaluator.uploads.values())))
-    assert {"main.py", "requirements.txt", "project/mine.py", "project/helpers.py"} <= set(sent)
+    assert {"main.py", "requirements.txt", "project/mine.py", "project/whole_texts.py"} <= set(sent)
     assert "ACTIVE" in call("deploy", "status", "mine").out
     assert "Collecting" in call("deploy", "logs", "mine").out
     assert call("deploy", "delete", "mine").code == 0
@@ -44,7 +44,7 @@ def test_a_reward_is_deployed_looked_at_and_deleted(fireworks: FakeFireworks, ca
 def test_a_dry_run_says_everything_and_sends_nothing(fireworks: FakeFireworks, call: Call, project: Path) -> None:
     said = call(*DEPLOY, "--function-ref", "mine.py:reward", "--dry-run")
     assert said.code == 0
-    for word in ("project/helpers.py", "fireworks.create", "fireworks.upload", "main.py::evaluate"):
+    for word in ("project/whole_texts.py", "fireworks.create", "fireworks.upload", "main.py::evaluate"):
         assert word in said.out
     assert KEY not in said.out + said.err
     assert fireworks.requests == [] and not (project / ".reward_kit").exists()
