@@ -911,4 +911,4 @@ def known_paths(model: type[BaseModel], prefix: str = "", depth: int = 0) -> lis
 
 def _parts_of(annotation: object) -> Iterable[type[BaseModel]]:
     candidates = [annotation, *getattr(annotation, "__args__", ())]
-    return [part for part in candidates if isinstance(part, type) and issubclass(part, _Part)]
+    return [part for part in candidates if isinstance(part, type) and issubclass(part, BaseModel)]

@@ -188,8 +188,8 @@ class ServeSettings(StrictPart):
 
 def settings_from_file(path: Path) -> ServeSettings:
     """The settings in a YAML or JSON file."""
-    text = read_yaml_text(path, f"The settings {str(path)!r}", "Name a file with the settings of a server.")
-    return validated(ServeSettings, load_yaml(text, str(path)), f"The settings in {str(path)!r}")
+    text = read_yaml_text(path, str(path), "Name a file with the settings of a server.")
+    return validated(ServeSettings, load_yaml(text, str(path)), f"The file {str(path)!r}")
 
 
 def settings_from_environment(environment: Mapping[str, str] | None = None) -> ServeSettings:

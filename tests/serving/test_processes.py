@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from reward_kit.errors import ConfigError
 from reward_kit.generic_server import EvaluationRequest
 from reward_kit.server import RewardServer, create_app
+from reward_kit.serving.settings import settings_from_file
 from tests.serving.rewards import equal
 from tests.serving.served import PATIENCE, asked
 
@@ -306,3 +308,21 @@ async def test_an_app_works_in_a_client_that_tells_it_nothing_of_a_start() -> No
 
     assert sent[0]["status"] == 200
     assert json.loads(sent[1]["body"])["score"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rewards: {a: {function_path: math}}\nlimits: {quee: 3}\n", "did you mean 'limits.queue'?"),
+        ("rewards: {a: {function_path: math}}\ntls: {zzz: 3}\n", "known here: allow_clients, cert"),
+        (None, "Cannot read serve.yaml"),
+    ],
+)
+def test_a_mistake_in_the_file_of_settings_is_said_with_what_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        Path("serve.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        settings_from_file(Path("serve.yaml"))
