@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
@@ -160,6 +161,7 @@ def open_cluster(engine: EngineConfig, *, with_code: bool = True) -> Iterator[Cl
 
 def _attach(ray: Any, address: str, code: dict[str, Any] | None) -> None:
     try:
+        _knock(address)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=code)
@@ -168,6 +170,16 @@ def _attach(ray: Any, address: str, code: dict[str, Any] | None) -> None:
             f"No Ray cluster can be reached at {address!r}: {_first_line(error)} "
             "Correct `engine.address`, or leave it out to start a Ray of its own."
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens: Ray itself goes on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():  # not `auto`, and no address of a form that only Ray knows
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_SECONDS).close()
+
+
+_KNOCK_SECONDS = 20.0
 
 
 def _start(ray: Any, engine: EngineConfig, around: contextlib.ExitStack) -> None:
