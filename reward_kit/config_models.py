@@ -692,6 +692,12 @@ class EngineConfig(_Part):
     def _by_name_alone(cls, given: object) -> object:
         return {"name": given} if isinstance(given, str) else given
 
+    @model_validator(mode="after")
+    def _address_of_a_cluster(self) -> Self:
+        if self.address is not None and "name" not in self.model_fields_set:
+            raise ValueError("an address is of a Ray cluster, and no engine is named; add engine=ray")
+        return self
+
     @field_validator("env")
     @classmethod
     def _names_of_variables(cls, names: list[str]) -> list[str]:

@@ -95,3 +95,10 @@ def test_an_endpoint_is_called_api_base_or_base_url_and_not_both(section: str) -
     )
     with pytest.raises(ConfigError, match="'base_url' and 'api_base' are two names of one key"):
         load_config({**LEAST, section: {"base_url": address, "api_base": address}})
+
+
+def test_an_address_of_a_cluster_needs_an_engine() -> None:
+    config = {"dataset": {"path_or_name": "d.jsonl"}, "reward": {"function_path": "math"}}
+    with pytest.raises(ConfigError, match="engine=ray"):
+        load_config({**config, "engine": {"address": "auto"}})
+    assert load_config({**config, "engine": {"name": "local", "address": "auto"}}).engine.name == "local"

@@ -9,6 +9,7 @@ prefix means nothing where `api_base` is set: a gateway may well have a model ca
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -168,6 +169,7 @@ def by_prefix(config: AnyModel) -> AnyModel:
     """
     prefix, name = _split(config)
     if prefix is None:
+        _check_spelling(config)
         return config
     preset = PRESETS[prefix]
     changes: dict[str, object] = {"model_name": preset.model(name), "api_base": _address(prefix, preset)}
@@ -195,6 +197,18 @@ def _split(config: ModelConfig) -> tuple[str | None, str]:
     whole = config.model_name or ""
     prefix, _, name = whole.partition("/")
     return (prefix, name) if config.api_base is None and name and prefix in PRESETS else (None, whole)
+
+
+def _check_spelling(config: ModelConfig) -> None:
+    """Refuse a prefix that is nearly a provider's: the prompts would go to another one."""
+    prefix, slash, name = (config.model_name or "").partition("/")
+    if not slash or config.api_base is not None or prefix.startswith(tuple(PRESETS)):
+        return  # `mistralai/NAME` and the like are names of the Hugging Face Hub
+    if near := difflib.get_close_matches(prefix, PRESETS, n=1, cutoff=0.8):
+        raise ConfigError(
+            f"There is no provider {prefix!r}. Did you mean {near[0] + '/' + name!r}? A model that is really called "
+            f"{config.model_name!r} needs the address of its endpoint as `generation.api_base`."
+        )
 
 
 def _address(prefix: str, preset: Preset) -> str | None:

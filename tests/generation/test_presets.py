@@ -352,3 +352,19 @@ def test_the_page_has_every_prefix_with_its_address_and_key() -> None:
         for name in {*preset.dialect.refuses, *preset.dialect.names, *preset.dialect.names.values()}:
             assert f"`{name}`" in row, (prefix, name)
         assert ("one answer a request" in row) is not preset.dialect.takes_n, prefix
+
+
+@pytest.mark.parametrize("name", ["antropic/claude-x", "opena/gpt-x", "olama/qwen", "x-ai/grok"])
+def test_a_prefix_that_is_nearly_a_providers_is_refused_before_prompts_go_elsewhere(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-openai")
+    with pytest.raises(ConfigError, match=r"Did you mean .*generation\.api_base"):
+        make_client(GenerationConfig(enabled=True, model_name=name))
+    make_client(GenerationConfig(enabled=True, model_name=name, api_base="http://127.0.0.1:1/v1"))
+
+
+@pytest.mark.parametrize("name", ["mistralai/Mistral-7B", "deepseek-ai/DeepSeek-R1", "meta-llama/Llama-4"])
+def test_names_of_the_hub_are_no_misspelt_providers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-openai")
+    make_client(GenerationConfig(enabled=True, model_name=name))

@@ -47,7 +47,7 @@ def test_a_value_survives_the_way(value: BaseModel) -> None:
     there: Any = unpack(pack([value, value]))
     assert there[0] == value and there[0].model_fields_set == value.model_fields_set
     assert there[0] is there[1], "what occurs twice travels once"
-    assert pickle.dumps(there[0]) == pickle.dumps(unpack(pack(there[0]))) and repr(there[0]) == repr(value)
+    assert repr(there[0]) == repr(value) == repr(unpack(pack(there[0])))
 
 
 def test_samples_stay_behind_and_are_given_back() -> None:
