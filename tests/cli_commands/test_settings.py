@@ -32,11 +32,12 @@ OF_RUN_ONLY = {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type", "dataset.storage_options", "output.storage_options",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
-        "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
+        "generation.models", "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
         "reward.invalid", "reward.params",
     },
     "best-of-n": OF_AGENTS | {
-        "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.n_mode", "rollouts_file",
+        "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.models",
+        "generation.n_mode", "rollouts_file",
     },
 }  # fmt: skip
 """Settings that messages name and that a command does not have."""

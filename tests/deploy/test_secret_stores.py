@@ -79,7 +79,7 @@ def test_where_there_is_no_keyring_it_says_so(call: Call, monkeypatch: pytest.Mo
     monkeypatch.setattr(keyring, "get_keyring", Keyring)
     give(monkeypatch, VALUE)
     said = call("secrets", "set", "KEY")
-    assert said.code == 1 and "has no keyring" in said.sentence and "--store gcp" in said.sentence
+    assert said.code == 1 and "has no keyring" in said.sentence and "--store fireworks, gcp or aws" in said.sentence
 
     class PlaintextKeyring(InMemory):
         pass
