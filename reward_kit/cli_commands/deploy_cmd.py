@@ -82,6 +82,8 @@ def status(deployment_id: str | None, as_json: bool) -> None:
     kept = _kept()
     if deployment_id is None:
         known = [kept.get(one) for one in kept.ids()]
+        if not known and not as_json:
+            echo("Nothing was deployed from this folder.")
         if as_json:
             print_json([_plain(one) for one in known])
         else:

@@ -10,6 +10,7 @@ import click
 from reward_kit.cli_commands.output import echo, print_json
 
 if TYPE_CHECKING:
+    from reward_kit.deploy.fireworks.api import Names, Unasked
     from reward_kit.deploy.fireworks.jobs import FireworksJob
 
 __all__ = ["jobs"]
@@ -79,15 +80,17 @@ def start_rl(
     reward-kit deploy --target fireworks --id math-v1 --function-ref my_rewards:correct
     reward-kit jobs rl start --id math-1 --model qwen3-8b --dataset prompts --evaluator math-v1
     """
-    from reward_kit.deploy.fireworks.api import FireworksAPI
+    from reward_kit.deploy.fireworks.api import FireworksAPI, Unasked
     from reward_kit.deploy.fireworks.jobs import start_training, training_body
 
-    api = FireworksAPI()
     given = {name: value for name, value in settings.items() if value is not None}
-    body = training_body(api, model=model, dataset=dataset, evaluator=evaluator, settings=given)
     if dry_run:
-        _show_request(api, "reinforcementFineTuningJobs", job_id, body)
+        unasked = Unasked()
+        body = training_body(unasked, model=model, dataset=dataset, evaluator=evaluator, settings=given)
+        _show_request(unasked, "reinforcementFineTuningJobs", job_id, body)
         return
+    api = FireworksAPI()
+    body = training_body(api, model=model, dataset=dataset, evaluator=evaluator, settings=given)
     _begun(start_training(api, job_id, body), "rl", job_id, wait=wait)
 
 
@@ -111,20 +114,29 @@ def start_evaluate(
     verbose: bool,
 ) -> None:
     """Start an evaluation."""
-    from reward_kit.deploy.fireworks.api import FireworksAPI
+    from reward_kit.deploy.fireworks.api import FireworksAPI, Unasked
     from reward_kit.deploy.fireworks.jobs import evaluation_body, start_evaluation
 
-    api = FireworksAPI()
-    body = evaluation_body(
-        api, job_id, evaluator=evaluator, dataset=dataset, output_dataset=output_dataset, display_name=display_name
-    )
+    def asked(names: Names) -> dict[str, Any]:
+        return evaluation_body(
+            names,
+            job_id,
+            evaluator=evaluator,
+            dataset=dataset,
+            output_dataset=output_dataset,
+            display_name=display_name,
+        )
+
     if dry_run:
-        _show_request(api, "evaluationJobs", job_id, body)
+        unasked = Unasked()
+        _show_request(unasked, "evaluationJobs", job_id, asked(unasked))
         return
+    api = FireworksAPI()
+    body = asked(api)
     _begun(start_evaluation(api, job_id, body), "evaluate", job_id, wait=wait)
 
 
-def _show_request(api: Any, collection: str, job_id: str, body: dict[str, Any]) -> None:
+def _show_request(api: Unasked, collection: str, job_id: str, body: dict[str, Any]) -> None:
     echo(f"POST {api.base}/v1/accounts/{api.account}/{collection}  (id {job_id})", err=True)
     print_json(body)
 

@@ -305,7 +305,9 @@ class Line:
                 "is followed, because the key would go with it."
             )
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE}:
-            return EndpointError(self._said(reply, "Check the address, and its path"))
+            path = self._url.partition("?")[0]
+            ending = "" if path.endswith(ROUTE) else f": that of a reward ends in {ROUTE}"
+            return EndpointError(self._said(reply, f"Check the address, and its path{ending}"))
         if why := unusable_in(reply.data):
             return EndpointError(f"The reward at {self._shown!r} cannot work: {why}")
         return refused_by_reward(reply.data) or RewardError(self._said(reply, "Check the address and what is sent"))

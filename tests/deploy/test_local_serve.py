@@ -166,6 +166,10 @@ def test_a_reward_that_cannot_judge_our_sample_is_said_and_one_that_cannot_judge
         server.server_close()
 
 
+def test_a_folder_that_deployed_nothing_says_so(call: Call) -> None:
+    assert call("deploy", "status").out == "Nothing was deployed from this folder.\n"
+
+
 def test_nobody_there_is_said_after_patience() -> None:
     with pytest.raises(DeployError, match="cannot be reached"):
         call_first(FirstCall(url=f"http://127.0.0.1:{free_port()}/", auth="open", sample={}, patience=0), None, str)

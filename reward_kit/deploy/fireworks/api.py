@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -26,7 +26,7 @@ from reward_kit.generation.http.retry import Timing, retry_after, with_retries
 from reward_kit.redaction import mask, remember
 from reward_kit.utils.event_loop import run_sync
 
-__all__ = ["FireworksAPI", "PlatformAPIError", "Progress", "id_of"]
+__all__ = ["FireworksAPI", "Names", "PlatformAPIError", "Progress", "Unasked", "id_of"]
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many were sent."""
@@ -47,6 +47,25 @@ class PlatformAPIError(DeployError):
         super().__init__(message)
         self.status_code = status_code
         self.response_text = response_text
+
+
+class Names(Protocol):
+    """What gives things their full names: an account that is asked, or one that nobody asks yet."""
+
+    def name(self, kind: str, thing: str) -> str:
+        """The full name of a thing."""
+
+
+class Unasked:
+    """An account that is not known yet, and is not asked for: what `--dry-run` shows needs no key."""
+
+    def __init__(self) -> None:
+        self.base = get_fireworks_api_base()
+        self.account = get_fireworks_account_id() or "<account>"
+
+    def name(self, kind: str, thing: str) -> str:
+        """As `FireworksAPI.name`."""
+        return thing if thing.startswith("accounts/") else f"accounts/{self.account}/{kind}/{thing}"
 
 
 class _Reply(NamedTuple):

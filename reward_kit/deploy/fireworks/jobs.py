@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from reward_kit.deploy.fireworks.api import FireworksAPI, PlatformAPIError, id_of
+from reward_kit.deploy.fireworks.api import FireworksAPI, Names, PlatformAPIError, id_of
 from reward_kit.deploy.fireworks.polling import states
 from reward_kit.errors import ConfigError, DeployError
 from reward_kit.integrations.rl_jobs import JobFailedError, JobStatus
@@ -132,7 +132,7 @@ def _status(details: Mapping[str, Any]) -> JobStatus:
 
 
 def training_body(
-    api: FireworksAPI, *, model: str, dataset: str, evaluator: str, settings: Mapping[str, Any]
+    api: Names, *, model: str, dataset: str, evaluator: str, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A fine-tuning job as Fireworks is asked for it. A setting that it does not know is a `ConfigError`."""
     if unknown := sorted(settings.keys() - set(SETTINGS)):
@@ -166,7 +166,7 @@ def start_training(api: FireworksAPI, job_id: str, body: Mapping[str, Any]) -> F
 
 
 def evaluation_body(
-    api: FireworksAPI,
+    api: Names,
     job_id: str,
     *,
     evaluator: str,

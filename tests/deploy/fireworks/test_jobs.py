@@ -234,6 +234,17 @@ def test_jobs_are_started_followed_and_cancelled(stocked: FireworksAPI, firework
     assert "completed" in call("jobs", "rl", "logs", "j1").out
 
 
+def test_a_dry_run_needs_no_key(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("FIREWORKS_API_KEY", "FIREWORKS_ACCOUNT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = call(
+        "jobs", "evaluate", "start", "--id", "c", "--evaluator", "e", "--dataset", "d", "--output-dataset", "o",
+        "--dry-run",
+    )  # fmt: skip
+    assert said.code == 0 and json.loads(said.out)["evaluationJob"]["evaluator"] == "accounts/<account>/evaluators/e"
+
+
 def test_an_evaluation_is_started_and_waited_for(stocked: FireworksAPI, call: Call) -> None:
     said = call(
         "jobs", "evaluate", "start", "--id", "c1", "--evaluator", "judge", "--dataset", "prompts",
