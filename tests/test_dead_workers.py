@@ -67,7 +67,7 @@ def finished(place: Path, tests: str, *command: str) -> subprocess.CompletedProc
         done = subprocess.run(
             [sys.executable, *(command or ("-m", "pytest")), *options],
             cwd=place,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "UNSTEADY": ""},
             stdout=told,
             stderr=subprocess.STDOUT,
             check=False,

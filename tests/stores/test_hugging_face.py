@@ -59,7 +59,9 @@ class Hub:
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    # Read once from the environment, which another test of this process may have set.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     made = Hub()
 
     class Handler(BaseHTTPRequestHandler):
