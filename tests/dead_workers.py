@@ -7,6 +7,7 @@ xdist means to start another process in its place and to go on. With `--dist loa
   nobody reports the end of these. The test it died of kills the next process.
 - The new process gets one test, but a process begins a test only when it knows the one after it.
 - A death is noticed by the end of a pipe. A child that a test had forked keeps that pipe open.
+- Giving tests to a process that has died a moment ago ends the whole run.
 
 And a process that dies when its tests are done fails nothing.
 """
@@ -51,6 +52,12 @@ class Scheduling(LoadGroupScheduling):  # type: ignore[misc]
         super().add_node_collection(node, collection)
         if node not in self.registered_collections:
             node.shutdown()
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        try:
+            super()._assign_work_unit(node)
+        except OSError:
+            return  # it has just died: what it was given is taken back when that is noticed
 
     def _reschedule(self, node: WorkerController) -> None:
         if node not in self.registered_collections:  # it is still starting
