@@ -96,7 +96,8 @@ def test_a_node_dies(tmp_path: Path, nodes: Nodes, caplog: pytest.LogCaptureFixt
         assert len(endpoint.requests) <= ROWS + 2 * WINDOW
         assert judged(results(tmp_path)) == locally(tmp_path / "local", endpoint, "steady")
     lost = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Lost actor")]
-    assert lost and all("on node" in text and "(process" in text for text in lost)
+    # Ray places the actors: the node that died may have had none of them.
+    assert all("on node" in text and "(process" in text for text in lost)
 
 
 def driver(home: Path, told: dict[str, Any]) -> subprocess.Popen[bytes]:
