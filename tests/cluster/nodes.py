@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -67,11 +68,36 @@ class Nodes:
         self._lost.append(self._workers.pop(place))
         self._cluster.remove_node(self._lost[-1][0], allow_graceful=False)
 
+    def lose_one_with(self, kind: str) -> bool:
+        """Lose a node that has an actor of a kind: Ray may place all of them on one. False where there is none yet.
+
+        Its actors go at the same moment, as when a machine loses its power. By themselves they would work on for a
+        while, and a short run could end with nothing lost.
+        """
+        homes = {process: _parent_of(process) for process in actors("")}
+        for place, (node, _, _) in enumerate(self._workers):
+            raylets = {raylet.process.pid for raylet in node.all_processes["raylet"]}
+            if any(homes.get(process) in raylets for process in actors(kind)):
+                self.lose_one(place)
+                for process in [process for process, home in homes.items() if home in raylets]:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                return True
+        return False
+
     def have_three_again(self) -> None:
         """Have another of the same kind take the place of each that was lost."""
         while self._lost:
             _, name, resources = self._lost.pop()
             self.add(name, **resources)
+
+
+def _parent_of(process: int) -> int | None:
+    """The process that started another one: of an actor, the raylet of its node."""
+    try:
+        return int((Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 def actors(kind: str) -> list[int]:
