@@ -52,6 +52,7 @@ COMMANDS: dict[str, _Entry] = {
     "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
     "preview": _Entry("preview_cmd", "preview", "Judge a few samples with a reward, here, and print what it says."),
     "jobs": _Entry("jobs_cmd", "jobs", "Train and evaluate at Fireworks; follow the jobs."),
+    "benchmarks": _Entry("benchmarks_cmd", "benchmarks", "See the benchmarks that can be run by name."),
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
     "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
