@@ -7,6 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 TRAIN_STAMP := .venv-train/.setup-done
 FRAMEWORKS_STAMP := .venv-frameworks/.setup-done
+SITE_STAMP := .venv-site/.setup-done
 # Test processes at once.
 WORKERS ?= 2
 # How many failures `unit` and `test-containers` try again, alone, before they fail: only CI does (scripts/again.py).
@@ -34,6 +35,11 @@ $(TRAIN_STAMP): $(STAMP) scripts/setup-train.sh
 
 $(FRAMEWORKS_STAMP): $(STAMP) scripts/setup-frameworks.sh
 	@scripts/setup-frameworks.sh
+	@touch $@
+
+$(SITE_STAMP): $(STAMP) requirements/site.txt
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-site
+	@$(BIN)/uv pip install --quiet --python .venv-site --require-hashes --requirement requirements/site.txt
 	@touch $@
 
 .PHONY: pins
@@ -123,6 +129,14 @@ fix: $(STAMP)  ## Format, and correct what ruff can correct
 docs: $(STAMP)  ## Regenerate the reference pages from the program
 	$(BIN)/python scripts/generate_docs.py
 
+.PHONY: site
+site: $(SITE_STAMP)  ## Build the documentation site into build/site, with every link checked (under a minute)
+	$(BIN)/python -m scripts.website $(ARGS)
+
+.PHONY: test-site
+test-site: site  ## Build the site with warnings as errors, then check that the checks find what is wrong
+	$(BIN)/pytest -q -n 0 tests/scripts/test_website.py
+
 .PHONY: golden
 golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a file format is changed on purpose
 	$(BIN)/python -m tests.golden.front_doors
@@ -135,5 +149,5 @@ dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environme
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output
-	rm -rf .venv .venv-train .venv-frameworks .venv-versions dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-train .venv-frameworks .venv-site .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
