@@ -21,6 +21,10 @@ VIEW is the state of a table, the same words in the page's own address, so that 
     where=COLUMN:OP:VALUE, any number of times; OP is one of eq ne lt le gt ge has empty filled
     contested=1        only samples of which some candidates pass and some do not
 
+The page's own addresses, all answered with `static/index.html`: `/`, `/runs/{key}`, `/runs/{key}/table?<VIEW>`,
+`/runs/{key}/sample?id=&<VIEW>`, `/runs/{key}/review`, `/compare?runs=a,b`. Its files are `/static/NAME-HASH.EXT`, whose
+names change with their contents: they can be kept for ever.
+
 An error is answered as `{"error": {"code", "message"}}` with its HTTP status, and the message ends with what to do.
 """
 
