@@ -26,6 +26,10 @@ The terminal's address is `/?token=…`. It is answered with the page and a cook
 carry; the page takes the token out of the address bar (`history.replaceState`). A POST must be JSON
 (`content-type: application/json`). A sample's id in an address is encoded as one part (`encodeURIComponent`).
 
+The page's own addresses, all answered with `static/index.html`: `/`, `/runs/{key}`, `/runs/{key}/table?<VIEW>`,
+`/runs/{key}/sample?id=&<VIEW>`, `/runs/{key}/review`, `/compare?runs=a,b`. Its files are `/static/NAME-HASH.EXT`, whose
+names change with their contents: they can be kept for ever.
+
 An error is answered as `{"error": {"code", "message"}}` with its HTTP status, and the message ends with what to do.
 """
 
