@@ -103,7 +103,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     show_logs(verbose=verbose)
     name_settings(_OWN_NAMES, takes_config=True)
-    configs = _configs(config_path, config_name, overrides, multirun=multirun)
+    configs = _configs(config_path, config_name, overrides, multirun=multirun, quiet=quiet)
     gate = _Gate(floors, junit)
     gate.check(phase, configs)
     display = _display(quiet=quiet, as_json=as_json)
@@ -143,16 +143,19 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 def _configs(
-    config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], *, multirun: bool
+    config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], *, multirun: bool, quiet: bool
 ) -> list[tuple[str, PipelineConfig]]:
     from reward_kit.cli_commands.benchmark_configs import as_plain_run
     from reward_kit.cli_commands.config_paths import resolve_paths
     from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
     from reward_kit.cli_commands.several_models import for_each_model
     from reward_kit.config_models import load_config
+    from reward_kit.inherited_config import remark
 
     file, rest = find_config(config_path, config_name, overrides)
     jobs = compose_jobs(file, rest, sweep=multirun)
+    if (ignored := [key for job in jobs for key in job.ignored]) and not quiet:
+        echo(remark(ignored), err=True)
     configs = [
         (label, load_config(resolve_paths(values, file.directory)))
         for job in jobs
