@@ -105,7 +105,7 @@ def test_scores_near_the_threshold_are_doubtful(tmp_path: Path) -> None:
 
 def test_metrics_that_contradict_the_verdict_are_doubtful(tmp_path: Path) -> None:
     def metrics(name: str, index: int) -> dict[str, Any]:
-        # `length` is beyond 1 and says neither yes nor no; `other` contradicts most verdicts: it measures something else
+        # `length` is beyond 1 and says neither; `other` contradicts most verdicts: it measures something else
         value = 0.0 if name == "b" else 1.0
         return {"format": {"score": value}, "length": {"score": 80.0}, "other": {"score": 0.0}}
 
