@@ -7,6 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 TRAIN_STAMP := .venv-train/.setup-done
 FRAMEWORKS_STAMP := .venv-frameworks/.setup-done
+SITE_STAMP := .venv-site/.setup-done
 # Test processes at once.
 WORKERS ?= 2
 # How many failures `unit` and `test-containers` try again, alone, before they fail: only CI does (scripts/again.py).
@@ -14,6 +15,9 @@ AGAIN ?= 0
 PYTEST = $(if $(filter-out 0,$(AGAIN)),$(BIN)/python scripts/again.py $(AGAIN),$(BIN)/pytest)
 # Further arguments for pytest, such as ARGS="-k journal".
 ARGS ?=
+# The viewer's page, and what it is made of.
+PAGE := reward_kit/viewer/static/index.html
+PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print) reward_kit/viewer/wire.py
 
 .PHONY: help
 help:  ## List the targets
@@ -34,6 +38,11 @@ $(TRAIN_STAMP): $(STAMP) scripts/setup-train.sh
 
 $(FRAMEWORKS_STAMP): $(STAMP) scripts/setup-frameworks.sh
 	@scripts/setup-frameworks.sh
+	@touch $@
+
+$(SITE_STAMP): $(STAMP) requirements/site.txt
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-site
+	@$(BIN)/uv pip install --quiet --python .venv-site --require-hashes --requirement requirements/site.txt
 	@touch $@
 
 .PHONY: pins
@@ -112,6 +121,11 @@ test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages the
 test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
 	WORKERS=$(WORKERS) scripts/test-versions.sh $(ARGS)
 
+.PHONY: test-browser
+test-browser: $(STAMP) $(PAGE)  ## Use the viewer's page in a real browser, installed where it is missing (3 minutes)
+	scripts/system-packages.sh chromium
+	REWARD_KIT_TEST_BROWSER=1 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/browser $(ARGS)
+
 .PHONY: fix
 fix: $(STAMP)  ## Format, and correct what ruff can correct
 	$(BIN)/ruff format .
@@ -123,17 +137,33 @@ fix: $(STAMP)  ## Format, and correct what ruff can correct
 docs: $(STAMP)  ## Regenerate the reference pages from the program
 	$(BIN)/python scripts/generate_docs.py
 
+.PHONY: site
+site: $(SITE_STAMP)  ## Build the documentation site into build/site, with every link checked (under a minute)
+	$(BIN)/python -m scripts.website $(ARGS)
+
+.PHONY: test-site
+test-site: site  ## Build the site with warnings as errors, then check that the checks find what is wrong
+	$(BIN)/pytest -q -n 0 tests/scripts/test_website.py
+
+.PHONY: web
+web: $(PAGE)  ## Build the viewer's page from web/ (needs node, installed where it is missing)
+
+$(PAGE): $(PAGE_SOURCES) scripts/web.sh scripts/generate_wire.py | $(STAMP)
+	$(BIN)/python scripts/generate_wire.py
+	scripts/web.sh
+
 .PHONY: golden
 golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a file format is changed on purpose
 	$(BIN)/python -m tests.golden.front_doors
 
 .PHONY: dist
-dist: $(STAMP)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
+dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	scripts/smoke.sh dist/*.whl
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output
-	rm -rf .venv .venv-train .venv-frameworks .venv-versions dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-train .venv-frameworks .venv-site .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis web/node_modules reward_kit/viewer/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SDK's verbs: run an evaluation, look at what an evaluator would say, create one, start a training."""
+"""The SDK's verbs: run an evaluation, answer again and compare, preview an evaluator, create one, train."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from reward_kit.evaluators import (
     preview_folder_evaluation,
 )
 from reward_kit.integrations.rl_jobs import JobBackend, JobRequest, LocalBackend, RLJob
+from reward_kit.regenerating import Regenerated, regenerate
 from reward_kit.utils.module_loader import load_function
 
 __all__ = [
     "Data",
     "Evaluator",
     "EvaluatorPreviewResult",
+    "Regenerated",
     "Table",
     "create_evaluation",
     "deploy_folder_evaluation",
@@ -32,6 +34,7 @@ __all__ = [
     "huggingface_dataset_to_jsonl",
     "preview_evaluation",
     "preview_folder_evaluation",
+    "regenerate",
     "start_rl_job",
 ]
 

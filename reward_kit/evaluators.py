@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.deploy.fireworks.api import FireworksAPI, Progress
-from reward_kit.deploy.fireworks.evaluator_source import source_of_code, source_of_folders, source_of_url
+from reward_kit.deploy.fireworks.evaluator_source import (
+    source_of_code,
+    source_of_folders,
+    source_of_reward,
+    source_of_url,
+)
 from reward_kit.deploy.fireworks.evaluators import EvaluatorSource, create_evaluator
 from reward_kit.deploy.fireworks.legacy_preview import hosted_preview
 from reward_kit.errors import ConfigError, DatasetError
@@ -103,7 +108,7 @@ class EvaluatorPreviewResult:
 
 
 class Evaluator:
-    """What judges: folders of metrics, a text of Python, or the address of a reward that is served."""
+    """What judges: a reward, folders of metrics, a text of Python, or the address of a reward that is served."""
 
     def __init__(
         self,
@@ -128,8 +133,13 @@ class Evaluator:
         self.code_files: dict[str, str] = {}
         """The metrics' Python files as texts, by `METRIC/FILE`."""
         self._account_id, self._api_key = account_id, api_key
+        self._reward: tuple[str, dict[str, Any]] | None = None
 
     # -- what judges
+
+    def load_reward(self, reward: str, params: Mapping[str, Any] | None = None) -> None:
+        """Judge by a reward: its name in the library, or its import path, such as `rewards.py:correct`."""
+        self._reward = (reward, dict(params or {}))
 
     def load_metric_folder(self, metric_name: str, folder_path: str | Path) -> dict[str, str]:
         """Add a folder whose `main.py` has a function `evaluate`; its Python files by name."""
@@ -158,9 +168,11 @@ class Evaluator:
                 str(self.ts_mode_config.get("criterion_name", "default_code_criterion")),
                 str(self.ts_mode_config.get("description", "")),
             )
-        if not self.metric_folders:
-            raise ConfigError("The evaluator has nothing to judge by. Give it metric folders, code, or a remote_url.")
-        return source_of_folders(self.metric_folders)
+        if self._reward is not None:
+            reward, params = self._reward
+            file, is_file, _ = reward.rpartition(".py:")
+            return source_of_reward(reward, params, Path(f"{file}.py").resolve().parent if is_file else None)
+        return source_of_folders(self._known_folders())
 
     # -- what can be done with it
 
@@ -173,9 +185,9 @@ class Evaluator:
             return preview_reward(_RemoteReward(self.remote_url), samples)
         if self.ts_mode_config:
             return self._preview_code(samples)
-        if not self.metric_folders:
-            raise ConfigError("The evaluator has nothing to judge by. Give it metric folders, code, or a remote_url.")
-        paths = {name: f"{folder.resolve() / ENTRY}:{FUNCTION}" for name, folder in self.metric_folders.items()}
+        if self._reward is not None:
+            return preview_reward(self._reward[0], samples, self._reward[1])
+        paths = {name: f"{folder.resolve() / ENTRY}:{FUNCTION}" for name, folder in self._known_folders().items()}
         return preview_reward(by_metrics(paths) if len(paths) > 1 else next(iter(paths.values())), samples)
 
     def create(
@@ -193,6 +205,13 @@ class Evaluator:
             self._api(), evaluator_id, self.source(), display_name=display_name, description=description, force=force,
             tell=tell, progress=progress,
         )  # fmt: skip
+
+    def _known_folders(self) -> Mapping[str, Path]:
+        if not self.metric_folders:
+            raise ConfigError(
+                "The evaluator has nothing to judge by. Give it a reward, metric folders, code, or a remote_url."
+            )
+        return self.metric_folders
 
     def _api(self) -> FireworksAPI:
         return FireworksAPI(self._api_key, self._account_id)

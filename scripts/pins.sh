@@ -21,3 +21,5 @@ compile "$@" --no-deps --group trainers --output-file requirements/trainers.txt
 # On its own: these packages allow other versions than ours.
 compile "$@" pyproject.toml --group test --group frameworks --output-file requirements/frameworks.txt
 compile "$@" --no-deps --group environments --output-file requirements/environments.txt
+# On its own, as .venv-site is: nothing of the package is imported there.
+compile "$@" --group site --output-file requirements/site.txt

@@ -2,8 +2,8 @@
 """Every code block of the README and the docs is run, or says why not; the generated pages are up to date.
 
 A block that names a file is written there. Other `python` blocks are executed, in order, in one namespace per page;
-`sh` blocks are run by bash. A page's blocks share a fresh directory; a page of an example finds the examples and the
-scripts there, as in the repository's root. `tests/doc_pages.py` says how blocks are marked.
+`sh` blocks are run by bash. A page's blocks share a fresh directory. `tests/doc_pages.py` says how blocks are marked.
+The READMEs of the examples are followed by `tests/examples/test_readmes.py`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,12 @@ BY_SECTION = ROOT / "docs" / "recipes.md"
 """Followed section by section, each in a directory of its own, by tests/first_hour."""
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page != BY_SECTION], ids=lambda page: str(page.relative_to(ROOT))
-)
+FOLLOWED_HERE = [page for page in PAGES if page != BY_SECTION and not page.is_relative_to(ROOT / "examples")]
+
+
+@pytest.mark.parametrize("page", FOLLOWED_HERE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    if page.is_relative_to(ROOT / "examples"):
-        for folder in ("examples", "scripts"):
-            (tmp_path / folder).symlink_to(ROOT / folder)
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.needs is not None:

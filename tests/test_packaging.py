@@ -31,7 +31,9 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist of this checkout."""
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REWARD_KIT_WITHOUT_PAGE", "1")  # the viewer's page is in it where `make web` has built it
+        run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), check=True)
     return folder
 
 

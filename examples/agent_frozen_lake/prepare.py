@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes dataset.jsonl: frozen lakes of three sizes, drawn with a seed. Each can be crossed.
 
-python -m examples.agent_frozen_lake.prepare
+    python -m examples.agent_frozen_lake.prepare [FOLDER]
+
+They stand for FrozenLake of Gymnasium (`FrozenLake-v1`), whose ice is slippery; ours is not.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,4 +46,5 @@ def rows() -> Iterator[dict[str, Any]]:
 
 if __name__ == "__main__":
     text = "".join(f"{json.dumps(row)}\n" for row in rows())
-    (Path(__file__).parent / "dataset.jsonl").write_text(text, encoding="utf-8")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    (folder / "dataset.jsonl").write_text(text, encoding="utf-8")

@@ -4,6 +4,7 @@ from the files that its RECORD lists. Our own wheel is built from this checkout.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -20,7 +21,7 @@ def make_wheelhouse(folder: Path, packages: Iterable[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True,
-        capture_output=True,
+        capture_output=True, env={**os.environ, "REWARD_KIT_WITHOUT_PAGE": "1"},
     )  # fmt: skip
     for name in packages:
         pack(name, folder)

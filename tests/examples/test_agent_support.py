@@ -42,7 +42,7 @@ def scores(home: Path) -> dict[tuple[str, int], float]:
 
 
 def test_the_dataset_is_what_its_script_writes() -> None:
-    assert lines(EXAMPLE / "dataset.jsonl") == load_function(f"{EXAMPLE / 'make_dataset.py'}:rows")()
+    assert lines(EXAMPLE / "dataset.jsonl") == load_function(f"{EXAMPLE / 'prepare.py'}:rows")()
 
 
 def test_careful_conversations_are_right_and_careless_ones_wrong(tmp_path: Path) -> None:

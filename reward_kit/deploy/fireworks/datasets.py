@@ -8,14 +8,14 @@ from typing import Any
 
 import orjson
 
-from reward_kit.deploy.fireworks.api import FireworksAPI, PlatformAPIError, Progress
+from reward_kit.deploy.fireworks.api import FireworksAPI, Progress
 from reward_kit.deploy.fireworks.polling import states
+from reward_kit.deploy.fireworks.replacing import create_or_replace
 from reward_kit.deploy.fireworks.uploads import upload
 from reward_kit.errors import DatasetError, DeployError
 
 __all__ = ["upload_dataset"]
 
-_EXISTS = 409
 _READY = "READY"
 
 
@@ -41,7 +41,15 @@ def upload_dataset(
             "userUploaded": {},
         },
     }
-    _make(api, name, body, force=force)
+    create_or_replace(
+        api,
+        f"accounts/{api.account}/datasets",
+        name,
+        body,
+        finished=_READY,
+        replace=force,
+        exists=f"The dataset {name!r} exists. Choose another id, or replace it with --force.",
+    )
     upload(api, name, file.name, content, progress)
     for dataset in states(lambda: api.get(name), timeout=1800.0, what=f"Checking {name!r}"):
         state = str(dataset.get("state", _READY))
@@ -50,20 +58,6 @@ def upload_dataset(
         if (reason := (dataset.get("status") or {}).get("message")) and (dataset["status"].get("code") != "OK"):
             raise DeployError(f"Fireworks cannot use the dataset {name!r}: {reason}. Mend the file and send it again.")
     raise AssertionError("asking does not end")
-
-
-def _make(api: FireworksAPI, name: str, body: dict[str, Any], *, force: bool) -> None:
-    path = f"accounts/{api.account}/datasets"
-    try:
-        api.create(path, body, made=name)
-    except PlatformAPIError as error:
-        if error.status_code != _EXISTS:
-            raise
-        there = api.find(name)
-        if there is not None and there.get("state") == _READY and not force:
-            raise DeployError(f"The dataset {name!r} exists. Choose another id, or replace it with --force.") from None
-        api.delete(name)
-        api.create(path, body, made=name)
 
 
 def _checked(file: Path, content: bytes) -> int:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reward_kit.deploy.fireworks.api import FireworksAPI, PlatformAPIError, Progress, id_of
+from reward_kit.deploy.fireworks.api import FireworksAPI, Progress, id_of
 from reward_kit.deploy.fireworks.polling import states
+from reward_kit.deploy.fireworks.replacing import create_or_replace
 from reward_kit.deploy.fireworks.uploads import upload
 from reward_kit.errors import DeployError
 
@@ -34,7 +35,6 @@ __all__ = [
 Tell = Callable[[str], None]
 
 _ARCHIVE = "{0}.tar.gz"
-_EXISTS = 409
 _LOG_LINES = 40
 _BUILT, _FAILED = "ACTIVE", "BUILD_FAILED"
 
@@ -111,28 +111,20 @@ def create_evaluator(
     name = api.name("evaluators", evaluator_id)
     body = request_body(evaluator_id, source, display_name, description)
     say(f"evaluator {name}")
-    _make(api, name, body, force=force)
+    create_or_replace(
+        api,
+        f"accounts/{api.account}/evaluatorsV2",
+        name,
+        body,
+        finished=_BUILT,
+        replace=force,
+        exists=f"The evaluator {name!r} exists. Choose another --id, or replace it with --force.",
+    )
     archive = archive_of(source.files)
     say(f"sending {len(source.files)} files, {len(archive):,} bytes")
     upload(api, name, _ARCHIVE.format(id_of(name)), archive, progress)
     say("Fireworks builds it")
     return wait_until_built(api, name, tell=say)
-
-
-def _make(api: FireworksAPI, name: str, body: Mapping[str, Any], *, force: bool) -> None:
-    path = f"accounts/{api.account}/evaluatorsV2"
-    try:
-        api.create(path, body, made=name)
-    except PlatformAPIError as error:
-        if error.status_code != _EXISTS:
-            raise
-        there = api.find(name)
-        if there is not None and there.get("state") == _BUILT and not force:
-            raise DeployError(
-                f"The evaluator {name!r} exists. Choose another --id, or replace it with --force."
-            ) from None
-        api.delete(name)
-        api.create(path, body, made=name)
 
 
 def wait_until_built(

@@ -211,3 +211,16 @@ def test_results_can_be_put_together_by_hand(capsys: pytest.CaptureFixture[str])
     result.add_result(0, True, 0.5, {"words": {"score": 0.5}})
     result.display()
     assert "0.500" in capsys.readouterr().out
+
+
+def test_a_reward_by_its_path_is_previewed_here_and_created_with_its_files(
+    fireworks: FakeFireworks, tmp_path: Path, samples: Path
+) -> None:
+    (tmp_path / "helper.py").write_text("LONG = 5\n")
+    code = "from helper import LONG\n\ndef long(messages, least=0, **kwargs):\n"
+    (tmp_path / "judges.py").write_text(f"{code}    return float(len(messages[-1]['content']) >= max(LONG, least))\n")
+    evaluator = Evaluator()
+    evaluator.load_reward(f"{tmp_path / 'judges.py'}:long", {"least": 6})
+    assert [one.score for one in evaluator.preview(samples).results] == [0.0, 0.0, 1.0]
+    assert evaluator.create("long-v1")["name"].endswith("/long-v1")
+    assert {"project/judges.py", "project/helper.py"} <= evaluator.source().files.keys()

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes dataset.jsonl: the tasks, in the form of tau2-bench, with the policy as the system prompt."""
+"""Writes dataset.jsonl: the tasks, in the form of tau2-bench, with the policy as the system prompt.
+
+    python -m examples.agent_support.prepare [FOLDER]
+
+They stand for the telecom tasks of tau2-bench (`sierra-research/tau2-bench`).
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,4 +91,5 @@ def rows() -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows())
-    (HERE / "dataset.jsonl").write_text(text, encoding="utf-8")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    (folder / "dataset.jsonl").write_text(text, encoding="utf-8")

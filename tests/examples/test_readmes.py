@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README of every example is followed as it stands: its commands work, and print what it says they print.
+
+A `text` block with `<!-- printed -->` before it holds lines that the `sh` block before it printed; blanks do not count,
+and of a line only what stands there has to be found. A block with `<!-- needs: a key of Fireworks -->` is run against
+servers of ours: the fake of Fireworks' API, and a mock endpoint that answers with the example's `mock_model.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.testing import MockServer
+from tests.deploy.fireworks.fake import KEY, fake_fireworks
+from tests.doc_pages import ROOT, blocks, run_program
+from tests.execution.shell_support import require_namespaces
+from tests.test_docs import forget_modules
+
+READMES = sorted((ROOT / "examples").rglob("*.md"))
+FIREWORKS_MODEL = "accounts/fireworks/models/qwen3-8b"
+PRINTED = re.compile(r"<!-- printed -->\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: str(page.parent.relative_to(ROOT)))
+def test_what_a_readme_says_holds(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
+    for folder in ("examples", "scripts"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    namespace: dict[str, Any] = {"__name__": "page"}
+    with ExitStack() as servers:
+        printed = ""
+        for text, expected in parts(page):
+            for block in blocks(text):
+                if block.needs == "a sandbox":
+                    require_namespaces()
+                elif block.needs == "a key of Fireworks":
+                    servers.enter_context(as_fireworks(page.parent, monkeypatch))
+                elif block.needs is not None:
+                    pytest.fail(f"{page} needs {block.needs!r}, which nobody looks for")
+                if block.language == "python":
+                    exec(compile(block.text, str(page), "exec"), namespace)
+                    continue
+                assert block.language == "sh", f"{page} shows {block.language!r}: mark it as not run"
+                done = run_program("bash", "-euo", "pipefail", "-c", block.text, directory=tmp_path)
+                assert done.returncode == block.exit_code, done.stdout + done.stderr
+                printed = normalised(done.stdout + done.stderr)
+            for line in filter(None, map(normalised, expected.splitlines())):
+                assert line in printed, f"{page} says that {line!r} is printed. This was printed: {printed}"
+    forget_modules(tmp_path)
+
+
+def parts(page: Path) -> Iterator[tuple[str, str]]:
+    """The page, cut behind each block of what is printed: what stands before the block, and its lines."""
+    pieces = PRINTED.split(page.read_text(encoding="utf-8"))
+    yield from zip(pieces[0::2], [*pieces[1::2], ""], strict=True)
+
+
+def normalised(text: str) -> str:
+    return " ".join(text.split())
+
+
+@contextmanager
+def as_fireworks(example: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fireworks' API and its models, as far as an example asks them: both on this machine."""
+    script = {"api_key": KEY, "function_path": f"{example / 'mock_model.py'}:answer", "models": [FIREWORKS_MODEL]}
+    with fake_fireworks() as fake, MockServer(script) as models:
+        monkeypatch.setenv("FIREWORKS_API_KEY", KEY)
+        monkeypatch.setenv("FIREWORKS_API_BASE", fake.url)
+        monkeypatch.setenv("REWARD_KIT_FIREWORKS_API_BASE", models.url)
+        yield
+        assert fake.things and models.requests, "one of them was not asked"
