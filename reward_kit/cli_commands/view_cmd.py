@@ -32,9 +32,11 @@ def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, rev
     reward-kit view evaluation_results
     reward-kit view outputs --port 8765 --no-open
     """
+    from reward_kit.cli_commands.garbage import collect_at_the_end
     from reward_kit.viewer.serve import serve_viewer
     from reward_kit.viewer.viewer import open_viewer
 
+    collect_at_the_end()
     with open_viewer(paths, allow_run=allow_run, reviewer=reviewer) as viewer:
 
         def announce(address: str) -> None:
