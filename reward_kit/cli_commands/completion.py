@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = [
-    "SHELLS", "complete_deployments", "complete_overrides", "complete_paths",
+    "SHELLS", "complete_benchmarks", "complete_deployments", "complete_overrides", "complete_paths",
     "complete_rewards", "offer", "register_shells", "script_of",
 ]  # fmt: skip
 
@@ -90,6 +90,20 @@ def _rewards(incomplete: str) -> Iterator[str]:
         yield from _paths(incomplete, (".py",))
 
 
+# ── benchmarks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_benchmarks(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The benchmarks that can be run by name."""
+    return offer(_benchmarks(incomplete))
+
+
+def _benchmarks(incomplete: str) -> Iterator[str]:
+    from reward_kit.cli_commands.benchmark_configs import benchmark_names
+
+    return (name for name in benchmark_names() if name.startswith(incomplete))
+
+
 # ── deployments ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -113,7 +127,8 @@ def complete_overrides(ctx: click.Context, _: click.Parameter, incomplete: str) 
     named = ctx.params.get("config_name") or any(
         str(given).endswith(_CONFIG_FILES) for given in ctx.params.get("overrides") or ()
     )
-    return offer([*([] if named or sign else _paths(incomplete, _CONFIG_FILES)), *keys])
+    benchmark = [f"{sign}benchmark="] if not named and "benchmark".startswith(key) else []
+    return offer([*([] if named or sign else _paths(incomplete, _CONFIG_FILES)), *benchmark, *keys])
 
 
 def _keys(incomplete: str) -> list[str]:
@@ -153,6 +168,8 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 def _values(key: str, incomplete: str) -> Iterator[str]:
     if key == "reward.function_path":
         yield from _rewards(incomplete)
+    elif key == "benchmark":
+        yield from _benchmarks(incomplete)
     elif _FILES.search(key):
         yield from _paths(incomplete)
     elif key.endswith("function_path"):

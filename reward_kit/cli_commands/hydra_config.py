@@ -2,7 +2,8 @@
 """Composing a run's configuration with Hydra. The only module that knows Hydra.
 
 The compose API is used, never `@hydra.main`: no change of directory, no logging set up, no output folder of its own.
-The packaged groups (`dataset: gsm8k` …) are on the search path of every config.
+Where `hydra.run.dir` is set, it is the run directory. The packaged groups (`dataset: gsm8k` …) are on the search path
+of every config. Keys of the older package come out by our names: see `reward_kit.inherited_config`.
 """
 
 from __future__ import annotations
@@ -13,32 +14,31 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.core.plugins import Plugins
-from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import OmegaConf
+from hydra.errors import ConfigCompositionException
+from omegaconf import DictConfig, OmegaConf, open_dict
 
+import reward_kit.conf
 from reward_kit.errors import ConfigError
+from reward_kit.inherited_config import take
 from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
 from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
-__all__ = ["ConfigFile", "Job", "compose_jobs", "find_config"]
+__all__ = ["PACKAGED", "ConfigFile", "Job", "compose_jobs", "find_config"]
+
+PACKAGED = Path(reward_kit.conf.__file__).parent
+"""The directory of the groups that come with the package."""
+_OF_BENCHMARK = "run_benchmark.yaml"
+"""The config of a run that names a benchmark and no config: empty, all comes from the group."""
 
 _GROUPS = frozenset({"dataset", "generation", "reward", "output"})
 """Keys that `key=name` chooses a config group for, rather than setting a value."""
-
-
-class PackagedGroups(SearchPathPlugin):
-    """Puts the groups that come with the package behind the user's own, which win."""
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Called by Hydra when it sets up its search path."""
-        search_path.append("reward_kit", "pkg://reward_kit.conf")
 
 
 class ConfigFile(NamedTuple):
@@ -54,6 +54,8 @@ class Job(NamedTuple):
     label: str
     """The swept overrides, such as `generation.n=4`; empty for a plain run."""
     values: dict[str, Any]
+    ignored: list[str]
+    """Keys of the older package that were left out of them."""
 
 
 def find_config(
@@ -64,9 +66,13 @@ def find_config(
     if config_name is None and rest and rest[0].endswith((".yaml", ".yml")):
         file = Path(rest.pop(0))
         config_path, config_name = file.parent, file.name
+    if config_name is None and any(_names_benchmark(override) for override in rest):
+        own = (config_path or Path("conf")).resolve()
+        return ConfigFile(own if own.is_dir() else PACKAGED, _OF_BENCHMARK), rest
     if config_name is None:
         raise ConfigError(
-            "No config is named. Give a file (reward-kit run CONFIG.yaml), or --config-path and --config-name."
+            "No config is named. Give a file (reward-kit run CONFIG.yaml), --config-path and --config-name, or a "
+            "benchmark (+benchmark=gsm8k; `reward-kit benchmarks list` shows them all)."
         )
     directory = (config_path or Path("conf")).resolve()
     name = config_name if config_name.endswith((".yaml", ".yml")) else f"{config_name}.yaml"
@@ -77,6 +83,10 @@ def find_config(
     return ConfigFile(directory, name), rest
 
 
+def _names_benchmark(override: str) -> bool:
+    return override.lstrip("+").partition("=")[0] == "benchmark"
+
+
 def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -> list[Job]:
     """The configuration of every job; more than one only when a sweep was asked for."""
     _check_overrides(overrides)
@@ -84,7 +94,9 @@ def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -
     try:
         parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
         combinations = list(_combinations(parsed, sweep=sweep))
-        return [Job(label, _compose(config, lines)) for label, lines in combinations]
+        composed = [(label, _compose(config, lines)) for label, lines in combinations]
+        place = _run_directory(config, composed[0][1], overrides, sweep=sweep) if composed else None
+        return [_job(config, label, values, place, overrides) for label, values in composed]
     except ConfigError:
         raise
     except UnicodeDecodeError as error:
@@ -208,19 +220,116 @@ def _settable(override: Override, line: str) -> str:
     plain = not (override.is_add() or override.is_force_add() or override.is_delete())
     if plain and override.key_or_group == "engine" and isinstance(override.value(), str):
         line = line.replace("engine=", "engine.name=", 1)  # so that `engine.address=…` can stand beside it
+    if plain and override.key_or_group == "benchmark" and isinstance(override.value(), str):
+        return f"+{line}"  # no config has a benchmark that this could change
     is_choice = override.key_or_group in _GROUPS and isinstance(override.value(), str) and "{" not in line
     return f"++{line}" if plain and not is_choice and not line.startswith("hydra") else line
 
 
-def _compose(config: ConfigFile, overrides: list[str]) -> dict[str, Any]:
-    Plugins.instance().register(PackagedGroups)
+def _compose(config: ConfigFile, overrides: list[str]) -> DictConfig:
+    """The config, not yet resolved, with Hydra's own part."""
+    lines = [*(line for line in overrides if not line.startswith(_SEARCH_PATH)), _search_path(config, overrides)]
+    try:
+        return _composed(config, config.name, lines)
+    except ConfigCompositionException as error:
+        choice = next((line for line in overrides if _is_choice_refused(line, error)), None)
+        if choice is None:
+            raise
+        return _with_group(config, choice, [line for line in lines if line != choice])
+
+
+def _composed(config: ConfigFile, name: str | None, overrides: list[str]) -> DictConfig:
     GlobalHydra.instance().clear()  # an earlier composition in this process must not be in the way
     with initialize_config_dir(config_dir=str(config.directory), job_name="reward-kit", version_base="1.3"):
-        composed = compose(config_name=config.name, overrides=overrides)
-    values = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        return compose(config_name=name, overrides=overrides, return_hydra_config=True)
+
+
+_SEARCH_PATH = "hydra.searchpath="
+
+
+def _search_path(config: ConfigFile, overrides: Sequence[str]) -> str:
+    """Where else Hydra looks, as an override: where it was told to, then among the groups of the package."""
+    given = [line for line in overrides if line.startswith(_SEARCH_PATH)]
+    told = OverridesParser.create().parse_override(given[-1]).value() if given else _own_part(config).get("searchpath")
+    entries = OmegaConf.create([str(entry) for entry in told] if isinstance(told, list) else [])
+    # Hydra resolves `${oc.env:PWD}` in the file only.
+    places = [*map(str, entries), "pkg://reward_kit.conf"]
+    return _SEARCH_PATH + orjson.dumps(places).decode()
+
+
+def _is_choice_refused(line: str, error: ConfigCompositionException) -> bool:
+    """Whether Hydra has no place for a choice, such as `dataset=gsm8k` where the file has no such default."""
+    group, equals, _ = line.partition("=")
+    return bool(equals) and group in _GROUPS and str(error).startswith(f"Could not override '{group}'")
+
+
+def _with_group(config: ConfigFile, choice: str, others: list[str]) -> DictConfig:
+    """The config with the chosen section in the place of the one that is written in the file, not merged with it."""
+    group = choice.partition("=")[0]
+    own = [line for line in others if line.lstrip("+~").startswith(f"{group}.")]
+    whole = _compose(config, [line for line in others if line not in own])
+    section = _composed(config, None, [_search_path(config, others), f"+{choice}", *own])
+    with open_dict(whole):
+        whole[group] = section[group]
+    return whole
+
+
+def _job(config: ConfigFile, label: str, composed: DictConfig, place: str | None, overrides: Sequence[str]) -> Job:
+    values = _plain(config, composed)
+    if place is not None:
+        values["output"] = {**(values.get("output") or {}), "output_dir": place}
+    taken = take(values, lambda name: _dataset_called(config, name, overrides))
+    return Job(label, taken.values, taken.ignored)
+
+
+def _run_directory(config: ConfigFile, composed: DictConfig, overrides: Sequence[str], *, sweep: bool) -> str | None:
+    """Where `hydra.run.dir` wants the run, or `hydra.sweep.dir` the runs of a sweep; None where neither is set.
+
+    `output.output_dir` on the command line counts before them.
+    """
+    keys = [line.lstrip("+").partition("=")[0] for line in overrides]
+    if "output.output_dir" in keys:
+        return None
+    written = _own_part(config)
+    for section in ("sweep", "run") if sweep else ("run",):
+        raw = OmegaConf.to_container(composed.hydra[section], resolve=False)
+        given = isinstance(written.get(section), dict) and "dir" in written[section]
+        told = given or f"hydra.{section}.dir" in keys
+        if isinstance(raw, dict) and (told or raw["dir"] != _HYDRAS_OWN[section]):
+            return str(composed.hydra[section].dir)
+    return None
+
+
+_HYDRAS_OWN = {
+    "run": "outputs/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+    "sweep": "multirun/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+}
+"""Where Hydra itself would put things, which nobody asked for."""
+
+
+def _own_part(config: ConfigFile) -> dict[str, Any]:
+    """What the file itself says to Hydra."""
+    values = yaml.safe_load((config.directory / config.name).read_text(encoding="utf-8"))
+    told = values.get("hydra") if isinstance(values, dict) else None
+    return told if isinstance(told, dict) else {}
+
+
+def _dataset_called(config: ConfigFile, name: str, overrides: Sequence[str]) -> dict[str, Any]:
+    """The settings of a dataset by the name of its config in the group `dataset`."""
+    alone = _composed(config, None, [_search_path(config, overrides), f"+dataset={name}"])
+    found: dict[str, Any] = _plain(config, alone)["dataset"]
+    return found
+
+
+def _plain(config: ConfigFile, composed: DictConfig) -> dict[str, Any]:
+    """A composed config as plain values, without what is Hydra's."""
+    if "hydra" in composed:
+        HydraConfig.instance().set_config(composed)  # for `${hydra:runtime.cwd}` and the like
+    own = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+    values = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     if not isinstance(values, dict):
         raise ConfigError(f"The config {config.name!r} is a {type(values).__name__}. It must be a mapping.")
-    return {str(key): value for key, value in values.items() if key != "hydra"}
+    return {str(key): value for key, value in values.items()}
 
 
 def _one_line(error: Exception) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,7 +95,8 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
     """The schema's score and a judge's, weighted (`schema` 0.7, `llm` 0.3).
 
     The judge says how well the JSON does what `expected_behavior` describes; without that there is nothing to ask, and
-    the schema's score stands alone. `model` is a model's name, or anything `judge_reward` takes as judge. Where the
+    the schema's score stands alone. `model` is a model's name, or anything `judge_reward` takes as judge. One that is
+    only named is asked at `OPENAI_BASE_URL` where that variable is set, with the key in `OPENAI_API_KEY`. Where the
     judge gives no verdict there is none. In a run, prefer `composite_reward` with `json_schema_reward` and
     `judge_reward`, which uses the run's judge.
 
@@ -119,13 +121,22 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
     document = json.dumps(_document(messages, json_content), ensure_ascii=False, indent=2)
     judge: Any = model
     if isinstance(model, str):
-        judge = {"model_name": model, "temperature": temperature, "api_key": openai_api_key}
+        judge = {"model_name": model, "temperature": temperature, **_endpoint(openai_api_key)}
     rubric = f"Does the JSON do what is expected?\n{expected_behavior}"
     try:
         given = run_blocking(grade(judge, _question(messages), document, rubric=rubric))
     except ItemError as error:
         return no_verdict(str(error), by_schema.metrics)
     return _weighted(by_schema, given.score, given.reply, weights or _WEIGHTS)
+
+
+def _endpoint(key: str | None) -> dict[str, Any]:
+    """Where a judge that is only named is asked: at `OPENAI_BASE_URL` where that is set, with the key beside it."""
+    base = os.environ.get("OPENAI_BASE_URL", "").strip()
+    if not base:
+        return {"api_key": key}
+    beside = key is None and bool(os.environ.get("OPENAI_API_KEY", "").strip())
+    return {"api_base": base, "api_key": key, **({"api_key_env": "OPENAI_API_KEY"} if beside else {})}
 
 
 def _schema(expected: Any, ground_truth: Any) -> Mapping[str, Any] | None:

@@ -100,6 +100,13 @@ def test_values_are_offered_behind_the_equals_sign(home: Path) -> None:
     assert offered(home, "reward-kit run mine.yaml reward.function_path=rewards.").values == ["rewards.py"]
 
 
+def test_benchmarks_are_offered_where_no_config_is_named(home: Path) -> None:
+    assert offered(home, "reward-kit run +bench").values == ["+benchmark="]
+    assert offered(home, "reward-kit run +benchmark=gsm").values == ["gsm8k"]
+    assert offered(home, "reward-kit benchmarks show gsm").values == ["gsm8k"]
+    assert "benchmark=" not in offered(home, "reward-kit run mine.yaml ").values
+
+
 def test_rewards_and_files_of_other_commands_are_offered(home: Path) -> None:
     assert "math_reward" in offered(home, "reward-kit rewards show math").values
     assert offered(home, "reward-kit best-of-n --dataset ro").values == ["rows.jsonl"]
