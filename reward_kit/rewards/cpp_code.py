@@ -101,7 +101,7 @@ def _tested(
 ) -> Tested | EvaluateResult:
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("pass_rate")
     try:
         tests = read_tests(ground_truth)
     except GroundTruthError as error:
