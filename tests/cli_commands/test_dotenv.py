@@ -43,7 +43,8 @@ def test_a_line_is_read(tmp_path: Path, line: str, value: str) -> None:
 @pytest.mark.parametrize("line", ["# KEY=x", "no variable", "2KEY=x", "KEY", "a b=c", "KEY=nul\0", ""])
 def test_what_is_no_variable_is_passed_over(tmp_path: Path, line: str) -> None:
     (tmp_path / ".env").write_text(f"{line}\nOTHER=1\n", encoding="utf-8")
-    assert read_dotenv(tmp_path / ".env", variables := {}) == ["OTHER"]
+    variables: dict[str, str] = {}
+    assert read_dotenv(tmp_path / ".env", variables) == ["OTHER"]
     assert variables == {"OTHER": "1"}
 
 

@@ -11,4 +11,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ResponseCache"]
 
-__getattr__, __dir__ = lazy_names(globals(), {"ResponseCache": "reward_kit.generation.cache.responses"})
+
+if not TYPE_CHECKING:  # a type checker sees the import above, and no other
+    __getattr__, __dir__ = lazy_names(globals(), {"ResponseCache": "reward_kit.generation.cache.responses"})
