@@ -26,6 +26,7 @@ from reward_kit.storage.run_directory import read_document
 from reward_kit.viewer.columns import Columns, columns_of
 from reward_kit.viewer.lines import Told, read_line
 from reward_kit.viewer.problems import Gone, NotThere, Unreadable
+from reward_kit.viewer.sample_names import sample_names
 from reward_kit.viewer.sources import Found, Kind
 
 __all__ = ["OpenedRun", "Snapshot"]
@@ -75,14 +76,7 @@ class Snapshot:
     @cached_property
     def names(self) -> pa.Array[Any]:
         """What each sample is called in addresses: its id, and its split where ids come again in others."""
-        if self.answers is None:
-            return pa.array([], pa.string())
-        ids = self.answers.query_ids
-        if len(ids.unique()) == len(ids):
-            return ids
-        splits = pa.array(self.answers.splits).take(self.answers.query_split)
-        both = zip(ids.to_pylist(), splits.to_pylist(), strict=True)
-        return pa.array([f"{name}@{split}" for name, split in both], pa.string())
+        return pa.array([], pa.string()) if self.answers is None else sample_names(self.answers)
 
     @cached_property
     def columns(self) -> Columns | None:
