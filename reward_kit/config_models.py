@@ -319,6 +319,8 @@ class Price(_Part):
     """For the answer's tokens."""
     cached_input: float | None = Field(default=None, ge=0)
     """For prompt tokens the provider had cached; `input` when left out."""
+    cache_write: float | None = Field(default=None, ge=0)
+    """For prompt tokens the provider puts into its cache; `input` when left out."""
 
 
 class MockRule(_Part):

@@ -17,7 +17,7 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.shell_tables import extra_columns
 from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS, find_columns
 
-__all__ = ["Told", "as_text", "excerpt", "read_line"]
+__all__ = ["Told", "as_text", "excerpt", "read_line", "texts_of"]
 
 _DATASET = "columns"
 
@@ -42,6 +42,8 @@ class Told:
     """What the model said, and what it was answered, after the prompt."""
     tools: Sequence[Any] = ()
     tool_calls: Sequence[Any] = ()
+    length: int = 0
+    """Characters of the answer, also where it was cut."""
 
 
 def read_line(line: Mapping[str, Any]) -> Told:
@@ -92,6 +94,7 @@ def _read_conversation(told: Told, answer: Any) -> None:
             told.reasoning, told.response = thought.strip(), rest.lstrip("\n")
     if final.get("tool_calls"):
         told.tool_calls = _list(final["tool_calls"])
+    told.length = len(told.response)
 
 
 def _dataset_columns(line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,6 +121,17 @@ def _parsed(held: Any) -> Any:
         except orjson.JSONDecodeError:
             return held
     return held
+
+
+def texts_of(told: Told) -> dict[str, str]:
+    """The long texts of a record."""
+    return {
+        "query": told.query,
+        "response": told.response,
+        "reasoning": told.reasoning or "",
+        "ground_truth": as_text(told.ground_truth),
+        "reason": told.reason or told.error or "",
+    }
 
 
 def as_text(value: Any) -> str:

@@ -27,7 +27,7 @@ def sample_page(
     answers = snapshot.held()
     sample = snapshot.sample_of(name)
     rows = np.arange(answers.starts[sample], answers.starts[sample + 1])
-    told = snapshot.told(rows)
+    told = snapshot.told_whole(rows)
     split, _ = answers.query_name(sample)
     first = told[0]
     return wire.SamplePage(

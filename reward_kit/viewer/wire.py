@@ -6,6 +6,7 @@
     GET  /api/runs/{key}/changes                 events of type Change, as long as the page listens
     GET  /api/runs/{key}/rows?<VIEW>&offset=&limit=[&columns=id,score …]     Rows (without `columns`: all of them)
     GET  /api/runs/{key}/search?<VIEW>           events of type SearchProgress, until `done` is true
+         both: server-sent events; one of the type `problem` holds an error and is the last
     GET  /api/runs/{key}/samples/{id}?<VIEW>     SamplePage
     GET  /api/runs/{key}/records/{id}/{index}    the record's lines as they stand in the files: {"result", "rollout"}
     GET  /api/runs/{key}/reviews                 ReviewPage
@@ -82,6 +83,8 @@ class RunCard(TypedDict):
     reviews: int
     problem: str | None
     """Why it cannot be shown, where it cannot."""
+    reading: float | None
+    """How much of a large file was read so far, from 0 to 1; then there are no figures yet: ask again in a second."""
 
 
 class Overview(TypedDict):

@@ -43,6 +43,8 @@ export interface RunCard {
   reviews: number;
   /** Why it cannot be shown, where it cannot. */
   problem: string | null;
+  /** How much of a large file was read so far, from 0 to 1; then there are no figures yet: ask again in a second. */
+  reading: number | null;
 }
 
 export interface Overview {
