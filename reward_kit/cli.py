@@ -58,6 +58,7 @@ COMMANDS: dict[str, _Entry] = {
     "datasets": _Entry("datasets_cmd", "datasets", "See the rows of a dataset as a run will see them."),
     "prices": _Entry("prices_cmd", "prices", "List the models whose price is known."),
     "init": _Entry("init_cmd", "init", "Write a starter folder: reward, config, dataset, README."),
+    "examples": _Entry("examples_cmd", "examples", "List the example folders, and copy one to try it."),
     "batches": _Entry("batches_cmd", "batches", "See a run's batches at the provider, or end them."),
     "sandbox": _Entry("sandbox_cmd", "sandbox", "Serve sandboxes to other processes and machines."),
     "mock": _Entry("mock_cmd", "mock", "Serve scripted answers and faults like a model's endpoint."),
