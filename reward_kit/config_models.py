@@ -28,9 +28,11 @@ __all__ = [
     "BatchConfig",
     "BranchingConfig",
     "CacheConfig",
+    "ChoicesConfig",
     "DatasetConfig",
     "EngineConfig",
     "EvaluationParamsConfig",
+    "FewShotConfig",
     "GenerateActorsConfig",
     "GenerationConfig",
     "JudgeApi",
@@ -50,6 +52,7 @@ __all__ = [
     "StrictPart",
     "UserConfig",
     "by_main_names",
+    "dataset_without_unused",
     "known_paths",
     "load_config",
     "reward_without_unused",
@@ -188,6 +191,41 @@ DatasetFormat = Literal[
 """Shapes of rows. `auto` recognises them by their columns."""
 
 
+class ChoicesConfig(_Part):
+    """The options of a multiple-choice question: where they are, which is right, and in which order they are shown."""
+
+    options: str | list[str]
+    """The column that holds the list of options, or several columns that hold one option each. A dotted name reaches
+    into nested objects. The options become the column `choices`, and are lettered A, B, C … in their order."""
+    right: str
+    """The column that says which option is right: by its text, its letter, its number from 0, or a list with 1 for each
+    right option and 0 for each other. The letter (several: a list of letters) becomes the ground truth."""
+    shuffle_seed: int | None = None
+    """Mix the options of each row. A row is mixed in the same way in every run with the same seed. Left out: as they
+    are."""
+
+
+class FewShotConfig(_Part):
+    """Rows with their answers that are shown before each question. The template has them as the list `few_shot`."""
+
+    count: int = Field(ge=0, le=1_000)
+    """How many rows are shown."""
+    path_or_name: str | None = None
+    """Where the rows come from: a file or a Hugging Face dataset. Left out: the dataset itself."""
+    config_name: str | None = None
+    """The configuration (subset) of a Hugging Face dataset. Left out: that of the dataset."""
+    split: str | None = None
+    """The split the rows are taken from. Left out: the dataset's own; a row is never shown before itself."""
+    same: str | None = None
+    """A column: only rows with the same value there as the question are shown, such as those of its subject."""
+    seed: int = 0
+    """Rows are drawn at random: the same ones in every run with the same seed."""
+    first: bool = False
+    """Take the first rows, in their order, and draw none at random."""
+    pool: int = Field(default=10_000, ge=1)
+    """How many rows are read, at most, to draw from."""
+
+
 class DatasetConfig(_Part):
     """Where the samples come from, and how a row becomes one."""
 
@@ -217,6 +255,10 @@ class DatasetConfig(_Part):
     """New column name: old column name. A dotted old name reaches into nested objects."""
     preprocess: list[str] = Field(default_factory=list)
     """Import paths of functions that take a row (a dict) and return a row, a list of rows, or None to drop it."""
+    choices: ChoicesConfig | None = None
+    """For multiple-choice questions: where the options are, and in which order they are shown."""
+    few_shot: FewShotConfig | None = None
+    """Rows with their answers, shown before each question by `prompt_template`."""
     system_prompt: str | None = None
     """The system prompt of every sample whose row has none of its own. Counts before the `system_prompt` of the run."""
     prompt_template: str | None = None
@@ -232,6 +274,11 @@ class DatasetConfig(_Part):
     def _has_a_source(self) -> Self:
         if self.path_or_name is None and self.base_dataset is None:
             raise ValueError("a dataset needs `path_or_name` (a file or a Hugging Face name) or a `base_dataset`")
+        if self.few_shot is not None and "few_shot" not in (self.prompt_template or ""):
+            raise ValueError(
+                "`few_shot` rows are shown by a `prompt_template`, which has to name them: "
+                "{% for row in few_shot %} … {% endfor %}"
+            )
         return self
 
 
@@ -272,6 +319,8 @@ class Price(_Part):
     """For the answer's tokens."""
     cached_input: float | None = Field(default=None, ge=0)
     """For prompt tokens the provider had cached; `input` when left out."""
+    cache_write: float | None = Field(default=None, ge=0)
+    """For prompt tokens the provider puts into its cache; `input` when left out."""
 
 
 class MockRule(_Part):
@@ -861,7 +910,7 @@ def _nearest(path: str, model: type[BaseModel]) -> str:
 
 _RARE: Mapping[str, tuple[str, ...]] = {
     "": ("engine",),
-    "dataset": ("storage_options",),
+    "dataset": ("storage_options", "choices", "few_shot"),
     "generation": ("transport", "batch"),
     "reward": ("remote",),
     "output": ("mirror_seconds", "storage_options"),
@@ -872,12 +921,19 @@ _RARE: Mapping[str, tuple[str, ...]] = {
 def without_unused(written: dict[str, Any]) -> dict[str, Any]:
     """A config as plain data, without what few runs have and this one leaves as it is."""
     kept = _without_defaults(written, PipelineConfig, _RARE[""])
-    for name, model in (("dataset", DatasetConfig), ("generation", GenerationConfig), ("output", OutputConfig)):
+    for name, model in (("generation", GenerationConfig), ("output", OutputConfig)):
         if isinstance(kept.get(name), dict):
             kept[name] = _without_defaults(kept[name], model, _RARE[name])
+    if isinstance(kept.get("dataset"), dict):
+        kept["dataset"] = dataset_without_unused(kept["dataset"])
     if isinstance(kept.get("reward"), dict):
         kept["reward"] = reward_without_unused(kept["reward"])
     return kept
+
+
+def dataset_without_unused(written: dict[str, Any]) -> dict[str, Any]:
+    """The same for a dataset's settings alone."""
+    return _without_defaults(written, DatasetConfig, _RARE["dataset"])
 
 
 def reward_without_unused(written: dict[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,8 @@ class Message(_ReadLikeADict):
     function_call: FunctionCall | None = None
     reasoning_content: str | None = None
     """What the model thought before it answered, where the endpoint tells it apart. Never sent back to a model."""
+    thinking_blocks: list[dict[str, Any]] | None = None
+    """The same, signed, where a provider wants it back with the results of the tools that the turn calls."""
 
     @property
     def text(self) -> str:
@@ -267,6 +269,9 @@ class Usage(_Value):
     completion_tokens: int = 0
     reasoning_tokens: int | None = None
     cached_prompt_tokens: int | None = None
+    """Those of the prompt that the provider had in its cache."""
+    cache_write_tokens: int | None = None
+    """Those of the prompt that the provider put into its cache, where it tells."""
 
 
 class Tokens(_Value):
@@ -361,6 +366,8 @@ class Rollout(_Value):
     cached: bool = False
     generated_at: str | None = None
     """When the answer came: UTC, ISO 8601."""
+    tokens: Tokens | None = None
+    """The answer's tokens, with log-probabilities where they were asked for. Those of an episode are in its steps."""
     failure: Failure | None = None
     steps: list[Step] | None = None
     """An agent's actions, one for each of its assistant turns; None where the model was asked once."""

@@ -63,14 +63,14 @@ SIGNATURES = {
 }
 
 FIELDS = {
-    "Message": "role content name tool_call_id tool_calls function_call reasoning_content",
+    "Message": "role content name tool_call_id tool_calls function_call reasoning_content thinking_blocks",
     "MetricResult": "score reason is_score_valid",
     "EvaluateResult": "score is_score_valid reason metrics step_outputs error",
     "StepOutput": "step_index base_reward metrics reason",
     "Sample": "id messages ground_truth split columns tools position",
     "Completion": "message finish_reason usage latency_ms cached model tokens",
     "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
-    "failure steps ended truncated facts branch",
+    "tokens failure steps ended truncated facts branch",
     "Record": "rollout result failure",
     "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result",
 }

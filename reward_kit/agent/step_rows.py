@@ -121,4 +121,5 @@ def _whose(episode: JudgedEpisode) -> Row:
 
 def _as_sent(turns: Turns) -> Turns:
     """Turns as the model saw them: what it thought before an earlier answer is never sent back to it."""
-    return [{name: held for name, held in turn.items() if name != "reasoning_content"} for turn in turns]
+    unsent = {"reasoning_content", "thinking_blocks"}
+    return [{name: held for name, held in turn.items() if name not in unsent} for turn in turns]

@@ -141,6 +141,7 @@ class Transcript:
             completion_tokens=sum(usage.completion_tokens for usage in used),
             reasoning_tokens=_sum(usage.reasoning_tokens for usage in used),
             cached_prompt_tokens=_sum(usage.cached_prompt_tokens for usage in used),
+            cache_write_tokens=_sum(usage.cache_write_tokens for usage in used),
         )
 
     @property

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
 from reward_kit.analysis.loading import Source, load
 
-__all__ = ["Coverage", "coverage", "models_of"]
+__all__ = ["Coverage", "coverage", "failure_kinds", "models_of"]
 
 _NO_REASON = "not judged, no reason noted"
 
@@ -77,6 +77,22 @@ def _failures(experiment: JudgedAnswers) -> dict[str, int]:
     else:
         kinds[_NO_REASON] = len(failed)
     return dict(kinds.most_common())
+
+
+def failure_kinds(experiment: JudgedAnswers) -> pa.Array[Any]:
+    """Why each row has no verdict, by the names that `coverage` counts; null where it has one."""
+    unjudged = np.flatnonzero(experiment.verdict == NOT_JUDGED)
+    named = [name for name in ("error_stage", "error_type", "error") if name in experiment.figures.column_names]
+    failed = experiment.figures.select(named).take(unjudged).to_pylist()
+    by_type = not {"error_stage", "error_type"} - {*named}
+    kinds = [
+        _named_kind(row["error_stage"], row["error_type"]) if by_type else _kind(row.get("error")) for row in failed
+    ]
+    names = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    codes = np.full(experiment.records, -1, dtype=np.int32)
+    codes[unjudged] = [names[kind] for kind in kinds]
+    places: Any = pa.array(codes, mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(places, pa.array(list(names), pa.string()))
 
 
 def _named_kind(stage: object, kind: object) -> str:

@@ -30,7 +30,7 @@ from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import first_candidate
 from reward_kit.statistics import Estimate, PairedDifference, paired_difference, pass_at_k
 
-__all__ = ["Difference", "Flip", "Pairing", "RunComparison", "SideBySide", "compare"]
+__all__ = ["Difference", "Flip", "Pairing", "RunComparison", "SideBySide", "common_queries", "compare"]
 
 _FEW = 0.1
 """The share of common queries that may have too few judged candidates for the k that pass@k is compared at."""
@@ -172,10 +172,15 @@ def _in_a_line(experiment: JudgedAnswers) -> SideBySide:
     )
 
 
-def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairing:
+def common_queries(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[Integers, Integers]:
+    """The queries with a verdict in both: the numbers that the one and the other have for them."""
     left, right = _common(baseline, other)
     judged = (baseline.judged[left] > 0) & (other.judged[right] > 0)
-    left, right = left[judged], right[judged]
+    return left[judged], right[judged]
+
+
+def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairing:
+    left, right = common_queries(baseline, other)
     has_passes = baseline.has_passes and other.has_passes
     crossed = _crossed(baseline, other, left, right) if has_passes else np.zeros(0, dtype=np.int64)
     change = _change(baseline, other, left, right, passes=has_passes)

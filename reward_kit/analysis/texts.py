@@ -38,6 +38,9 @@ class Texts(Protocol):
     def column_names(self) -> list[str]:
         """The columns that `column` knows, those of the dataset first; as far as the first row shows them."""
 
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Some rows with everything they hold, as plain values."""
+
 
 class Loaded:
     """Texts of a table that is in memory."""
@@ -68,6 +71,10 @@ class Loaded:
         """The table's own, and those of its dataset."""
         first = self._table[_DATASET][:1].to_pylist() if _DATASET in self._table.column_names else []
         return [*_dataset_names(first), *self._table.column_names]
+
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Take the rows out of the table."""
+        return self._table.take(rows).to_pylist()
 
 
 class ParquetTexts:
@@ -128,6 +135,18 @@ class ParquetTexts:
         first = self.column(_DATASET, np.zeros(1, dtype=np.int64)) if _DATASET in held else None
         return [*_dataset_names(first or []), *held]
 
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Read the row groups that hold the rows."""
+        found: dict[int, dict[str, Any]] = {}
+        group_of = np.searchsorted(self._ends, rows, side="right")
+        with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+            for group in np.unique(group_of):
+                places = np.flatnonzero(group_of == group)
+                first = self._ends[group] - self._footer.row_group(int(group)).num_rows
+                chosen = file.read_row_group(int(group)).take(rows[places] - first).to_pylist()
+                found.update(zip(places.tolist(), chosen, strict=True))
+        return [found[place] for place in range(len(rows))]
+
     def _bytes(self, group: int, column: str) -> int:
         chunks = self._footer.row_group(group)
         parts = (chunks.column(index) for index in range(chunks.num_columns))
@@ -159,17 +178,18 @@ class JsonLines:
 
     def column(self, name: str, rows: NDArray[np.int64]) -> list[Any] | None:
         """The values of one column in these rows, read from the file again; None where no line has the column."""
-        lines = self._lines(rows)
+        lines = self.whole(rows)
         if not any(name in line or name in _own_columns(line) for line in lines):
             return None
         return [line[name] if name in line else _own_columns(line).get(name) for line in lines]
 
     def column_names(self) -> list[str]:
         """Those of the dataset, as the first line holds them."""
-        (first,) = self._lines(np.zeros(1, dtype=np.int64))
+        (first,) = self.whole(np.zeros(1, dtype=np.int64))
         return [*_own_columns(first), *(name for name in first if name != _DATASET)]
 
-    def _lines(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Read the lines."""
         with self._path.open("rb") as file:
             return [orjson.loads(_line_at(file, int(self._offsets[row]))) for row in rows]
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = [
-    "SHELLS", "complete_deployments", "complete_overrides", "complete_paths",
-    "complete_rewards", "offer", "register_shells", "script_of",
+    "SHELLS", "complete_benchmarks", "complete_deployments", "complete_examples", "complete_models",
+    "complete_overrides", "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
 ]  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -37,8 +37,6 @@ VARIABLE = "_REWARD_KIT_COMPLETE"
 
 _CONFIG_FILES = (".yaml", ".yml")
 _VALUES = {
-    "generation.model_name": ("local", "mock"),
-    "judge.model_name": ("local", "mock"),
     "dataset.source_type": ("jsonl", "csv", "parquet", "huggingface"),
 }
 """What is offered for keys that take any text."""
@@ -90,6 +88,43 @@ def _rewards(incomplete: str) -> Iterator[str]:
         yield from _paths(incomplete, (".py",))
 
 
+# ── benchmarks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_benchmarks(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The benchmarks that can be run by name."""
+    return offer(_benchmarks(incomplete))
+
+
+def _benchmarks(incomplete: str) -> Iterator[str]:
+    from reward_kit.cli_commands.benchmark_configs import benchmark_names
+
+    return (name for name in benchmark_names() if name.startswith(incomplete))
+
+
+def complete_examples(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The example folders."""
+    from reward_kit.cli_commands.examples_cmd import example_names
+
+    return offer(name for name in example_names() if name.startswith(incomplete))
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Models inside this process, and the prefixes of providers."""
+    return offer(_models(incomplete))
+
+
+def _models(incomplete: str) -> Iterator[str]:
+    from reward_kit.generation.presets import PRESETS
+
+    yield from (
+        name for name in ("local", "mock", *(f"{prefix}/" for prefix in PRESETS)) if name.startswith(incomplete)
+    )
+
+
 # ── deployments ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -113,7 +148,8 @@ def complete_overrides(ctx: click.Context, _: click.Parameter, incomplete: str) 
     named = ctx.params.get("config_name") or any(
         str(given).endswith(_CONFIG_FILES) for given in ctx.params.get("overrides") or ()
     )
-    return offer([*([] if named or sign else _paths(incomplete, _CONFIG_FILES)), *keys])
+    benchmark = [f"{sign}benchmark="] if not named and "benchmark".startswith(key) else []
+    return offer([*([] if named or sign else _paths(incomplete, _CONFIG_FILES)), *benchmark, *keys])
 
 
 def _keys(incomplete: str) -> list[str]:
@@ -153,6 +189,10 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 def _values(key: str, incomplete: str) -> Iterator[str]:
     if key == "reward.function_path":
         yield from _rewards(incomplete)
+    elif key == "benchmark":
+        yield from _benchmarks(incomplete)
+    elif key.endswith("model_name"):
+        yield from _models(incomplete)
     elif _FILES.search(key):
         yield from _paths(incomplete)
     elif key.endswith("function_path"):

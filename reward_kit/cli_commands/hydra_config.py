@@ -24,12 +24,18 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+import reward_kit.conf
 from reward_kit.errors import ConfigError
 from reward_kit.inherited_config import take
 from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
 from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
-__all__ = ["ConfigFile", "Job", "compose_jobs", "find_config"]
+__all__ = ["PACKAGED", "ConfigFile", "Job", "compose_jobs", "find_config"]
+
+PACKAGED = Path(reward_kit.conf.__file__).parent
+"""The directory of the groups that come with the package."""
+_OF_BENCHMARK = "run_benchmark.yaml"
+"""The config of a run that names a benchmark and no config: empty, all comes from the group."""
 
 _GROUPS = frozenset({"dataset", "generation", "reward", "output"})
 """Keys that `key=name` chooses a config group for, rather than setting a value."""
@@ -60,9 +66,13 @@ def find_config(
     if config_name is None and rest and rest[0].endswith((".yaml", ".yml")):
         file = Path(rest.pop(0))
         config_path, config_name = file.parent, file.name
+    if config_name is None and any(_names_benchmark(override) for override in rest):
+        own = (config_path or Path("conf")).resolve()
+        return ConfigFile(own if own.is_dir() else PACKAGED, _OF_BENCHMARK), rest
     if config_name is None:
         raise ConfigError(
-            "No config is named. Give a file (reward-kit run CONFIG.yaml), or --config-path and --config-name."
+            "No config is named. Give a file (reward-kit run CONFIG.yaml), --config-path and --config-name, or a "
+            "benchmark (+benchmark=gsm8k; `reward-kit benchmarks list` shows them all)."
         )
     directory = (config_path or Path("conf")).resolve()
     name = config_name if config_name.endswith((".yaml", ".yml")) else f"{config_name}.yaml"
@@ -71,6 +81,10 @@ def find_config(
         hint = f"There are: {', '.join(present)}." if present else "Check --config-path."
         raise ConfigError(f"There is no config {name[:200]!r} in {str(directory)[:400]!r}. {hint}")
     return ConfigFile(directory, name), rest
+
+
+def _names_benchmark(override: str) -> bool:
+    return override.lstrip("+").partition("=")[0] == "benchmark"
 
 
 def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -> list[Job]:
@@ -206,6 +220,8 @@ def _settable(override: Override, line: str) -> str:
     plain = not (override.is_add() or override.is_force_add() or override.is_delete())
     if plain and override.key_or_group == "engine" and isinstance(override.value(), str):
         line = line.replace("engine=", "engine.name=", 1)  # so that `engine.address=…` can stand beside it
+    if plain and override.key_or_group == "benchmark" and isinstance(override.value(), str):
+        return f"+{line}"  # no config has a benchmark that this could change
     is_choice = override.key_or_group in _GROUPS and isinstance(override.value(), str) and "{" not in line
     return f"++{line}" if plain and not is_choice and not line.startswith("hydra") else line
 

@@ -56,17 +56,25 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Print the request and s
 @click.option("--output-model", help="The id of the model that comes out.")
 @click.option("--display-name", help="A name for people.")
 @click.option("--epochs", type=click.IntRange(min=1), help="How often the data are seen.")
-@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
-@click.option("--lora-rank", type=click.IntRange(min=0))
+@click.option(
+    "--learning-rate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How far one step moves the weights, such as 1e-5.",
+)
+@click.option("--lora-rank", type=click.IntRange(min=0), help="The rank of the LoRA adapter.")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Tokens in one step.")
-@click.option("--max-context-length", type=click.IntRange(min=1))
+@click.option(
+    "--max-context-length", type=click.IntRange(min=1), help="The most tokens of a prompt and its answer together."
+)
 @click.option("--n", type=click.IntRange(min=1), help="Answers per prompt.")
-@click.option("--temperature", type=click.FloatRange(min=0))
-@click.option("--top-p", type=click.FloatRange(0, 1))
-@click.option("--top-k", type=click.IntRange(min=0))
-@click.option("--max-output-tokens", type=click.IntRange(min=1))
+@click.option("--temperature", type=click.FloatRange(min=0), help="The sampling temperature of the answers.")
+@click.option(
+    "--top-p", type=click.FloatRange(0, 1), help="Sample among the tokens that hold this share of the probability."
+)
+@click.option("--top-k", type=click.IntRange(min=0), help="Sample among this many of the likeliest tokens.")
+@click.option("--max-output-tokens", type=click.IntRange(min=1), help="The most tokens of one answer.")
 @click.option("--loss", "loss_method", type=click.Choice(["GRPO", "DAPO", "GSPO_TOKEN"]), help="The loss.")
-@click.option("--kl-beta", type=click.FloatRange(min=0))
+@click.option("--kl-beta", type=click.FloatRange(min=0), help="How much staying near the base model weighs.")
 @_wait
 @_dry_run
 @_verbose

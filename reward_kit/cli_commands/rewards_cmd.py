@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reward_kit.cli_commands.options import NamedPath, completed_by
-from reward_kit.cli_commands.output import echo, echo_json, prints_on_stderr
+from reward_kit.cli_commands.options import FiniteRange, NamedPath, completed_by
+from reward_kit.cli_commands.output import echo, echo_json, in_own_words, name_settings, prints_on_stderr
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.reward_trial import Trial
     from reward_kit.rewards.catalogue import RewardEntry
+    from reward_kit.scoring.cases import CaseOutcome
 
 __all__ = ["rewards"]
 
@@ -33,6 +34,7 @@ def rewards() -> None:
     reward-kit rewards list
     reward-kit rewards show math
     reward-kit rewards try math --answer 'So it is \\boxed{72}.' --ground-truth 72
+    reward-kit rewards check math cases.jsonl
     """
 
 
@@ -164,3 +166,82 @@ def _trial_text(trial: Trial) -> str:
 
 def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+@rewards.command()
+@click.argument("name", metavar="REWARD", shell_complete=completed_by("complete_rewards"))
+@click.argument("cases", type=NamedPath(path_type=Path, dir_okay=False, exists=True))
+@click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
+              help="A parameter of the reward; the value is read as YAML. Repeatable.")  # fmt: skip
+@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteRange(), default=1.0, show_default=True,
+              metavar="S", help="Score from which an answer passes, for cases that do not say it.")  # fmt: skip
+@click.option("--timeout", type=FiniteRange(min=0, min_open=True), metavar="SECONDS",
+              help="How long one answer may take.  [default: the reward's own, else 60]")  # fmt: skip
+@click.option("--all", "show_all", is_flag=True, help="List every case, not only those that went wrong.")
+@click.option("--json", "as_json", is_flag=True, help="Print every case with its outcome as JSON lines.")
+@click.option("-v", "--verbose", is_flag=True, help="Show where an error came from.")
+def check(
+    name: str,
+    cases: Path,
+    params: tuple[str, ...],
+    threshold: float,
+    timeout: float | None,
+    show_all: bool,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Run a reward against test cases, and fail where one regresses.
+
+    REWARD is a reward's name, an import path, or FILE.py:function. CASES has one case per line: a conversation, what it
+    is compared with, and whether a person says that it passes. `reward-kit review --export` writes such a file of what
+    was reviewed, and they can be written by hand:
+
+    \b
+    {"prompt": "Half of one?", "answer": "It is 1/2.", "ground_truth": "0.5", "expect": "pass"}
+    {"messages": [{"role": "user", "content": "6 x 12?"}, {"role": "assistant", "content": "71"}],
+     "ground_truth": "72", "expect": "fail"}    (in one line)
+
+    A case may also have `columns` (an object: what else the reward is handed by name), `threshold`, `id`, `note` and
+    `split`. The reward runs in worker processes that are killed when they take too long, as in a run. Exits with 1
+    where a case regressed, or where there was no verdict on one.
+
+    \b
+    reward-kit rewards check math cases.jsonl
+    reward-kit rewards check my_rewards.py:polite cases.jsonl -p strict=true --threshold 0.5
+    """
+    from reward_kit.cli_commands.reward_trial import read_params
+    from reward_kit.config_models import RewardConfig
+    from reward_kit.scoring.cases import check_cases, read_cases
+    from reward_kit.utils.event_loop import run_sync
+
+    name_settings({"reward.timeout": "--timeout", "reward.params": "-p", "reward.pass_threshold": "--pass-threshold"})
+    given = read_cases(cases)
+    config = RewardConfig(function_path=name, params=read_params(params), pass_threshold=threshold, timeout=timeout)
+    with prints_on_stderr(when=as_json):
+        outcomes = run_sync(lambda: check_cases(given, config))
+    if as_json:
+        for outcome in outcomes:
+            echo_json(json.dumps(outcome.as_dict(), ensure_ascii=False))
+    else:
+        _echo_outcomes(outcomes, show_all=show_all)
+    sys.exit(0 if all(outcome.state == "as expected" for outcome in outcomes) else 1)
+
+
+def _echo_outcomes(outcomes: list[CaseOutcome], *, show_all: bool) -> None:
+    shown = [outcome for outcome in outcomes if show_all or outcome.state != "as expected"]
+    if shown:
+        width = max(len("case"), *(len(outcome.case.name) for outcome in shown))
+        echo(f"{'case':<{width}}  {'':<11}  {'expects':<7}  {'score':>6}  reason")
+        for outcome in shown:
+            score = "–" if outcome.score is None else f"{outcome.score:.3g}"
+            told = in_own_words(" ".join((outcome.says or "-").split()))
+            note = f"  [{_shortened(outcome.case.note)}]" if outcome.case.note else ""
+            echo(f"{outcome.case.name:<{width}}  {outcome.state:<11}  {outcome.case.expect:<7}  {score:>6}  "
+                 f"{_shortened(told) if outcome.score is not None else told}{note}")  # fmt: skip
+    states = [outcome.state for outcome in outcomes]
+    parts = [f"{states.count('as expected'):,} of {len(states):,} cases are as expected"]
+    if regressed := states.count("regressed"):
+        parts.append(f"{regressed:,} regressed")
+    if errors := states.count("error"):
+        parts.append(f"{errors:,} could not be judged")
+    echo(", ".join(parts) + ".")

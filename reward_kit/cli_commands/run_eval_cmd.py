@@ -95,6 +95,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit run conf/math.yaml output.mirror=s3://bucket/runs/one
     reward-kit run conf/math.yaml output.mirror=s3://bucket/runs/one --resume-from-mirror
     reward-kit run conf/math.yaml --fail-under mean_score=0.8:low --fail-under judged=1 --junit report.xml
+    reward-kit run +benchmark=gsm8k generation.model_name=NAME dataset.max_samples=20
 
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
     4 below a figure of --fail-under; 5 done, but not all of it is in output.mirror; 6 left with batches under way
@@ -144,6 +145,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 def _configs(
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], *, multirun: bool, quiet: bool
 ) -> list[tuple[str, PipelineConfig]]:
+    from reward_kit.cli_commands.benchmark_configs import as_plain_run
     from reward_kit.cli_commands.config_paths import resolve_paths
     from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
     from reward_kit.cli_commands.several_models import for_each_model
@@ -157,7 +159,7 @@ def _configs(
     configs = [
         (label, load_config(resolve_paths(values, file.directory)))
         for job in jobs
-        for label, values in for_each_model(job.label, job.values)
+        for label, values in for_each_model(job.label, as_plain_run(job.values))
     ]
     return [(label, _in_own_directory(config, label)) for label, config in configs]
 

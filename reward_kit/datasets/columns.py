@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one dataset config does to a row before it is interpreted: rename columns, preprocess, render the user turn.
 
-row → column_mapping → preprocess → prompt_template → row, rows, or nothing
+row → column_mapping → preprocess → choices → prompt_template (with few-shot rows) → row, rows, or nothing
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.rows import BadRow, BadRows, Row, plain
+from reward_kit.datasets.choices import lettered
+from reward_kit.datasets.rows import BadRow, BadRows, Columns, Row, plain
 from reward_kit.errors import ConfigError, boundary
 from reward_kit.utils.module_loader import load_function
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 __all__ = ["CONTENT", "USER_TURN", "Columns", "Reshaper", "nearest_columns"]
-
-Columns = dict[str, Any]
-"""A row's columns by name."""
 
 USER_TURN = "\0user turn"
 """The column that holds a rendered template until the row is interpreted. No dataset can have a column of that name."""
@@ -36,17 +34,23 @@ _HIDDEN = (USER_TURN, CONTENT)
 
 _Step = Callable[[Columns], Iterable[Columns]]
 
+ShownBefore = Callable[[Columns], list[Columns]]
+"""The few-shot rows of a row."""
+
 
 class Reshaper:
     """The steps of one config, made ready once: import paths are loaded and the template is compiled here."""
 
-    def __init__(self, config: DatasetConfig) -> None:
+    def __init__(self, config: DatasetConfig, few_shot: ShownBefore | None = None) -> None:
         steps: list[_Step] = []
         if config.column_mapping:
             steps.append(_renaming(config.column_mapping))
         steps += [_preprocessing(path) for path in config.preprocess]
+        if config.choices is not None:
+            settings = config.choices
+            steps.append(lambda columns: (lettered(columns, settings, _lookup),))
         if config.prompt_template is not None:
-            steps.append(_rendering(config.prompt_template))
+            steps.append(_rendering(config.prompt_template, few_shot))
         self._steps = steps
 
     def reshape(self, rows: Iterable[Row], bad: BadRows) -> Iterable[Row]:
@@ -80,7 +84,7 @@ def nearest_columns(name: str, columns: Mapping[str, Any]) -> str:
 
 def _renaming(mapping: Mapping[str, str]) -> _Step:
     def rename(columns: Columns) -> Iterable[Columns]:
-        found = {new: _lookup(columns, old) for new, old in mapping.items()}
+        found = {new: _lookup(columns, old, "column_mapping") for new, old in mapping.items()}
         taken = {old for new, old in mapping.items() if new not in _ROLES}
         kept = {name: value for name, value in columns.items() if name not in taken}
         return ({**kept, **found},)
@@ -88,15 +92,15 @@ def _renaming(mapping: Mapping[str, str]) -> _Step:
     return rename
 
 
-def _lookup(columns: Columns, name: str) -> Any:
-    """The column called `name`, or what its dots reach inside one."""
+def _lookup(columns: Columns, name: str, setting: str) -> Any:
+    """The column called `name`, or what its dots reach inside one; `setting` is who names it."""
     if name in columns:
         return columns[name]
     value: Any = columns
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
             hint = nearest_columns(part, value) if isinstance(value, Mapping) else f"{part!r} would be inside {value!r}"
-            raise BadRow(f"there is no column {name!r}, which `dataset.column_mapping` names ({hint})")
+            raise BadRow(f"there is no column {name!r}, which `dataset.{setting}` names ({hint})")
         value = value[part]
     return value
 
@@ -122,16 +126,17 @@ def _preprocessing(path: str) -> _Step:
     return preprocess
 
 
-def _rendering(source: str) -> _Step:
+def _rendering(source: str, few_shot: ShownBefore | None) -> _Step:
     template = _compile(source)
 
     def render(columns: Columns) -> Iterable[Columns]:
         from jinja2 import UndefinedError
 
+        shown = {} if few_shot is None else {"few_shot": [_with_user_turn(row) for row in few_shot(columns)]}
         try:
             with boundary(BadRow, "`dataset.prompt_template`"):
                 # A derived dataset's template finds under `user_query` what the template of its base has made.
-                text = template.render(_with_user_turn(columns))
+                text = template.render(_with_user_turn(columns) | shown)
         except BadRow as problem:
             if isinstance(problem.__cause__, UndefinedError):
                 names = ", ".join(repr(name) for name in columns if name not in _HIDDEN)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets import sources
 from reward_kit.datasets.columns import Reshaper
+from reward_kit.datasets.few_shot import FewShot, source_of
 from reward_kit.datasets.interpret import Interpreter
 from reward_kit.datasets.rows import BadRows, Row
 from reward_kit.datasets.shapes import ShapeReader
@@ -30,7 +33,24 @@ class Feed:
         self._base = Feed(config.base_dataset, open_source) if config.base_dataset is not None else None
         self.source: Source = self._base.source if self._base is not None else open_source(config)
         """Where the rows come from in the end."""
-        self._reshaper = Reshaper(config)
+        self._examples = self._few_shot(config, open_source)
+        self._reshaper = Reshaper(config, None if self._examples is None else self._examples.before)
+
+    @staticmethod
+    def _few_shot(config: DatasetConfig, open_source: Callable[[DatasetConfig], Source]) -> FewShot | None:
+        if config.few_shot is None:
+            return None
+        elsewhere = config.few_shot.path_or_name is not None
+        feed = Feed(source_of(config, config.few_shot), sources.open_source if elsewhere else open_source)
+        return FewShot(config.few_shot, feed.rows, feed.fingerprint)
+
+    def fingerprint(self) -> str | None:
+        """Changes when what is read changes, few-shot rows included. None: there is no telling."""
+        own = self.source.fingerprint()
+        shots = [feed._examples.fingerprint() for feed in self._feeds() if feed._examples is not None]
+        if own is None or None in shots:
+            return None
+        return hashlib.sha256("\n".join([own, *map(str, shots)]).encode()).hexdigest()[:16] if shots else own
 
     def rows(self, bad: BadRows) -> Iterable[Row]:
         """The rows, reshaped by every config from the source to this one."""
@@ -79,9 +99,12 @@ class Feed:
         return _least(bound, self.source.size_hint(bound))
 
     def _configs(self) -> Iterator[DatasetConfig]:
-        yield self._config
+        return (feed._config for feed in self._feeds())
+
+    def _feeds(self) -> Iterator[Feed]:
+        yield self
         if self._base is not None:
-            yield from self._base._configs()
+            yield from self._base._feeds()
 
 
 def _least(*bounds: int | None) -> int | None:

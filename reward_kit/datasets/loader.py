@@ -103,7 +103,7 @@ class _Stream(ABC, Generic[Item]):
 
     def fingerprint(self) -> str | None:
         """A cheap identity of the source's current content: it changes when a local file does. None: there is none."""
-        return self._feed.source.fingerprint()
+        return self._feed.fingerprint()
 
     def __iter__(self) -> Iterator[Item]:
         bad = self._bad = BadRows(skip=self._feed.skips_bad_rows)

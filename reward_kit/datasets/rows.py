@@ -14,7 +14,10 @@ from pydantic import BaseModel
 
 from reward_kit.errors import DatasetError, ItemError
 
-__all__ = ["BadRow", "BadRows", "Origin", "Row", "check_depth", "plain"]
+__all__ = ["BadRow", "BadRows", "Columns", "Origin", "Row", "check_depth", "plain"]
+
+Columns = dict[str, Any]
+"""A row's columns by name."""
 
 _REASONS_KEPT = 5
 """How many skipped rows are remembered with their reason; the others are only counted."""

@@ -104,7 +104,8 @@ class SplitAnswers(RolloutStream):
 def _feed(config: DatasetConfig, source: _SplitSource) -> Feed:
     """The rows of a split are reshaped before their ground truth is looked for, so not a second time."""
     done: dict[str, Any] = {
-        "split": None, "column_mapping": {}, "preprocess": [], "prompt_template": None, "max_samples": None,
+        "split": None, "column_mapping": {}, "preprocess": [], "choices": None, "prompt_template": None,
+        "max_samples": None,
     }  # fmt: skip
     return Feed(config.model_copy(update=done), lambda _: source)
 

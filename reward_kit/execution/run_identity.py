@@ -15,6 +15,7 @@ from reward_kit.config_models import (
     DatasetConfig,
     GenerationConfig,
     PipelineConfig,
+    dataset_without_unused,
 )
 from reward_kit.redaction import without_secrets
 from reward_kit.scoring.identity import model_settings, reward_settings
@@ -83,7 +84,9 @@ def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
         "base_dataset": None if dataset.base_dataset is None else _dataset(dataset.base_dataset),
     }
     named = ("split", "config_name", "column_mapping", "preprocess", "system_prompt", "prompt_template")
-    shape = {} if dataset.format == "auto" else {"format": dataset.format}
+    shape: dict[str, Any] = {} if dataset.format == "auto" else {"format": dataset.format}
+    for name, part in (("choices", dataset.choices), ("few_shot", dataset.few_shot)):
+        shape |= {} if part is None else {name: part.model_dump()}
     return settings | shape | {name: value for name, value in dataset.model_dump().items() if name in named}
 
 
@@ -92,7 +95,8 @@ def reading_of(dataset: DatasetConfig | None) -> str | None:
     if dataset is None:
         return None
     code = [source_digest(load_function(path)) for path in dataset.preprocess]
-    settings = without_secrets(dataset.model_dump(exclude={"base_dataset", "storage_options"}))
+    written = dataset.model_dump(exclude={"base_dataset", "storage_options"})
+    settings = without_secrets(dataset_without_unused(written))
     return digest_of([settings, code, reading_of(dataset.base_dataset)])
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
-from reward_kit.generation.presets import by_prefix, dialect_of
+from reward_kit.generation.presets import PLAIN, by_prefix, preset_of
 
 __all__ = ["is_fireworks", "key_of", "make_client", "make_judge_client"]
 
@@ -82,9 +82,14 @@ def _local(name: str) -> ModelClient:
 def _remote(config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
-    dialect, config = dialect_of(config), by_prefix(config)
+    preset, config = preset_of(config), by_prefix(config)
+    dialect = PLAIN if preset is None else preset.dialect
     name, base, key = config.model_name or "", _base_of(config), key_of(config) if needs_key else None
     params, n_mode = config.api_params, config.n_mode
+    if preset is not None and preset.api == "messages":
+        from reward_kit.generation.http.messages import MessagesClient
+
+        return MessagesClient(name, api_base=base, api_key=key, api_params=params, dialect=dialect)
     if needs_key and is_fireworks(name, config.api_base):
         return FireworksModelClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode)
     return OpenAICompatibleClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode, dialect=dialect)

@@ -66,6 +66,7 @@ class SingleTurn:
             latency_ms=outcome.latency_ms,
             cached=outcome.cached,
             generated_at=now,
+            tokens=outcome.tokens,
         )
 
     def _cost(self, completion: Completion) -> float | None:

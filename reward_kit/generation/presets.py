@@ -3,8 +3,9 @@
 
     generation.model_name=PREFIX/NAME, no api_base ─▶ PRESETS[PREFIX] ─▶ name, address, key variable, dialect
 
-All of them speak OpenAI's chat completions at the address given here; what they take differently is their `Dialect`. A
-prefix means nothing where `api_base` is set: a gateway may well have a model called `openai/gpt-6-luna`.
+Most of them speak OpenAI's chat completions at the address given here, and Anthropic its own Messages; what they take
+differently is their `Dialect`. A prefix means nothing where `api_base` is set: a gateway may well have a model called
+`openai/gpt-6-luna`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 from reward_kit.auth import is_private_host, key_variable_of
 from reward_kit.config_models import ModelConfig
 from reward_kit.errors import AuthError, ConfigError
 
-__all__ = ["ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Dialect", "Preset", "asked_name", "by_prefix", "dialect_of"]
+__all__ = ["ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Dialect", "Preset", "asked_name", "by_prefix", "preset_of"]
 
 AnyModel = TypeVar("AnyModel", bound=ModelConfig)
 
@@ -47,12 +48,14 @@ class Preset(NamedTuple):
     """One provider."""
 
     address: str | Callable[[], str] | None
-    """Its OpenAI-compatible endpoint, or what finds it in the environment. None: the model's own name tells it."""
+    """Its endpoint, or what finds it in the environment. None: the model's own name tells it."""
     key: str | None
     """The environment variable that holds its key."""
     dialect: Dialect = PLAIN
     model: Callable[[str], str] = str
     """What it calls the model whose name stands behind the prefix."""
+    api: Literal["chat", "messages"] = "chat"
+    """OpenAI's chat completions, or Anthropic's Messages."""
 
 
 # ── addresses that the environment decides ───────────────────────────────────────────────────────────────────────────
@@ -105,7 +108,7 @@ def _vertex_name(name: str) -> str:
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_ANTHROPIC_IGNORES = "Anthropic's OpenAI-compatible endpoint ignores it"
+_NOT_AT_ANTHROPIC = "Anthropic's Messages do not have it"
 _GROQ_REFUSES = "Groq refuses requests that have it"
 _ONE_ANSWER_EACH = Dialect(takes_n=False)
 
@@ -118,11 +121,13 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
         "ANTHROPIC_API_KEY",
         Dialect(
             refuses=dict.fromkeys(
-                ("seed", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty"),
-                _ANTHROPIC_IGNORES,
+                ("seed", "min_p", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty"),
+                _NOT_AT_ANTHROPIC,
             ),
+            names={"stop": "stop_sequences", "reasoning_effort": "output_config"},
             takes_n=False,
         ),
+        api="messages",
     ),
     "gemini": Preset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
     "azure": Preset(_azure, "AZURE_OPENAI_API_KEY"),
@@ -186,10 +191,10 @@ def asked_name(config: ModelConfig) -> str:
     return name if prefix is None else PRESETS[prefix].model(name)
 
 
-def dialect_of(config: ModelConfig) -> Dialect:
-    """How the requests of the model that the config names differ, as far as its prefix tells."""
+def preset_of(config: ModelConfig) -> Preset | None:
+    """The provider that the prefix of the model's name means; None where it means none."""
     prefix, _ = _split(config)
-    return PLAIN if prefix is None else PRESETS[prefix].dialect
+    return None if prefix is None else PRESETS[prefix]
 
 
 def _split(config: ModelConfig) -> tuple[str | None, str]:

@@ -64,12 +64,14 @@ def _by_model() -> dict[str, Price]:
 
 
 def cost_of(usage: Usage, price: Price) -> float:
-    """What a request cost; prompt tokens that the provider had cached at their own price.
+    """What a request cost; prompt tokens that the provider had cached, or put into its cache, at their own price.
 
     >>> cost_of(Usage(prompt_tokens=1_000_000, cached_prompt_tokens=500_000), Price(input=2, output=8, cached_input=1))
     1.5
     """
     cached = min(usage.cached_prompt_tokens or 0, usage.prompt_tokens)
+    written = min(usage.cache_write_tokens or 0, usage.prompt_tokens - cached)
     cached_price = price.input if price.cached_input is None else price.cached_input
-    fresh = usage.prompt_tokens - cached
-    return (fresh * price.input + cached * cached_price + usage.completion_tokens * price.output) / 1_000_000
+    write_price = price.input if price.cache_write is None else price.cache_write
+    prompt = (usage.prompt_tokens - cached - written) * price.input + cached * cached_price + written * write_price
+    return (prompt + usage.completion_tokens * price.output) / 1_000_000

@@ -56,6 +56,8 @@ class Prompt(NamedTuple):
     tools: list[dict[str, Any]] | None
     sampling: Sampling
     sample_id: str
+    system: list[dict[str, Any]] | None = None
+    """What the system says, where that is no message."""
 
 
 def settings_of(sampling: Sampling) -> dict[str, Any]:
@@ -223,9 +225,13 @@ def _usage(raw: Any) -> Usage | None:
     prompt, answer = _count(raw, "prompt_tokens") or 0, _count(raw, "completion_tokens") or 0
     thought = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
     known = _count(raw.get("prompt_tokens_details"), "cached_tokens")
+    written = _count(raw.get("prompt_tokens_details"), "cache_write_tokens")
+    told = {"reasoning_tokens": thought, "cached_prompt_tokens": known}
+    if written is not None:
+        return Usage(prompt_tokens=prompt, completion_tokens=answer, cache_write_tokens=written, **told)
     if thought is None and known is None:
         return Usage(prompt_tokens=prompt, completion_tokens=answer)
-    return Usage(prompt_tokens=prompt, completion_tokens=answer, reasoning_tokens=thought, cached_prompt_tokens=known)
+    return Usage(prompt_tokens=prompt, completion_tokens=answer, **told)
 
 
 def _count(counts: Any, name: str) -> int | None:

@@ -9,18 +9,22 @@ from reward_kit.statistics.paired import McNemar, PairedDifference, mcnemar, pai
 from reward_kit.statistics.pass_at_k import PassAtK, ladder, pass_at_k, pass_hat_k
 from reward_kit.statistics.proportion import clustered_proportion_interval, proportion_interval, wilson_interval
 from reward_kit.statistics.quantiles import normal_quantile, student_t_quantile, student_t_tail
+from reward_kit.statistics.weighted import DrawnItem, agreement_beyond_chance, draw_weights, weighted_rate
 
 __all__ = [
     "ClusterSums",
     "ClusteredMean",
+    "DrawnItem",
     "Estimate",
     "Interval",
     "McNemar",
     "PairedDifference",
     "PassAtK",
+    "agreement_beyond_chance",
     "best_of_k",
     "clustered_proportion_interval",
     "clustered_standard_error",
+    "draw_weights",
     "ladder",
     "majority_at_k",
     "mcnemar",
@@ -32,6 +36,7 @@ __all__ = [
     "rank_weights",
     "student_t_quantile",
     "student_t_tail",
+    "weighted_rate",
     "wilson_interval",
     "win_chances",
 ]

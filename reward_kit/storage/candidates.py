@@ -216,9 +216,8 @@ def _candidate(index: int, turns: Turns, verdict: ReadVerdict) -> Candidate:
             aloud, answer = split_reasoning(content)
             content = answer.strip() if answer != content else content
             thoughts += [part for part in (apart, aloud.strip()) if part]
-        plain.append(
-            {**{name: value for name, value in turn.items() if name != "reasoning_content"}, "content": content}
-        )
+        kept = {name: value for name, value in turn.items() if name not in ("reasoning_content", "thinking_blocks")}
+        plain.append({**kept, "content": content})
     return Candidate(index, plain, "\n\n".join(thoughts) or None, *verdict)
 
 

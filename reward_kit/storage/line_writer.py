@@ -134,6 +134,8 @@ def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
     }
     if failure is not None:
         fields["failure"] = failure
+    if values["tokens"] is not None:
+        fields["tokens"] = values["tokens"].model_dump(exclude_none=True)
     if values["steps"] is not None:
         fields |= episode_columns(rollout) | {"facts": values["facts"], "branch": values["branch"]}
     if None in fields.values():

@@ -4,8 +4,9 @@
     GET  /api/runs                               Overview
     GET  /api/runs/{key}                         RunPage
     GET  /api/runs/{key}/changes                 events of type Change, as long as the page listens
-    GET  /api/runs/{key}/rows?<VIEW>&offset=&limit=     Rows
+    GET  /api/runs/{key}/rows?<VIEW>&offset=&limit=[&columns=id,score …]     Rows (without `columns`: all of them)
     GET  /api/runs/{key}/search?<VIEW>           events of type SearchProgress, until `done` is true
+         both: server-sent events; one of the type `problem` holds an error and is the last
     GET  /api/runs/{key}/samples/{id}?<VIEW>     SamplePage
     GET  /api/runs/{key}/records/{id}/{index}    the record's lines as they stand in the files: {"result", "rollout"}
     GET  /api/runs/{key}/reviews                 ReviewPage
@@ -14,12 +15,17 @@
     POST /api/runs/{key}/try                     takes Trial, answers TrialResult; 403 without --allow-run
     GET  /api/compare?runs=a,b[,c …]             ComparePage
     GET  /api/compare/rows?a=&b=&cell=&split=&offset=&limit=         CompareRows
+         cell: both, only_a, only_b, neither (of the 2x2 table), differ (scores differ; the default), all
 
 VIEW is the state of a table, the same words in the page's own address, so that every state has a permalink:
 
     by=sample|record   sort=-score (a column, `-` for descending)   q=text to search for
     where=COLUMN:OP:VALUE, any number of times; OP is one of eq ne lt le gt ge has empty filled
     contested=1        only samples of which some candidates pass and some do not
+
+The terminal's address is `/?token=…`. It is answered with the page and a cookie that the page's own requests then
+carry; the page takes the token out of the address bar (`history.replaceState`). A POST must be JSON
+(`content-type: application/json`). A sample's id in an address is encoded as one part (`encodeURIComponent`).
 
 The page's own addresses, all answered with `static/index.html`: `/`, `/runs/{key}`, `/runs/{key}/table?<VIEW>`,
 `/runs/{key}/sample?id=&<VIEW>`, `/runs/{key}/review`, `/compare?runs=a,b`. Its files are `/static/NAME-HASH.EXT`, whose
@@ -77,6 +83,8 @@ class RunCard(TypedDict):
     reviews: int
     problem: str | None
     """Why it cannot be shown, where it cannot."""
+    reading: float | None
+    """How much of a large file was read so far, from 0 to 1; then there are no figures yet: ask again in a second."""
 
 
 class Overview(TypedDict):
@@ -365,15 +373,22 @@ class Review(TypedDict):
     passed: bool | None
     reason: str
     results_digest: str
+    answer_digest: str
+    """Of the answer that was looked at: a review says nothing of another one in its place."""
     chosen: Literal["random", "disagreement", "browsing"]
     probability: float | None
+    """Of this draw; None where the reviewer chose."""
+    pool: int | None
+    """How many records the draw was made from."""
 
 
 class ReviewPage(TypedDict):
     reviews: list[Review]
     """The last word of each reviewer on each record, newest first."""
     figures: list[list[str]]
-    """Precision, recall and agreement as `reward-kit review` prints them."""
+    """Precision, recall and agreement as `reward-kit review` prints them: name, value with interval, what it means."""
+    notes: list[str]
+    """What a reader should know before believing a figure."""
     wrong: int
     outdated: int
     """Reviews of verdicts that have changed since."""

@@ -346,6 +346,11 @@ async def opened(sample: Sample) -> Frail:
 FAULTS = [ValueError("broken"), SystemExit(3), None]
 
 
+def waits(how: BaseException | None, seconds: float) -> dict[str, Any]:
+    """A short patience with a world that hangs; with others the usual one, since a busy machine is slow, too."""
+    return {"world_timeout": seconds} if how is None else {}
+
+
 @pytest.mark.parametrize("how", FAULTS, ids=["raises", "leaves", "hangs"])
 @pytest.mark.parametrize("where", ["open", "start", "answer", "facts", "close"])
 async def test_a_world_that_fails_once_is_replaced_and_nothing_is_asked_twice(
@@ -354,7 +359,7 @@ async def test_a_world_that_fails_once_is_replaced_and_nothing_is_asked_twice(
     for name, value in {"fails": where, "times": 1, "how": how}.items():
         monkeypatch.setattr(Frail, name, value)
     model = Model(SAVING)
-    rollout = await played(model, opened, settings(world_timeout=0.2, world_retries=1))
+    rollout = await played(model, opened, settings(world_retries=1, **waits(how, 1.0)))
     assert rollout.failure is None
     assert rollout.facts == {"balance": 8, "history": [3, 4, 1]}
     assert len(model.asked) == len(SAVING)
@@ -367,7 +372,7 @@ async def test_a_world_that_always_fails_is_a_retryable_failure_of_that_episode(
 ) -> None:
     for name, value in {"fails": where, "times": 99, "how": how}.items():
         monkeypatch.setattr(Frail, name, value)
-    rollout = await played(Model(SAVING), opened, settings(world_timeout=0.1, world_retries=2))
+    rollout = await played(Model(SAVING), opened, settings(world_retries=2, **waits(how, 0.5)))
     assert rollout.failure is not None
     assert (rollout.failure.type, rollout.failure.retryable) == ("EnvironmentFailure", True)
     assert where in rollout.failure.message
@@ -441,7 +446,7 @@ async def test_a_plain_method_that_hangs_holds_up_neither_the_others_nor_the_end
 ) -> None:
     monkeypatch.setattr(Blocking, "stuck", where)
     stuck, other = await asyncio.gather(
-        played(Model(SAVING), Blocking, settings(world_timeout=0.3, world_retries=0)), played(Model(SAVING))
+        played(Model(SAVING), Blocking, settings(world_timeout=1.0, world_retries=0)), played(Model(SAVING))
     )
     assert other.failure is None
     assert stuck.failure is not None and f"{where!r} did not come back" in stuck.failure.message

@@ -27,15 +27,17 @@ OPTIONS = {"phase", "rescore", "resume_from_mirror", "retry_failed"}
 OF_AGENTS = {path for path in PATHS if path.startswith("agent.")}
 OF_REWARDS = {path for path in PATHS if path.startswith("reward.remote.")} | {"reward.function_path"}
 """`shell` judges by what its tasks say, and has no reward to choose."""
+OF_PROMPTS = {path for path in PATHS if path.startswith(("dataset.choices.", "dataset.few_shot."))}
+"""Only `run` puts prompts together from options and examples."""
 OF_RUN_ONLY = {
-    "shell": OF_AGENTS | OF_REWARDS | {
+    "shell": OF_AGENTS | OF_REWARDS | OF_PROMPTS | {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type", "dataset.storage_options", "output.storage_options",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.models", "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
         "reward.invalid", "reward.params",
     },
-    "best-of-n": OF_AGENTS | {
+    "best-of-n": OF_AGENTS | OF_PROMPTS | {
         "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.models",
         "generation.n_mode", "rollouts_file",
     },

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import yaml
 from tests.doc_pages import ROOT
 
 FOLDERS = sorted(readme.parent for readme in (ROOT / "examples").glob("*/README.md"))
-WHOLE = ("math_example",)
+WHOLE = ("coding_example", "composite_example", "math_example")
 """The examples that show the whole way, from a run to a training."""
 SCRIPTS = ("prepare", "mock_model", "local_eval", "fireworks_preview", "fireworks_regenerate", "trl_grpo_integration")
 LARGEST = 1_000_000
@@ -48,8 +49,9 @@ def test_datasets_are_chosen_from_the_group(folder: Path) -> None:
     "folder", [folder for folder in FOLDERS if (folder / "prepare.py").is_file()], ids=lambda f: f.name
 )
 def test_the_data_are_what_prepare_makes(folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", f"examples.{folder.name}.prepare", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    command = [sys.executable, str(folder / "prepare.py"), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     made = sorted(tmp_path.iterdir())
     assert "dataset.jsonl" in {file.name for file in made}

@@ -111,10 +111,26 @@ def test_refused_parameters_are_left_out_and_noted(tmp_path: Path) -> None:
     assert all({"seed", "top_p"}.isdisjoint(request.body) for request in server.requests if request.status == 200)
 
 
+def test_log_probabilities_that_were_asked_for_are_in_the_rollouts_also_from_the_cache(tmp_path: Path) -> None:
+    asked = {"generation__extra_body": {"logprobs": True}, "generation__cache": {"cache_dir": str(tmp_path / "cache")}}
+    with MockServer(SUMS) as server:
+        for home in (tmp_path / "first", tmp_path / "second"):
+            home.mkdir()
+            run(home, server, **asked)
+            lines = [json.loads(line) for line in (home / "run" / "rollouts.jsonl").read_bytes().splitlines()]
+            words = [len(line["turns"][0]["content"].split()) for line in lines]
+            assert [len(line["tokens"]["logprobs"]) for line in lines] == words
+            assert [line["cached"] for line in lines] == [home.name == "second"] * 4
+        run(tmp_path, server)
+    assert b'"tokens"' not in (tmp_path / "run" / "rollouts.jsonl").read_bytes()
+
+
 def test_an_endpoint_of_one_choice_a_request_gives_the_answers_in_turn(tmp_path: Path) -> None:
     with MockServer({**SUMS, "most_choices": 1}) as server:
         result = run(tmp_path, server, generation__n=2)
     assert (result.judged, answers(result)) == (8, EVERY_ANSWER)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_bytes())
+    assert "1 per request from now on" in manifest["dropped_parameters"]["n"]
 
 
 def test_a_key_is_asked_for_and_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("example", ["math_example"])
+@pytest.mark.parametrize("example", ["coding_example", "composite_example", "math_example"])
 def test_a_step_is_trained(example: str, tiny_model: Path, tmp_path: Path) -> None:
     script = ROOT / "examples" / example / "trl_grpo_integration.py"
     options = ["--steps", "1", "--generations", "2", "--tokens", "4", "--output", str(tmp_path / "out")]

@@ -19,7 +19,7 @@ from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import RunComparison
 from reward_kit.statistics import Estimate
 
-__all__ = ["as_csv", "as_json", "as_markdown"]
+__all__ = ["as_csv", "as_json", "as_markdown", "finite"]
 
 _HEADER = ("experiment", "split", "figure", "k", "value", "low", "high", "queries")
 _PAIRED_HEADER = (
@@ -41,15 +41,15 @@ _PAIRED_HEADER = (
 
 def as_json(found: Report | RunComparison) -> str:
     """The whole report, or comparison, as indented JSON, with numbers not rounded."""
-    return orjson.dumps(_finite(found.as_dict()), option=orjson.OPT_INDENT_2).decode()
+    return orjson.dumps(finite(found.as_dict()), option=orjson.OPT_INDENT_2).decode()
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON has no infinity: where a bound is unknown it is null."""
     if isinstance(value, dict):
-        return {str(key): _finite(held) for key, held in value.items()}
+        return {str(key): finite(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(held) for held in value]
+        return [finite(held) for held in value]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

@@ -34,8 +34,8 @@ def batch_model(config: GenerationConfig) -> BatchModel:
     client = make_client(config, needs_key=False)
     if not isinstance(client, OpenAICompatibleClient):
         raise ConfigError(
-            f"`generation.transport=batch` needs an endpoint, and the model {config.model_name!r} answers in this "
-            "process. Leave `generation.transport` out, or name a model of an endpoint."
+            f"`generation.transport=batch` needs an endpoint that has OpenAI's or Fireworks' batches, and "
+            f"{config.model_name!r} is not asked at one. Leave `generation.transport` out, or name another model."
         )
     provider = FireworksBatches if _is_fireworks(config) else OpenAIBatches
     limits, batch = provider.limits, config.batch
@@ -71,8 +71,7 @@ def batch_price(config: GenerationConfig) -> Price | None:
     if online is None:
         return None
     share = 1 - config.batch.discount
-    cached = None if online.cached_input is None else online.cached_input * share
-    return Price(input=online.input * share, output=online.output * share, cached_input=cached)
+    return Price(**{name: price * share for name, price in online.model_dump(exclude_none=True).items()})
 
 
 def _is_fireworks(config: GenerationConfig) -> bool:

@@ -1,53 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clients of endpoints that speak OpenAI's chat completions.
-
-generate(messages, draws) ─▶ requests (n draws in one, or fewer) ─▶ retry ─▶ limits ─▶ transport
-                                    ▲                                                    │
-                                    └── fewer choices, refused parameters: learned ◀─────┘
-"""
+"""The clients of endpoints that speak OpenAI's chat completions."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Coroutine, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
-from reward_kit.config_models import ApiParamsConfig, Sampling
-from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
-from reward_kit.generation.commons import Limits, commons
-from reward_kit.generation.http.limits import RequestLimits
-from reward_kit.generation.http.refusals import (
-    ChoicesRefused,
-    ParameterRefused,
-    SentRequest,
-    error_in_answer,
-    read_complaint,
-    refusal,
-)
-from reward_kit.generation.http.retry import Timing, with_retries
-from reward_kit.generation.http.transport import CHAT_ROUTE, Transport
+from reward_kit.config_models import ApiParamsConfig
+from reward_kit.generation.http.endpoint import EndpointClient
+from reward_kit.generation.http.retry import Timing
+from reward_kit.generation.http.transport import CHAT_ROUTE
 from reward_kit.generation.presets import PLAIN, Dialect
-from reward_kit.generation.wire import Prompt, derived_seed, encode, read_completions, read_json, settings_of
-from reward_kit.models import Completion, Failure, Message
-from reward_kit.redaction import mask, without_secrets
-from reward_kit.utils.tasks import together
-
-if TYPE_CHECKING:
-    from reward_kit.generation.http.exchange import Reply
+from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of
+from reward_kit.models import Completion
 
 __all__ = ["FireworksModelClient", "OpenAICompatibleClient"]
 
-_log = logging.getLogger(__name__)
-
-_AS_MANY_AS_ASKED = 1 << 30
-_UNKNOWN_ANSWER_TOKENS = 512
-_CHARACTERS_PER_TOKEN = 4
-_RENAMED = {"max_tokens": "max_completion_tokens"}
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""Where an endpoint refuses the one, it takes the other."""
+_NEEDS = {"top_logprobs": "logprobs"}
+"""Parameters that are refused without another one."""
 
 
-class OpenAICompatibleClient:
+class OpenAICompatibleClient(EndpointClient):
     """The client of any endpoint that speaks OpenAI's chat completions."""
 
     def __init__(  # noqa: PLR0913 - one parameter a part
@@ -64,202 +40,50 @@ class OpenAICompatibleClient:
         dialect: Dialect = PLAIN,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
-        self.model = model
-        self.api_base = api_base.rstrip("/")
-        self.dropped_parameters: dict[str, str] = {}
-        """Parameters the endpoint refuses, with its reason or what is known of it. They are not sent (any more)."""
-        self._params = api_params or ApiParamsConfig()
-        self._shown = mask(self.api_base)
-        self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
-        self._n_mode = n_mode
+        super().__init__(
+            model, api_base=api_base, api_key=api_key, api_params=api_params, n_mode=n_mode, headers=headers,
+            timing=timing, route=route,
+        )  # fmt: skip
         self._dialect = dialect
-        self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
-        self._timing = timing or Timing()
-        self._transport = Transport(
-            self.api_base,
-            api_key=api_key,
-            headers=headers or {},
-            timeout=self._params.timeout,
-            max_reply_mb=self._params.max_reply_mb,
-            route=route,
-        )
-        self._limits = self._make_limits()
-        self._settings_for: Sampling | None = None
-        self._settings: dict[str, Any] = {}
-        self._sends_seed = False
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, api_base={self._shown!r})"
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The endpoint and the model."""
-        return {"endpoint": self._endpoint, "model": self.model}
-
-    @property
-    def draws_at_once(self) -> int:
-        """How many draws one request may ask for, as far as is known: 1 where the endpoint does not take `n`."""
-        return self._most_choices
-
-    @property
-    def limit(self) -> int:
-        """How many requests may be in flight now; lower than asked for while the endpoint complains of load."""
-        return self._limits.limit
-
-    @property
-    def in_flight(self) -> int:
-        """How many requests hold a slot now."""
-        return self._limits.in_flight
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        draws: Sequence[int],
-        sampling: Sampling,
-        tools: list[dict[str, Any]] | None = None,
-        sample_id: str = "",
-    ) -> list[Completion | Failure]:
-        """One completion, or the failure in its place, for each of `draws`, in their order."""
-        prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
-        return await self._fetch(prompt, draws) if draws else []
-
-    async def close(self) -> None:
-        """Close the connections; a later request opens new ones, in whatever loop it runs."""
-        await self._transport.close()
-        self._limits = self._make_limits()
-
-    def _make_limits(self) -> Limits:
-        shared = commons()
-        if shared is not None:
-            return shared.limits(f"{self.model} at {self._endpoint}", self._params)
-        return RequestLimits(self._params, self._timing)
-
-    # ── draws into requests ──────────────────────────────────────────────────────────────────────────────────────────
-
-    def _fetch(self, prompt: Prompt, draws: Sequence[int]) -> Coroutine[Any, Any, list[Completion | Failure]]:
-        """The draws, in one request where the endpoint gives so many choices, else in several at a time."""
-        most = self._most_choices
-        if len(draws) <= most:
-            return self._fetch_together(prompt, draws)
-        return self._fetch_in_parts(prompt, draws, most)
-
-    async def _fetch_in_parts(self, prompt: Prompt, draws: Sequence[int], most: int) -> list[Completion | Failure]:
-        parts = [draws[start : start + most] for start in range(0, len(draws), most)]
-        fetched = await together(self._fetch_together(prompt, part) for part in parts)
-        return [entry for part in fetched for entry in part]
-
-    async def _fetch_together(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion | Failure]:
-        """The draws in one request; what it leaves out is fetched in further ones."""
-        try:
-            completions = await self._ask(prompt, draws)
-        except ParameterRefused as error:
-            # Each refusal names a parameter that was sent and now no longer is, so this ends.
-            self._drop(error)
-            return await self._fetch_together(prompt, draws)
-        except ChoicesRefused as error:
-            if self._n_mode == "native":
-                return [Failure.of(BadRequestError(str(error)), "generate")] * len(draws)
-            self._learn_most_choices(len(draws) // 2)
-            return await self._fetch(prompt, draws)
-        except GenerationError as error:
-            return [Failure.of(error, "generate")] * len(draws)
-        missing = draws[len(completions) :]
-        if not missing:
-            return list(completions)
-        if self._n_mode == "auto":
-            self._learn_most_choices(len(completions))
-        return [*completions, *await self._fetch(prompt, missing)]
-
-    def _learn_most_choices(self, most: int) -> None:
-        if most < self._most_choices:
-            self._most_choices = most
-            _log.debug("%s gives %d choices per request at most.", self._shown, most)
-
-    # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _ask(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
-        """One request, repeated while its failure may pass."""
-        params = self._params
-        try:
-            return await with_retries(
-                partial(self._attempt, prompt, draws),
-                retries=params.max_retries,
-                timing=self._timing,
-                longest_asked=params.max_retry_after,
-            )
-        except ProviderError:
-            self._transport.check_reachable(1 + params.max_retries)
-            raise
-
-    async def _attempt(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
-        body = self.body(prompt, draws)
-        data = encode(body)
-        limits = self._limits
-        tokens = _estimate(data, body, len(draws)) if limits.counts_tokens else 0.0
-        mark = await limits.enter(tokens)
-        try:
-            started = self._timing.clock()
-            reply = await self._transport.post(data)
-            latency_ms = (self._timing.clock() - started) * 1000
-            completions = self._read(reply, body, len(draws), latency_ms)
-        except (RateLimitError, ProviderError) as error:
-            limits.failed(error, mark, tokens)
-            raise
-        finally:
-            limits.leave()
-        usage = completions[0].usage
-        limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
-        return completions
-
-    def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
-        status = reply.status
-        if status == 200:
-            answer = read_json(reply.data)
-            hidden = error_in_answer(answer)
-            if hidden is None:
-                return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms)
-            status = hidden
-        complaint = read_complaint(reply.data)
-        raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, body))
-
-    # ── the body ─────────────────────────────────────────────────────────────────────────────────────────────────────
+        self._seed_name = ""
 
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request for these draws of a prompt."""
         sampling = prompt.sampling
         if sampling is not self._settings_for:
             self._settings = self._accepted(settings_of(sampling))
-            self._sends_seed = sampling.seed is not None and bool(self._accepted({"seed": sampling.seed}))
+            seed = {} if sampling.seed is None else self._accepted({"seed": sampling.seed})
+            self._seed_name = next(iter(seed), "")
             self._settings_for = sampling
         body = {"model": self.model, "messages": prompt.messages, **self._settings}
         if prompt.tools:
             body["tools"] = prompt.tools
         if len(draws) > 1:
             body["n"] = len(draws)
-        if sampling.seed is not None and self._sends_seed:
-            body[self._dialect.names.get("seed", "seed")] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
+        if sampling.seed is not None and self._seed_name:
+            body[self._seed_name] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
         return body
+
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+        return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms)
 
     def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings without those the endpoint refuses; some have another name that it may take."""
         accepted = {}
-        names, refuses = self._dialect.names, self._dialect.refuses
         for name, value in settings.items():
-            if name in refuses:
-                self.dropped_parameters.setdefault(name, refuses[name])
-            name = names.get(name, name)  # noqa: PLW2901 - the name is what changes
-            while name in self.dropped_parameters:
-                name = _RENAMED.get(name, "")  # noqa: PLW2901 - the name is what changes
-            if name:
-                accepted[name] = value
+            if name in self._dialect.refuses:
+                self._record(name, self._dialect.refuses[name])
+            elif _NEEDS.get(name) in self._refused:
+                self._record(name, f"it needs {_NEEDS[name]}, and that is refused")
+            elif sent_as := self._accepted_name(name):
+                accepted[sent_as] = value
         return accepted
 
-    def _drop(self, refused: ParameterRefused) -> None:
-        if refused.name not in self.dropped_parameters:
-            self.dropped_parameters[refused.name] = refused.reason
-            self._settings_for = None
-            _log.debug("%s refuses the parameter %r: %s", self._shown, refused.name, refused.reason)
+    def _accepted_name(self, name: str) -> str | None:
+        """Under which name the endpoint takes a parameter, as far as is known; None where under none."""
+        name = self._dialect.names.get(name, name)
+        names = (name, _OTHER_NAMES.get(name, name))
+        return next((each for each in names if each not in self._refused), None)
 
 
 class FireworksModelClient(OpenAICompatibleClient):
@@ -287,8 +111,3 @@ class FireworksModelClient(OpenAICompatibleClient):
             headers=headers,
             timing=timing,
         )
-
-
-def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:
-    room = body.get("max_tokens") or body.get("max_completion_tokens") or _UNKNOWN_ANSWER_TOKENS
-    return len(data) / _CHARACTERS_PER_TOKEN + room * draws

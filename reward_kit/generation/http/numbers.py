@@ -11,18 +11,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
 from reward_kit.generation.http.retry import Timing
-from reward_kit.generation.wire import Prompt, read_completions, read_json
+from reward_kit.generation.wire import Prompt
 from reward_kit.models import Completion
-
-if TYPE_CHECKING:
-    from reward_kit.generation.http.exchange import Reply
 
 __all__ = ["NumbersApi", "NumbersClient"]
 
@@ -59,7 +55,7 @@ class NumbersClient(OpenAICompatibleClient):
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request: the prompt in the fields of this API."""
         body = {"model": self.model, **self._prompt_fields(prompt.messages), **prompt.sampling.extra_body}
-        return {name: value for name, value in body.items() if name not in self.dropped_parameters}
+        return {name: value for name, value in body.items() if name not in self._refused}
 
     def _prompt_fields(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if self.api == "embeddings":
@@ -69,17 +65,9 @@ class NumbersClient(OpenAICompatibleClient):
             return {"text_1": question, "text_2": messages[-1]["content"]}
         return {"messages": list(messages)}
 
-    def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
-        status = reply.status
-        if status == 200:
-            answer = read_json(reply.data)
-            hidden = error_in_answer(answer)
-            if hidden is None:
-                chat = {**answer, "choices": [{"message": {"content": json.dumps(self._numbers(answer))}}]}
-                return read_completions(chat, asked_model=self.model, most=most, latency_ms=latency_ms)
-            status = hidden
-        complaint = read_complaint(reply.data)
-        raise refusal(status, reply.headers, complaint, SentRequest(self.api_base, self.model, body))
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+        chat = {**answer, "choices": [{"message": {"content": json.dumps(self._numbers(answer))}}]}
+        return super()._completions(chat, most, latency_ms)
 
     def _numbers(self, answer: Mapping[str, Any]) -> list[float]:
         field = {"embeddings": "embedding", "pooling": "data", "classify": "probs", "score": "score"}[self.api]

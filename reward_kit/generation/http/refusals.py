@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _LONGEST_QUOTE = 300
+_CAMEL = re.compile(r"_([a-z])")
 
 _CONTEXT = re.compile(
     r"context[ _-]?(length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input is too long"
@@ -58,19 +59,31 @@ _NO_SUCH_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NO_CREDIT = re.compile(
-    r"insufficient[_ ](quota|balance|credit|funds)|exceeded your current quota|out of credit", re.IGNORECASE
+    r"insufficient[_ ](quota|balance|credit|funds)|exceeded your current quota|out of credit"
+    r"|credit balance is too low",
+    re.IGNORECASE,
 )
 _FLAGGED = re.compile(r"moderation|flagged|content[ _](policy|filter)", re.IGNORECASE)
-_ABOUT_CHOICES = re.compile(r"\bn\b|\bn_cmpl\b|(one|number of|multiple) (completion )?choices?", re.IGNORECASE)
+_ABOUT_CHOICES = re.compile(
+    r"\bn\b|\bn_cmpl\b|(one|number of|multiple) (completion )?(choices?|candidates?)|candidate_?count", re.IGNORECASE
+)
 _NOT_KNOWN = re.compile(
     r"unsupported|not supported|n[o']t support|unrecogni[sz]ed|unknown|unexpected|extra[ _](fields|inputs|forbidden)"
-    r"|not permitted|not allowed|deprecated|invalid (argument|parameter|field) name",
+    r"|not permitted|not allowed|deprecated|invalid (argument|parameter|field) name|not (enabled|available|implemented)"
+    r"|cannot both be|may only be set|must be unset|only \S{1,12} is allowed",
     re.IGNORECASE,
 )
 
 
 class ChoicesRefused(BadRequestError):
     """The endpoint does not give that many choices in one request."""
+
+    name = "n"
+
+    def __init__(self, message: str, reason: str) -> None:
+        """Keep the endpoint's words beside what is said to a person."""
+        super().__init__(message)
+        self.reason = reason
 
 
 class ParameterRefused(BadRequestError):
@@ -101,15 +114,40 @@ def read_complaint(data: bytes) -> Complaint:
         body = orjson.loads(text)
     except orjson.JSONDecodeError:
         body = None
+    if isinstance(body, list) and body and isinstance(body[0], dict) and "error" in body[0]:
+        body = body[0]  # Google's way
     error = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(error, dict):
         message = error if isinstance(error, str) else text
         return Complaint(_shortened(message), message, "", None)
-    message = error.get("message") or error.get("detail") or error.get("error") or text
-    message = message if isinstance(message, str) else orjson.dumps(message).decode()
+    said = error.get("message") or error.get("detail") or error.get("error") or text
+    message = said if isinstance(said, str) else orjson.dumps(said).decode()
     code = error.get("code") or error.get("type") or ""
     param = error.get("param")
-    return Complaint(_shortened(message), f"{message} {code}", str(code), param if isinstance(param, str) else None)
+    complaint = Complaint(
+        _shortened(message), f"{message} {code}", str(code), param if isinstance(param, str) else _located(said)
+    )
+    return _with_what_is_behind(complaint, error.get("metadata"))
+
+
+def _located(said: Any) -> str | None:
+    """The field that a complaint in the way of FastAPI is about: `[{"loc": ["body", FIELD], "msg": …}]`."""
+    if isinstance(said, dict):
+        said = said.get("detail")
+    first = said[0] if isinstance(said, list) and said else None
+    place = first.get("loc") if isinstance(first, dict) else None
+    names = [part for part in place if isinstance(part, str)] if isinstance(place, list) else []
+    return names[-1] if names else None
+
+
+def _with_what_is_behind(complaint: Complaint, metadata: Any) -> Complaint:
+    """A gateway's complaint with that of the provider behind it, where it passes one on (OpenRouter does)."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str) or not raw.strip():
+        return complaint
+    behind = read_complaint(raw.encode(errors="replace"))
+    words, text = f"{complaint.words}: {behind.words}", f"{complaint.text} {behind.text}"
+    return Complaint(_shortened(words), text, behind.code or complaint.code, complaint.param or behind.param)
 
 
 def _shortened(words: str) -> str:
@@ -148,7 +186,8 @@ def _stopping(
     """The error that ends the run, where no request can succeed before a person mends something."""
     if status == 402 or (status in {400, 403, 429} and _NO_CREDIT.search(complaint.text)):
         return EndpointError(f"{what}. The account is out of credit: top it up, then run again to go on.")
-    if status == 401 or (status == 403 and not _FLAGGED.search(complaint.text)):
+    forbidden = status == 403 and not _FLAGGED.search(complaint.text) and not _is_about_logprobs(complaint, request)
+    if status == 401 or forbidden:
         return AuthError(f"{what}. Check the key: `generation.api_key_env` names the variable that holds it.")
     if status == 407:
         return AuthError(
@@ -167,12 +206,18 @@ def _stopping(
 def _of_this_request(status: int, complaint: Complaint, request: SentRequest, what: str) -> RewardKitError:
     if status == 413 or _CONTEXT.search(complaint.text):
         return ContextLengthError(f"{what}. Shorten the prompt or lower `generation.max_tokens`.")
-    if "n" in request.parameters and (complaint.param == "n" or _ABOUT_CHOICES.search(complaint.text)):
-        return ChoicesRefused(f"{what}. Set `generation.n_mode=fanout`.")
+    choices = complaint.param == "n" or (complaint.param is None and _ABOUT_CHOICES.search(complaint.text))
+    if "n" in request.parameters and choices:
+        return ChoicesRefused(f"{what}. Set `generation.n_mode=fanout`.", complaint.words)
     name = _refused_parameter(complaint, request.parameters)
     if name is not None:
         return ParameterRefused(name, complaint.words)
     return BadRequestError(f"{what}. Mend the prompt or the sampling parameters.")
+
+
+def _is_about_logprobs(complaint: Complaint, request: SentRequest) -> bool:
+    """OpenAI's way to say that a model gives no log-probabilities is a 403: no key mends it."""
+    return (_refused_parameter(complaint, request.parameters) or "").endswith("logprobs")
 
 
 def _refused_parameter(complaint: Complaint, parameters: Collection[str]) -> str | None:
@@ -183,14 +228,17 @@ def _refused_parameter(complaint: Complaint, parameters: Collection[str]) -> str
     if complaint.param is not None:
         last = complaint.param.rpartition(".")[2]
         return last if last in droppable else None
+    # Of two that do not go together, the one that is named last: `temperature` stays where `top_p` goes.
+    choose = max if "both" in complaint.text else min
     for pattern in (r"""['"`]{}['"`]""", r"\b{}\b"):
         found = [
             (match.start(), name)
             for name in droppable
-            if (match := re.search(pattern.format(re.escape(name)), complaint.text))
+            for spelling in {name, _CAMEL.sub(lambda part: part[1].upper(), name)}
+            if (match := re.search(pattern.format(re.escape(spelling)), complaint.text, re.IGNORECASE))
         ]
         if found:
-            return min(found)[1]
+            return choose(found)[1]
     return None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
@@ -16,13 +16,15 @@ from reward_kit.utils.deadlines import Deadlines
 if TYPE_CHECKING:
     from reward_kit.generation.http.exchange import Exchange, Reply
 
-__all__ = ["CHAT_ROUTE", "Transport", "proxy_for"]
+__all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "proxy_for"]
 
 _log = logging.getLogger(__name__)
 
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
 CHAT_ROUTE = "/chat/completions"
+KeyHeader = Literal["Authorization", "x-api-key"]
+"""The header that an endpoint wants the key in: as a bearer's, or as it is."""
 _NO_ADDRESS = "api_base {!r} is not an address. Give one such as 'http://localhost:8000/v1'."
 
 
@@ -38,6 +40,7 @@ class Transport:
         timeout: float,
         max_reply_mb: float = 64.0,
         route: str = CHAT_ROUTE,
+        key_header: KeyHeader = "Authorization",
     ) -> None:
         """Check the address and the key; nothing is opened yet."""
         self._max_reply = int(max_reply_mb * (1 << 20))
@@ -49,7 +52,8 @@ class Transport:
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_checked(headers)}
         if api_key is not None:
             remember(api_key)
-            self._headers["Authorization"] = f"Bearer {_sendable(api_key)}"
+            sent = _sendable(api_key)
+            self._headers[key_header] = f"Bearer {sent}" if key_header == "Authorization" else sent
         self._exchange: Exchange | None = None
         self._given_up: list[Exchange] = []
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate from Python: `python local_eval.py`, or with a model of yours, `--model openai/gpt-6-luna`."""
+
+import argparse
+from pathlib import Path
+
+from reward_kit import evaluate
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> None:
+    """Judge some answers per problem in the sandbox, and print pass@k with its interval."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="mock", help="who answers; mock: mock_model.py (default)")
+    parser.add_argument("--n", type=int, default=2, help="answers per problem (%(default)s)")
+    parser.add_argument(
+        "--problems", type=int, default=21, help="how many of the 201 problems, one of each family first (%(default)s)"
+    )
+    parser.add_argument("--output", type=Path, help="a directory to keep everything in; run again to go on")
+    options = parser.parse_args()
+    result = evaluate(
+        HERE / "dataset.jsonl",
+        f"{HERE / 'reward.py'}:evaluate",
+        dataset={"max_samples": options.problems},
+        model=options.model,
+        n=options.n,
+        max_tokens=800,
+        output_dir=options.output,
+        mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
+    )
+    result.raise_for_failures()
+    for k in range(1, options.n + 1):
+        found = result.pass_at(k)
+        print(f"pass@{k}: {found.value:.3f} (95 % interval {found.low:.3f} to {found.high:.3f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the clients of all endpoints do alike, whichever API they speak.
+
+generate(messages, draws) ─▶ requests (n draws in one, or fewer) ─▶ retry ─▶ limits ─▶ transport
+                                    ▲                                                    │
+                                    └── fewer choices, refused parameters: learned ◀─────┘
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from reward_kit.config_models import ApiParamsConfig, Sampling
+from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
+from reward_kit.generation.commons import Limits, commons
+from reward_kit.generation.http.limits import RequestLimits
+from reward_kit.generation.http.refusals import (
+    ChoicesRefused,
+    ParameterRefused,
+    SentRequest,
+    error_in_answer,
+    read_complaint,
+    refusal,
+)
+from reward_kit.generation.http.retry import Timing, with_retries
+from reward_kit.generation.http.transport import CHAT_ROUTE, KeyHeader, Transport
+from reward_kit.generation.wire import Prompt, encode, read_json
+from reward_kit.models import Completion, Failure, Message
+from reward_kit.redaction import mask, without_secrets
+from reward_kit.utils.tasks import together
+
+if TYPE_CHECKING:
+    from reward_kit.generation.http.exchange import Reply
+
+__all__ = ["EndpointClient"]
+
+_log = logging.getLogger(__name__)
+
+_AS_MANY_AS_ASKED = 1 << 30
+_UNKNOWN_ANSWER_TOKENS = 512
+_CHARACTERS_PER_TOKEN = 4
+
+
+class EndpointClient(ABC):
+    """What all clients of endpoints do alike. How a prompt becomes a body, and an answer completions, each says."""
+
+    def __init__(  # noqa: PLR0913 - one parameter a part
+        self,
+        model: str,
+        *,
+        api_base: str,
+        api_key: str | None = None,
+        api_params: ApiParamsConfig | None = None,
+        n_mode: Literal["auto", "native", "fanout"] = "auto",
+        headers: Mapping[str, str] | None = None,
+        timing: Timing | None = None,
+        route: str = CHAT_ROUTE,
+        key_header: KeyHeader = "Authorization",
+    ) -> None:
+        """Remember whom to ask; nothing is opened before the first request."""
+        self.model = model
+        self.api_base = api_base.rstrip("/")
+        self.dropped_parameters: dict[str, str] = {}
+        """Parameters that are not sent (any more), or are sent otherwise, and why: the endpoint's words, or ours."""
+        self._refused: set[str] = set()
+        """The parameters among them that the endpoint itself refused."""
+        self._params = api_params or ApiParamsConfig()
+        self._shown = mask(self.api_base)
+        self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
+        self._n_mode = n_mode
+        self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
+        self._timing = timing or Timing()
+        self._transport = Transport(
+            self.api_base,
+            api_key=api_key,
+            headers=headers or {},
+            timeout=self._params.timeout,
+            max_reply_mb=self._params.max_reply_mb,
+            route=route,
+            key_header=key_header,
+        )
+        self._limits = self._make_limits()
+        self._settings_for: Sampling | None = None
+        self._settings: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, api_base={self._shown!r})"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The endpoint and the model."""
+        return {"endpoint": self._endpoint, "model": self.model}
+
+    @property
+    def draws_at_once(self) -> int:
+        """How many draws one request may ask for, as far as is known: 1 where the endpoint does not take `n`."""
+        return self._most_choices
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight now; lower than asked for while the endpoint complains of load."""
+        return self._limits.limit
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests hold a slot now."""
+        return self._limits.in_flight
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        draws: Sequence[int],
+        sampling: Sampling,
+        tools: list[dict[str, Any]] | None = None,
+        sample_id: str = "",
+    ) -> list[Completion | Failure]:
+        """One completion, or the failure in its place, for each of `draws`, in their order."""
+        try:
+            prompt = self._prompt(messages, tools, sampling, sample_id)
+        except GenerationError as error:
+            return [Failure.of(error, "generate")] * len(draws)
+        return await self._fetch(prompt, draws) if draws else []
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens new ones, in whatever loop it runs."""
+        await self._transport.close()
+        self._limits = self._make_limits()
+
+    # ── what each API has of its own ─────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+        """The body of a request for these draws of a prompt."""
+
+    @abstractmethod
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+        """Up to `most` completions of an answer; its usage stands on the first."""
+
+    def _prompt(
+        self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
+    ) -> Prompt:
+        """The prompt as this API wants it; every request for its draws is made from it."""
+        return Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
+
+    def _make_limits(self) -> Limits:
+        shared = commons()
+        if shared is not None:
+            return shared.limits(f"{self.model} at {self._endpoint}", self._params)
+        return RequestLimits(self._params, self._timing)
+
+    # ── draws into requests ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _fetch(self, prompt: Prompt, draws: Sequence[int]) -> Coroutine[Any, Any, list[Completion | Failure]]:
+        """The draws, in one request where the endpoint gives so many choices, else in several at a time."""
+        most = self._most_choices
+        if len(draws) <= most:
+            return self._fetch_together(prompt, draws)
+        return self._fetch_in_parts(prompt, draws, most)
+
+    async def _fetch_in_parts(self, prompt: Prompt, draws: Sequence[int], most: int) -> list[Completion | Failure]:
+        parts = [draws[start : start + most] for start in range(0, len(draws), most)]
+        fetched = await together(self._fetch_together(prompt, part) for part in parts)
+        return [entry for part in fetched for entry in part]
+
+    async def _fetch_together(
+        self, prompt: Prompt, draws: Sequence[int], refused: frozenset[str] = frozenset()
+    ) -> list[Completion | Failure]:
+        """The draws in one request; what it leaves out is fetched in further ones.
+
+        `refused` are the parameters that it was refused for before. One that is refused twice cannot be left out.
+        """
+        try:
+            completions = await self._ask(prompt, draws)
+        except (ParameterRefused, ChoicesRefused) as error:
+            if error.name in refused or (error.name == "n" and self._n_mode == "native"):
+                return [Failure.of(BadRequestError(str(error)), "generate")] * len(draws)
+            if error.name == "n":
+                self._learn_most_choices(len(draws) // 2, error.reason)
+                return await self._fetch(prompt, draws)
+            self._drop(error)
+            return await self._fetch_together(prompt, draws, refused | {error.name})
+        except GenerationError as error:
+            return [Failure.of(error, "generate")] * len(draws)
+        missing = draws[len(completions) :]
+        if not missing:
+            return list(completions)
+        if self._n_mode == "auto":
+            self._learn_most_choices(len(completions), f"{len(completions)} of {len(draws)} answers came back")
+        return [*completions, *await self._fetch(prompt, missing)]
+
+    def _learn_most_choices(self, most: int, why: str) -> None:
+        if most < self._most_choices:
+            self._most_choices = most
+            self._record("n", f"{why}: {most} per request from now on, each of which pays for the prompt")
+
+    # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+        """One request, repeated while its failure may pass."""
+        params = self._params
+        try:
+            return await with_retries(
+                partial(self._attempt, prompt, draws),
+                retries=params.max_retries,
+                timing=self._timing,
+                longest_asked=params.max_retry_after,
+            )
+        except ProviderError:
+            self._transport.check_reachable(1 + params.max_retries)
+            raise
+
+    async def _attempt(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+        body = self.body(prompt, draws)
+        data = encode(body)
+        limits = self._limits
+        tokens = _estimate(data, body, len(draws)) if limits.counts_tokens else 0.0
+        mark = await limits.enter(tokens)
+        try:
+            started = self._timing.clock()
+            reply = await self._transport.post(data)
+            latency_ms = (self._timing.clock() - started) * 1000
+            completions = self._read(reply, body, len(draws), latency_ms)
+        except (RateLimitError, ProviderError) as error:
+            limits.failed(error, mark, tokens)
+            raise
+        finally:
+            limits.leave()
+        usage = completions[0].usage
+        limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
+        return completions
+
+    def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+        status = reply.status
+        if status == 200:
+            answer = read_json(reply.data)
+            hidden = error_in_answer(answer)
+            if hidden is None:
+                return self._completions(answer, most, latency_ms)
+            status = hidden
+        complaint = read_complaint(reply.data)
+        raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, body))
+
+    # ── what the endpoint does not take ──────────────────────────────────────────────────────────────────────────────
+
+    def _drop(self, refused: ParameterRefused | ChoicesRefused) -> None:
+        """Send the parameter no more, to nobody: what is refused once would be refused for each sample."""
+        if refused.name not in self._refused:
+            self._refused.add(refused.name)
+            self._settings_for = None
+            self._record(refused.name, refused.reason)
+
+    def _record(self, name: str, why: str) -> None:
+        """Keep for the run's manifest what is sent otherwise than was asked for, and say it once."""
+        if self.dropped_parameters.get(name) != why:
+            self.dropped_parameters[name] = why
+            _log.warning("%s does not take %r as it was asked for: %s.", self._shown, name, mask(why))
+
+
+def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:
+    room = body.get("max_tokens") or body.get("max_completion_tokens") or _UNKNOWN_ANSWER_TOKENS
+    return len(data) / _CHARACTERS_PER_TOKEN + room * draws

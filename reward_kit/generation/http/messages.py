@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of Anthropic's own API, the Messages: system, tools, thinking and prompt caching as they are there.
+
+    messages, tools, sampling ─▶ system, turns of blocks, tools with schemas, thinking ─▶ POST /messages
+    blocks of text, thinking and tool use ─▶ a chat completion, which is read like any other
+
+Retries, limits and what is learned from refusals are those of every endpoint. One request gives one answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from reward_kit.config_models import ApiParamsConfig, Sampling
+from reward_kit.errors import BadRequestError, ProviderError
+from reward_kit.generation.http.endpoint import EndpointClient
+from reward_kit.generation.http.retry import Timing
+from reward_kit.generation.presets import PLAIN, Dialect
+from reward_kit.generation.wire import Prompt, read_completions, settings_of
+from reward_kit.models import Completion, Message
+
+__all__ = ["ANSWER_TOKENS", "ANTHROPIC_VERSION", "MessagesClient"]
+
+ANTHROPIC_VERSION = "2023-06-01"
+"""The version of the API that is spoken."""
+ANSWER_TOKENS = 4096
+"""What is sent as `max_tokens` where none is set: this API has no default for it."""
+_HIGHEST_TEMPERATURE = 1.0
+_NOT_WHILE_THINKING = frozenset({"temperature", "top_k"})
+_FINISHED = {
+    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls",
+    "refusal": "content_filter", "model_context_window_exceeded": "length",
+}  # fmt: skip
+"""Why an answer ended, in the words of chat completions, which the rest of the program knows."""
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_ITS_OWN_PARTS = frozenset({"image", "document", "search_result", "tool_result", "tool_use", *_THOUGHTS})
+_DATA_URL = re.compile(r"data:(?P<media_type>[\w.+/-]+);base64,(?P<data>.*)", re.DOTALL)
+_NO_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
+
+Block = dict[str, Any]
+
+
+class MessagesClient(EndpointClient):
+    """The client of Anthropic's Messages API."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str,
+        api_key: str | None = None,
+        api_params: ApiParamsConfig | None = None,
+        timing: Timing | None = None,
+        dialect: Dialect = PLAIN,
+    ) -> None:
+        """Remember whom to ask; nothing is opened before the first request."""
+        super().__init__(
+            model, api_base=api_base, api_key=api_key, api_params=api_params, n_mode="fanout", timing=timing,
+            headers={"anthropic-version": ANTHROPIC_VERSION}, route="/messages", key_header="x-api-key",
+        )  # fmt: skip
+        self._dialect = dialect
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The endpoint, its API and the model."""
+        return {**super().identity, "api": "messages"}
+
+    def _prompt(
+        self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
+    ) -> Prompt:
+        turns = _Turns()
+        for message in messages:
+            turns.add(message)
+        offered = [_tool(tool) for tool in tools] if tools else None
+        return Prompt(turns.turns, offered, sampling, sample_id, turns.system or None)
+
+    def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
+        """The body of a request for one draw of a prompt."""
+        if prompt.sampling is not self._settings_for:
+            self._settings = self._accepted(prompt.sampling)
+            self._settings_for = prompt.sampling
+        body = {"model": self.model, "messages": prompt.messages, **self._settings}
+        if prompt.system is not None:
+            body["system"] = prompt.system
+        if prompt.tools:
+            body["tools"] = prompt.tools
+        return body
+
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+        blocks = answer.get("content")
+        if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+            raise ProviderError("The answer has no content. Try again.")
+        chat = {"model": answer.get("model"), "choices": [_choice(blocks, answer)], "usage": _usage(answer)}
+        read = read_completions(chat, asked_model=self.model, most=most, latency_ms=latency_ms)
+        thoughts = [block for block in blocks if block.get("type") in _THOUGHTS]
+        if not thoughts or not read[0].message.tool_calls:
+            return read
+        signed = read[0].message.model_copy(update={"thinking_blocks": thoughts})
+        return [read[0].model_copy(update={"message": signed})]
+
+    # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _accepted(self, sampling: Sampling) -> dict[str, Any]:
+        """The settings in this API's words, without what it refuses. Each difference is recorded."""
+        asked = settings_of(sampling) | ({} if sampling.seed is None else {"seed": sampling.seed})
+        thinks = _is_on(asked.get("thinking")) and "thinking" not in self._refused
+        accepted: dict[str, Any] = {}
+        for name, value in asked.items():
+            field, sent = self._field(name, value)
+            if name in self._dialect.refuses:
+                self._record(name, self._dialect.refuses[name])
+            elif thinks and name in _NOT_WHILE_THINKING:
+                self._record(name, "it cannot be set while the model thinks, and is not sent")
+            elif field not in self._refused:
+                both = isinstance(sent, dict) and isinstance(accepted.get(field), dict)
+                accepted[field] = accepted[field] | sent if both else sent
+        if "max_tokens" not in accepted:
+            self._record("max_tokens", f"Anthropic wants one for each request, so {ANSWER_TOKENS} is sent")
+            accepted["max_tokens"] = ANSWER_TOKENS
+        return accepted
+
+    def _field(self, name: str, value: Any) -> tuple[str, Any]:
+        """What this API calls a setting, and the value that it takes."""
+        if name == "stop":
+            return "stop_sequences", value
+        if name == "reasoning_effort":
+            return "output_config", {"effort": value}
+        if name == "temperature" and value > _HIGHEST_TEMPERATURE:
+            self._record(name, f"Anthropic's scale ends at 1, so 1 is sent in the place of {value:g}")
+            return name, _HIGHEST_TEMPERATURE
+        return name, value
+
+
+def _is_on(thinking: Any) -> bool:
+    return isinstance(thinking, dict) and thinking.get("type") != "disabled"
+
+
+# ── a conversation as turns of blocks ────────────────────────────────────────────────────────────────────────────────
+
+
+class _Turns:
+    """A conversation as this API wants it: the system apart, turns that alternate, results in the turn after the call.
+
+    What every system message says is said at the beginning, as Anthropic's own OpenAI-compatible endpoint does it.
+    """
+
+    def __init__(self) -> None:
+        self.system: list[Block] = []
+        self.turns: list[dict[str, Any]] = []
+        self._unanswered: list[str] = []
+        self._calls = 0
+
+    def add(self, message: Message) -> None:
+        """The next message."""
+        if message.role in {"system", "developer"}:
+            self.system += _parts(message.content)
+        elif message.role in {"tool", "function"}:
+            self._say("user", [self._result(message)])
+        elif message.role == "assistant":
+            self._unanswered = []
+            self._say("assistant", [*(message.thinking_blocks or ()), *_parts(message.content), *self._uses(message)])
+        else:
+            self._say("user", _parts(message.content))
+
+    def _say(self, role: str, blocks: list[Block]) -> None:
+        if not blocks:
+            return  # an empty text is refused
+        if self.turns and self.turns[-1]["role"] == role:
+            self.turns[-1]["content"] += blocks
+        else:
+            self.turns.append({"role": role, "content": blocks})
+
+    def _uses(self, message: Message) -> Iterator[Block]:
+        calls = [(call.id, call.function) for call in message.tool_calls or ()]
+        if message.function_call is not None:
+            calls.append(("", message.function_call))
+        for given, function in calls:
+            self._calls += 1
+            name = _NO_ID_CHARACTER.sub("_", given) or f"call_{self._calls}"
+            self._unanswered.append(name)
+            yield {"type": "tool_use", "id": name, "name": function.name, "input": _arguments(function.arguments)}
+
+    def _result(self, message: Message) -> Block:
+        name = _NO_ID_CHARACTER.sub("_", message.tool_call_id or "") or next(iter(self._unanswered), "")
+        if not name:
+            raise BadRequestError("A tool's answer names no call and follows none. Mend the sample's messages.")
+        if name in self._unanswered:
+            self._unanswered.remove(name)
+        return {"type": "tool_result", "tool_use_id": name, "content": _parts(message.content)}
+
+
+def _parts(content: str | list[dict[str, Any]] | None) -> list[Block]:
+    """A message's content as blocks; texts that are empty are left out."""
+    if not content:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [_part(part) for part in content if part.get("type") != "text" or part.get("text")]
+
+
+def _part(part: dict[str, Any]) -> Block:
+    kind = part.get("type")
+    if kind == "text" or kind in _ITS_OWN_PARTS:
+        return part
+    if kind == "image_url":
+        given = part.get("image_url")
+        url = str(given.get("url", "") if isinstance(given, dict) else given or "")
+        inline = _DATA_URL.fullmatch(url)
+        source = {"type": "url", "url": url} if inline is None else {"type": "base64", **inline.groupdict()}
+        cached = {"cache_control": part["cache_control"]} if "cache_control" in part else {}
+        return {"type": "image", "source": source, **cached}
+    raise BadRequestError(
+        f"Anthropic takes no content part of the type {kind!r}. Use parts of the types text, image_url and document."
+    )
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """A call's arguments as an object; what a model wrote instead of one is shown to it as it was."""
+    try:
+        arguments = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"INVALID_JSON": text}
+
+
+def _tool(tool: dict[str, Any]) -> Block:
+    """A tool in this API's shape; one that is in it already is left as it is."""
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        return tool
+    schema = function.get("parameters") or {}
+    made: Block = {"name": function.get("name"), "input_schema": {"type": "object", **schema}}
+    if function.get("description"):
+        made["description"] = function["description"]
+    if function.get("strict"):
+        made["strict"] = True
+    cached = tool.get("cache_control") or function.get("cache_control")
+    return made | {"cache_control": cached} if cached else made
+
+
+# ── an answer as a chat completion ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _choice(blocks: list[Block], answer: Mapping[str, Any]) -> dict[str, Any]:
+    reason = answer.get("stop_reason")
+    finished = _FINISHED.get(reason, reason) if isinstance(reason, str) else None
+    calls = [
+        {"id": block.get("id"), "function": {"name": block.get("name"), "arguments": block.get("input") or {}}}
+        for block in blocks
+        if block.get("type") == "tool_use"
+    ]
+    text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+    message: dict[str, Any] = {"content": text or None, "tool_calls": calls}
+    if not text and not calls and finished != "length":
+        message["content"] = ""  # it had nothing more to say, or refused: that is an answer, and would come again
+    if thought := "".join(str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"):
+        message["reasoning_content"] = thought
+    return {"message": message, "finish_reason": finished}
+
+
+def _usage(answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The counts of tokens: here the prompt's leave out what was read from the cache, or written to it."""
+    told = answer.get("usage")
+    if not isinstance(told, dict):
+        return None
+    details = {
+        "cached_tokens": told.get("cache_read_input_tokens"),
+        "cache_write_tokens": told.get("cache_creation_input_tokens"),
+    }
+    prompt = told.get("input_tokens")
+    if type(prompt) is int:
+        prompt += sum(count for count in details.values() if type(count) is int)
+    return {"prompt_tokens": prompt, "completion_tokens": told.get("output_tokens"), "prompt_tokens_details": details}

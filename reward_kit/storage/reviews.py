@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reviews.jsonl`: what people said of verdicts, one line per decision, beside the results that it is about.
+
+    {"schema":2,"id":"…","response_index":0,"says":"wrong","note":"…","reviewer":"ada","at":"…", …,"check":"…"}
+
+A line is written in one go under a lock and is on the disk when `append` returns, so several processes may write at a
+time and `kill -9` costs at most the decision that was just made. Nothing is ever changed: who thinks again adds a line.
+The files of the run are not touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from reward_kit.errors import StorageError
+from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
+from reward_kit.redaction import blot_bytes
+from reward_kit.utils.checksums import check_line, sealed_line
+
+__all__ = ["REVIEWS", "Choice", "Review", "Says", "append_review", "last_words", "read_reviews", "reviews_path"]
+
+REVIEWS = "reviews.jsonl"
+"""The file's name in a run directory."""
+
+Says = Literal["right", "wrong", "unclear"]
+"""What a person says of a verdict."""
+Choice = Literal["random", "disagreement", "browsing"]
+"""How the item was chosen: by lot; by lot among those where a fault is likelier; or by the reviewer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """One decision."""
+
+    id: str
+    """The sample's id."""
+    response_index: int
+    says: Says
+    note: str
+    reviewer: str
+    at: str
+    """When: UTC, ISO 8601."""
+    score: float | None
+    """The verdict that was looked at."""
+    passed: bool | None
+    """Whether that was a pass; None where nobody said which scores pass."""
+    reason: str
+    """What the reward gave as its reason."""
+    results_digest: str
+    """Which results were looked at: the digest of the run's results, or of the file."""
+    answer_digest: str
+    """Digest of the answer that was looked at: a review says nothing of another answer in its place."""
+    chosen: Choice
+    probability: float | None
+    """The probability of this draw; None where the reviewer chose."""
+    pool: int | None
+    """How many records the draw was made from; None where the reviewer chose."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Which record it is about."""
+        return self.id, self.response_index
+
+    @property
+    def human_passes(self) -> bool | None:
+        """Whether the reviewer thinks that the answer passes; None where that is not known."""
+        if self.passed is None or self.says == "unclear":
+            return None
+        return self.passed is (self.says == "right")
+
+
+_FIELDS = frozenset(field.name for field in fields(Review))
+_SAYS: tuple[Says, ...] = ("right", "wrong", "unclear")
+
+
+def reviews_path(source: Path) -> Path:
+    """Where the reviews of a run directory, of its results.jsonl, or of a Parquet file are."""
+    if source.is_dir():
+        return source / REVIEWS
+    if source.name == "results.jsonl":
+        return source.with_name(REVIEWS)
+    return source.with_name(f"{source.name}.{REVIEWS}")
+
+
+def append_review(path: Path, review: Review) -> None:
+    """Write a decision down. When this returns, it is on the disk itself."""
+    line = _line(review)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _refused(path, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        end = _cut_torn_line(descriptor)
+        if (written := os.write(descriptor, line)) != len(line):
+            os.ftruncate(descriptor, end)
+            raise OSError(f"only {written} of {len(line)} bytes were taken")  # a nearly full disk takes a part of it
+        os.fsync(descriptor)
+    except OSError as error:
+        raise _refused(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _line(review: Review) -> bytes:
+    values = {"schema": SCHEMA_VERSION, **asdict(review)}
+    try:
+        written = orjson.dumps(values)
+    except TypeError:  # text that is not valid Unicode
+        plain = {name: _valid(value) if isinstance(value, str) else value for name, value in values.items()}
+        written = orjson.dumps(plain)
+    return sealed_line(blot_bytes(written) + b"\n")
+
+
+def _valid(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _cut_torn_line(descriptor: int) -> int:
+    """Cut off a last line that a dying process left unfinished; where the file ends now."""
+    end = os.fstat(descriptor).st_size
+    at, tail = end, b""
+    while at and b"\n" not in tail:
+        start = max(0, at - 65536)
+        tail = os.pread(descriptor, at - start, start)
+        at = start
+    whole = at + tail.rfind(b"\n") + 1 if b"\n" in tail else 0
+    if whole != end:
+        os.ftruncate(descriptor, whole)
+    return whole
+
+
+def _refused(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"Cannot write the review to {str(path)!r} ({error.strerror or error}). Earlier reviews are kept: make room, "
+        "or see who may write there, then say it again."
+    )
+
+
+def read_reviews(path: Path) -> list[Review]:
+    """All decisions, oldest first. None where there is no file; a line that is being written is not there yet."""
+    return list(_read(path))
+
+
+def _read(path: Path) -> Iterator[Review]:
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(f"Cannot read {str(path)!r} ({error.strerror}). Check the path.") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            yield _parsed(line, f"Line {number} of {str(path)!r}")
+
+
+def _parsed(line: bytes, which: str) -> Review:
+    if not check_line(line):
+        raise StorageError(f"{which} is damaged: it is not what was written there. Restore the file, or take it out.")
+    found: dict[str, Any] = orjson.loads(line)
+    if found.get("schema") not in READABLE_SCHEMAS or found.get("says") not in _SAYS or not found.keys() >= _FIELDS:
+        raise StorageError(f"{which} is not a review that this version reads. Upgrade reward-kit, or take it out.")
+    return Review(**{name: found[name] for name in _FIELDS})
+
+
+def last_words(reviews: Sequence[Review]) -> Mapping[tuple[str, str, int], Review]:
+    """The last decision of each reviewer on each record, by reviewer, id and index."""
+    return {(review.reviewer, *review.key): review for review in reviews}

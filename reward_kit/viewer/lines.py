@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judged answer as it stands in a file, in whichever vocabulary, read into words that mean the same everywhere.
+
+a line of results.jsonl (run, best-of-n, shell), or a row of a table  ──▶  Told  ──▶  cells of the table, sample's page
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from reward_kit.analysis.texts import spoken
+from reward_kit.answers.reasoning import split_reasoning
+from reward_kit.storage.shell_tables import extra_columns
+from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS, find_columns
+
+__all__ = ["Told", "as_text", "excerpt", "read_line", "texts_of"]
+
+_DATASET = "columns"
+
+
+@dataclass(slots=True)
+class Told:
+    """What a line says, in our own words. Nothing here is computed: figures come from `analysis`."""
+
+    line: Mapping[str, Any] = field(repr=False)
+    """As it stands in the file."""
+    query: str = ""
+    response: str = ""
+    ground_truth: Any = None
+    reason: str = ""
+    reasoning: str | None = None
+    error: str | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """The dataset's own columns."""
+    prompt: Sequence[Mapping[str, Any]] = ()
+    turns: Sequence[Mapping[str, Any]] = ()
+    """What the model said, and what it was answered, after the prompt."""
+    tools: Sequence[Any] = ()
+    tool_calls: Sequence[Any] = ()
+    length: int = 0
+    """Characters of the answer, also where it was cut."""
+
+
+def read_line(line: Mapping[str, Any]) -> Told:
+    """The line's fields, by the vocabularies' one table of names."""
+    names = find_columns(TEXTS, [name for name, value in line.items() if value is not None])
+
+    def held(name: str) -> Any:
+        return line.get(names[name]) if name in names else None
+
+    told = Told(
+        line,
+        query=spoken(held("query")),
+        ground_truth=held("ground_truth"),
+        reason=as_text(held("verification_reason")),
+        error=None if line.get("error") is None else as_text(line["error"]),
+        metrics=_mapping(line.get(RUN.metrics)),
+        columns=_dataset_columns(line),
+        tools=_list(line.get("tools")),
+        tool_calls=_list(line.get("tool_calls")),
+    )
+    _read_conversation(told, held("response"))
+    if line.get("reasoning"):
+        told.reasoning = as_text(line["reasoning"])
+    return told
+
+
+def _read_conversation(told: Told, answer: Any) -> None:
+    messages = [turn for turn in _list(told.line.get("messages")) if isinstance(turn, Mapping)]
+    ends_with_answer = bool(messages) and RUN.query in told.line  # a run's line holds the answer among its messages
+    if ends_with_answer:
+        last = max((place for place, turn in enumerate(messages) if turn.get("role") == "user"), default=-1)
+        first = next((p for p in range(last + 1, len(messages)) if messages[p].get("role") == "assistant"), None)
+        if first is not None:
+            told.prompt, told.turns = messages[:first], messages[first:]
+        else:
+            told.prompt = messages
+    elif messages:
+        told.prompt = messages
+    else:
+        told.prompt = [{"role": "user", "content": told.query}]
+    told.response = spoken(answer) if not isinstance(answer, str) else answer
+    final = told.turns[-1] if told.turns else {}
+    if final.get("reasoning_content"):
+        told.reasoning = as_text(final["reasoning_content"])
+    elif told.reasoning is None and told.response:
+        thought, rest = split_reasoning(told.response)
+        if thought.strip() and rest != told.response:
+            told.reasoning, told.response = thought.strip(), rest.lstrip("\n")
+    if final.get("tool_calls"):
+        told.tool_calls = _list(final["tool_calls"])
+    told.length = len(told.response)
+
+
+def _dataset_columns(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    if SHELL.is_verified in line:
+        return {name: value for name, value in extra_columns(line).items() if name != "check"}
+    return _mapping(line.get(_DATASET))
+
+
+def _mapping(held: Any) -> Mapping[str, Any]:
+    parsed = _parsed(held)
+    return parsed if isinstance(parsed, Mapping) else {}
+
+
+def _list(held: Any) -> Sequence[Any]:
+    parsed = _parsed(held)
+    return parsed if isinstance(parsed, list) else []
+
+
+def _parsed(held: Any) -> Any:
+    """A value, or what its text holds where it is JSON."""
+    if isinstance(held, str) and held[:1] in ("{", "["):
+        try:
+            return orjson.loads(held)
+        except orjson.JSONDecodeError:
+            return held
+    return held
+
+
+def texts_of(told: Told) -> dict[str, str]:
+    """The long texts of a record."""
+    return {
+        "query": told.query,
+        "response": told.response,
+        "reasoning": told.reasoning or "",
+        "ground_truth": as_text(told.ground_truth),
+        "reason": told.reason or told.error or "",
+    }
+
+
+def as_text(value: Any) -> str:
+    """A value as text: a text as it is, nothing as nothing, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode("utf-8", "replace")
+
+
+def excerpt(text: str, width: int) -> str:
+    """The beginning of a text in one line."""
+    shown = " ".join(text[: 4 * width].split())
+    return shown if len(shown) <= width and len(text) <= 4 * width else shown[: width - 1].rstrip() + "…"

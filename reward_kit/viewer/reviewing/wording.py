@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reviews found, in words: the same lines in the terminal, on the page and in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reward_kit.analysis.present.wording import NOTHING, percent, score
+from reward_kit.viewer.reviewing.figures import ReviewFigures
+
+__all__ = ["figure_lines", "remarks"]
+
+_FEW = 30
+"""With fewer reviews in the rates the intervals are too wide to decide much."""
+
+
+def figure_lines(found: ReviewFigures) -> list[tuple[str, str, str]]:
+    """Each figure: its name, its value with the interval, and what it means."""
+    lines = [("verdicts right, %", percent(found.right), f"of {found.in_rates:,} reviews of drawn records")]
+    if found.verifier_rate is not None:
+        lines += [
+            ("precision, %", percent(found.precision), "of what the verifier passes, people pass"),
+            ("recall, %", percent(found.recall), "of what people pass, the verifier passes"),
+            ("kappa", _kappa(found), "agreement beyond chance: 1 is full, 0 is none"),
+            ("people pass, %", percent(found.human_rate), f"the verifier passes {100 * found.verifier_rate:.1f}"),
+        ]
+    for pair in found.between:
+        name = f"{pair.first} and {pair.second}"
+        kappa = "" if pair.kappa is None else f", kappa {score(pair.kappa)}"
+        records = f"{pair.common:,} common record{'' if pair.common == 1 else 's'}"
+        lines.append((f"{name} agree, %", percent(pair.same), f"on {records}{kappa}"))
+    return lines
+
+
+def _kappa(found: ReviewFigures) -> str:
+    return NOTHING if found.kappa is None else score(found.kappa)
+
+
+def remarks(found: ReviewFigures) -> Iterator[str]:
+    """What a reader should know before believing a figure."""
+    if not found.in_rates and found.decisions:
+        yield (
+            "No rates: none of the clear reviews is of a record that was drawn by lot. Draw some (`--draw random`, or "
+            "`random` on the page's review bar)."
+        )
+    elif 0 < found.in_rates < _FEW:
+        yield f"{found.in_rates} reviews are few: look at the intervals, not at the values."
+    if found.chosen.get("browsing"):
+        yield f"{_reviews(found.chosen['browsing'])} of records that reviewers picked themselves: in no rate."
+    if found.outdated:
+        mended = f" {found.mended:,} of them were wrong and are right now." if found.mended else ""
+        yield (
+            f"{_reviews(found.outdated)} of verdicts that have changed since: they count with what the reviewer said "
+            f"of the answer.{mended} A reward that was mended on these cases looks better on them than on others: draw "
+            "new ones before you believe it."
+        )
+    if found.not_used:
+        yield f"{_reviews(found.not_used)} of answers that are gone or are others now: not used."
+
+
+def _reviews(number: int) -> str:
+    return "1 review is" if number == 1 else f"{number:,} reviews are"

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of one sample: what was asked, every answer with its verdict, and what stands before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from reward_kit.analysis.judged_answers import NOT_JUDGED
+from reward_kit.viewer import wire
+from reward_kit.viewer.lines import Told, as_text
+from reward_kit.viewer.opened import OpenedRun, Snapshot
+from reward_kit.viewer.rows import Table
+
+__all__ = ["part_of", "record_page", "sample_page"]
+
+_HIDDEN = ("check",)
+
+
+def sample_page(
+    run: OpenedRun, snapshot: Snapshot, table: Table, name: str, reviews: Mapping[int, wire.Review]
+) -> wire.SamplePage:
+    """The page of the sample of this name, with its neighbours in the table's order."""
+    answers = snapshot.held()
+    sample = snapshot.sample_of(name)
+    rows = np.arange(answers.starts[sample], answers.starts[sample + 1])
+    told = snapshot.told_whole(rows)
+    split, _ = answers.query_name(sample)
+    first = told[0]
+    return wire.SamplePage(
+        version=snapshot.version,
+        id=name,
+        split=split if answers.has_splits else "",
+        prompt=[part_of(turn) for turn in first.prompt],
+        tools=[tool for tool in first.tools if isinstance(tool, dict)],
+        ground_truth=None if first.ground_truth is None else as_text(first.ground_truth),
+        columns=dict(first.columns),
+        candidates=[
+            _candidate(run, snapshot, int(row), one, reviews) for row, one in zip(rows, told, strict=True)
+        ],
+        neighbours=_neighbours(snapshot, table, sample),
+    )  # fmt: skip
+
+
+def record_page(snapshot: Snapshot, name: str, index: int) -> dict[str, Any]:
+    """A record's lines as they stand in the files."""
+    (line,) = snapshot.whole([snapshot.row_of(name, index)])
+    return {"result": line, "rollout": None}
+
+
+def _candidate(
+    run: OpenedRun, snapshot: Snapshot, row: int, told: Told, reviews: Mapping[int, wire.Review]
+) -> wire.Candidate:
+    answers, index = snapshot.held(), int(snapshot.held().candidate[row])
+    figures = {name: answers.figures[name][row].as_py() for name in answers.figures.column_names}
+    verdict = int(answers.verdict[row])
+    judged = verdict != NOT_JUDGED
+    failure = snapshot.held_columns.record["failure"][row].as_py()
+    return wire.Candidate(
+        index=index,
+        score=float(answers.scores[row]) if judged else None,
+        passed=bool(verdict) if judged and answers.has_passes else None,
+        valid=judged,
+        failure=told.error if not judged else None,
+        failure_kind=failure,
+        reason=told.reason,
+        metrics=_metrics(told),
+        response=_response(told),
+        spans=[],
+        steps=steps_of(told),
+        model=str(figures.get("model") or ""),
+        finish_reason=figures.get("finish_reason"),
+        latency_ms=figures.get("latency_ms"),
+        tokens=None if figures.get("completion_tokens") is None else int(figures["completion_tokens"]),
+        cost=figures.get("cost"),
+        cached=bool(told.line.get("cached")),
+        review=reviews.get(index),
+        command="",
+    )
+
+
+def _metrics(told: Told) -> list[wire.Metric]:
+    found = []
+    for name, metric in told.metrics.items():
+        if isinstance(metric, Mapping) and isinstance(metric.get("score"), int | float):
+            valid = metric.get("is_score_valid") is not False
+            reason = as_text(metric.get("reason"))
+            found.append(wire.Metric(name=str(name), score=float(metric["score"]), valid=valid, reason=reason))
+    return found
+
+
+def _response(told: Told) -> wire.Part:
+    calls = [_call(call) for call in told.tool_calls if isinstance(call, Mapping)]
+    return wire.Part(
+        role="assistant", text=told.response, reasoning=told.reasoning, name=None, tool_calls=calls
+    )  # fmt: skip
+
+
+def part_of(turn: Mapping[str, Any]) -> wire.Part:
+    """A message as the page shows it."""
+    calls = turn.get("tool_calls")
+    return wire.Part(
+        role=as_text(turn.get("role")),
+        text=_content(turn.get("content")),
+        reasoning=as_text(turn["reasoning_content"]) if turn.get("reasoning_content") else None,
+        name=as_text(turn.get("name")) or None,
+        tool_calls=[_call(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else [],
+    )
+
+
+def _content(content: Any) -> str:
+    """The text of a message; of one in parts, the texts of them, and what else is there as JSON."""
+    if isinstance(content, list):
+        texts = [
+            part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else as_text(part)
+            for part in content
+        ]
+        return "\n".join(texts)
+    return as_text(content)
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, str]:
+    function = call.get("function")
+    held: Mapping[str, Any] = function if isinstance(function, Mapping) else call
+    return {
+        "id": as_text(call.get("id")),
+        "name": as_text(held.get("name")),
+        "arguments": as_text(held.get("arguments")),
+    }
+
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def steps_of(told: Told) -> list[wire.Step]:
+    """The steps of an episode, or of a shell task; none of a plain answer."""
+    if isinstance(told.line.get("trajectory"), list):
+        return [_shell_step(number, step) for number, step in enumerate(told.line["trajectory"])]
+    return []
+
+
+def _shell_step(number: int, step: Any) -> wire.Step:
+    held: Mapping[str, Any] = step if isinstance(step, Mapping) else {}
+    kind = as_text(held.get("kind")) or "command"
+    return wire.Step(
+        number=int(held.get("step", number)),
+        does=wire.Part(role=kind, text=as_text(held.get("command")), reasoning=None, name=None, tool_calls=[]),
+        answers=[],
+        command=as_text(held.get("command")) or None,
+        output=as_text(held.get("output")),
+        exit_code=held.get("exit_code") if isinstance(held.get("exit_code"), int) else None,
+        seconds=_seconds(held),
+        reward=None,
+        error="timed out" if held.get("timed_out") else None,
+    )
+
+
+def _seconds(held: Mapping[str, Any]) -> float | None:
+    if isinstance(held.get("wall_seconds"), int | float):
+        return float(held["wall_seconds"])
+    try:
+        return (datetime.fromisoformat(held["ended"]) - datetime.fromisoformat(held["started"])).total_seconds()
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+# ── neighbours ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _neighbours(snapshot: Snapshot, table: Table, sample: int) -> wire.Neighbours:
+    """The samples before and after it; those of a table of records in the order in which they first come."""
+    answers = snapshot.held()
+    order = table.order()
+    if table.view.by == "record":
+        samples = answers.query_of_row[order]
+        _, firsts = np.unique(samples, return_index=True)
+        order = samples[np.sort(firsts)]
+    found = np.flatnonzero(order == sample)
+    if not len(found):  # it was opened from elsewhere: it stands in no order
+        return wire.Neighbours(
+            position=0, total=len(order), previous=None, next=None, previous_failure=None, next_failure=None
+        )
+    place = int(found[0])
+    good = answers.verified if answers.has_passes else answers.judged
+    fails = (good < answers.sizes)[order]
+    before, after = np.flatnonzero(fails[:place]), np.flatnonzero(fails[place + 1 :])
+
+    def name(at: int | None) -> str | None:
+        return None if at is None else as_text(snapshot.names[int(order[at])].as_py())
+
+    return wire.Neighbours(
+        position=place,
+        total=len(order),
+        previous=name(place - 1 if place else None),
+        next=name(place + 1 if place + 1 < len(order) else None),
+        previous_failure=name(int(before[-1]) if len(before) else None),
+        next_failure=name(place + 1 + int(after[0]) if len(after) else None),
+    )
+
+
+def last_of(turns: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any] | None:
+    """The last turn of a role."""
+    return next((turn for turn in reversed(turns) if turn.get("role") == role), None)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each benchmark, run whole and by name, on rows of our own in the shape of its dataset.
+
+`cases/NAME.yaml` has the rows, what a mock model answers to each, and the score of each answer. The Hub is stood in for
+at one place, where its library is called: name, configuration and split must be the published ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reward_kit.cli import main
+from reward_kit.cli_commands.benchmark_configs import Notes, benchmark_names
+from reward_kit.cli_commands.hydra_config import PACKAGED
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.huggingface import HuggingFaceSource
+from tests.execution.shell_support import require_namespaces
+
+CASES = Path(__file__).with_name("cases")
+NAMES = sorted(file.stem for file in (PACKAGED / "benchmark").glob("*.yaml"))
+MODEL = "generation.model_name=mock"
+
+
+def cases_of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((CASES / f"{name}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def asked_hub(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """What the Hub has, by name, configuration and split; asking for anything else fails."""
+    shelf: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+
+    def load(source: Any) -> Iterator[Mapping[str, Any]]:
+        config: DatasetConfig = source._config
+        return iter(shelf[source._name, config.config_name, config.split])
+
+    monkeypatch.setattr(HuggingFaceSource, "_load", load)
+    return shelf
+
+
+def script_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """A script for the mock model: the question that stands last in a prompt decides, examples stand before it."""
+    finds = "|".join(re.escape(case["find"]) for case in rows)
+    rules = [
+        {
+            "pattern": f"(?s){re.escape(case['find'])}(?!.*(?:{finds}))",
+            "response": [_literal(said) for said, *_ in case["answers"]],
+        }
+        for case in rows
+    ]
+    return {"rules": rules}
+
+
+def _literal(said: Any) -> Any:
+    """An answer as it is: in a script, a backslash before a digit or g< stands for what was captured."""
+    return said if isinstance(said, dict) else {"content": said}
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as leave:
+        main(["run", "--quiet", *arguments])
+    code = leave.value.code
+    return code if isinstance(code, int) else 0
+
+
+def results(directory: Path) -> list[dict[str, Any]]:
+    lines = (directory / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_every_benchmark_has_cases() -> None:
+    assert sorted(file.stem for file in CASES.glob("*.yaml")) == NAMES
+
+
+def test_the_page_lists_every_benchmark() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_judges_right_wrong_and_malformed_answers(
+    name: str, home: Path, asked_hub: dict[tuple[Any, ...], list[dict[str, Any]]]
+) -> None:
+    cases = cases_of(name)
+    if cases.get("needs") == "a sandbox":
+        require_namespaces()
+    rows = cases["rows"]
+    overrides = list(cases.get("overrides", []))
+    if "hub" in cases:
+        dataset, config, split = cases["hub"]
+        asked_hub[dataset, config, split] = [case["row"] for case in rows]
+        for other, held in cases.get("splits", {}).items():
+            asked_hub[dataset, config, other] = held
+    else:
+        lines = [json.dumps(case["row"]) for case in rows]
+        (home / "rows.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        overrides.append("dataset.path_or_name=rows.jsonl")
+    (home / "script.json").write_text(json.dumps(script_of(rows)), encoding="utf-8")
+    draws = len(rows[0]["answers"])
+    code = run(f"+benchmark={name}", MODEL, "generation.mock.script=script.json", f"generation.n={draws}", *overrides)
+    assert code == 0
+    found = results(home / "outputs" / name / "mock")
+    for position, case in enumerate(rows):
+        own = sorted((line for line in found if line["position"] == position), key=lambda line: line["response_index"])
+        judged = [
+            (line["evaluation_score"], {m: line["evaluation_metrics"][m]["score"] for m in metrics})
+            for line, (_, _, *given) in zip(own, case["answers"], strict=True)
+            for metrics in [given[0] if given else {}]
+        ]
+        expected: list[Any] = [
+            (pytest.approx(score), pytest.approx(given[0] if given else {})) for _, score, *given in case["answers"]
+        ]
+        assert judged == expected, case["find"]
+        assert own[0]["user_query"].endswith(case.get("ends", ""))
+        if "truth" in case:
+            assert own[0]["ground_truth_for_eval"] == case["truth"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_notes_of_a_benchmark_are_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["benchmarks", "show", name, "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    notes = Notes.model_validate(shown["benchmark"])
+    assert notes.name == name
+    assert "mean_score" in notes.metrics
+    with pytest.raises(SystemExit):
+        main(["benchmarks", "show", name])
+    text = " ".join(capsys.readouterr().out.split())
+    assert notes.title in text and " ".join(notes.differs.split()) in text
+    assert f"reward-kit run +benchmark={name} " in text
+
+
+def test_the_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["benchmarks", "list"])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES == benchmark_names()
+
+
+OWN = """# @package _global_
+benchmark:
+  name: sums
+  title: Sums
+  about: Sums of two numbers.
+  source: our own
+  prompt: us
+  metrics: {mean_score: share of right sums}
+  published: none
+  differs: nothing
+dataset: {path_or_name: sums.jsonl}
+generation: {mock: {rules: [{pattern: "2 and 3", response: "5"}]}}
+reward: {function_path: math}
+"""
+
+
+def own_benchmark(home: Path, text: str = OWN) -> None:
+    (home / "conf" / "benchmark").mkdir(parents=True)
+    (home / "conf" / "benchmark" / "sums.yaml").write_text(text)
+    rows = [{"user_query": f"2 and {n}", "ground_truth": str(2 + n)} for n in (3, 4)]
+    (home / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_benchmark_of_ones_own_is_a_yaml_file(home: Path) -> None:
+    own_benchmark(home)
+    assert run("+benchmark=sums", MODEL) == 0
+    directory = home / "outputs" / "sums" / "mock"
+    assert [line["evaluation_score"] for line in results(directory)] == [1.0, 0.0]
+    assert "benchmark" not in yaml.safe_load((directory / "config.yaml").read_text())
+    assert run("benchmark=sums", MODEL, "dataset.max_samples=1", "output.output_dir=elsewhere") == 0
+    assert len(results(home / "elsewhere")) == 1
+
+
+def test_a_sweep_runs_several_benchmarks_and_several_models_have_their_own_directories(home: Path) -> None:
+    own_benchmark(home)
+    text = OWN.replace("  name: sums", "  name: more")
+    (home / "conf" / "benchmark" / "more.yaml").write_text(text)
+    assert run("-m", "+benchmark=sums,more", MODEL) == 0
+    directories = {file.parent.relative_to(home / "outputs") for file in (home / "outputs").rglob("results.jsonl")}
+    assert directories == {Path("sums/mock/+benchmark=sums"), Path("more/mock/+benchmark=more")}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (OWN.replace("  title: Sums\n", ""), "'title' is missing"),
+        (OWN.replace("  title:", "  tilte:"), "did you mean 'title'"),
+    ],
+)
+def test_notes_that_are_wrong_are_refused_before_the_run(
+    home: Path, text: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_benchmark(home, text)
+    assert run("+benchmark=sums", MODEL) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_name_that_nobody_knows_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leave:
+        main(["benchmarks", "show", "gsm8l"])
+    assert leave.value.code == 2
+    assert "There is no benchmark 'gsm8l'. There are: " in capsys.readouterr().err
+    assert run("+benchmark=gsm8l", MODEL) == 2
+    assert "gsm8l" in capsys.readouterr().err

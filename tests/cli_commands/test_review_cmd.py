@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reward-kit review` and `reward-kit rewards check` as people call them, and the loop they form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli_commands.conftest import Call, write_config
+
+MODEL = """
+def answer(messages, draw):
+    a, b = messages[-1].content.split()[-1].rstrip("?").split("+")
+    total = int(a) + int(b)
+    return [f"It is {total}", f"It is {total}.0", f"It is {total + 1}"][draw]
+"""
+STRICT = """
+from reward_kit import EvaluateResult, reward_function
+
+@reward_function
+def evaluate(messages, ground_truth=None, **kwargs):
+    said = messages[-1].content.split()[-1]
+    return EvaluateResult(score=float(said == ground_truth), reason=f"{said} and {ground_truth}")
+"""
+
+
+@pytest.fixture
+def run(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REWARD_KIT_REVIEWER", "ada")
+    (tmp_path / "model.py").write_text(MODEL, "utf-8")
+    (tmp_path / "strict.py").write_text(STRICT, "utf-8")
+    (tmp_path / "fair.py").write_text(
+        STRICT.replace("said == ground_truth", "float(said) == float(ground_truth)"), "utf-8"
+    )
+    rows = [{"id": f"q{n}", "user_query": f"What is {n}+{n}?", "ground_truth_for_eval": str(2 * n)} for n in range(4)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    write_config(tmp_path, {
+        "dataset": {"source_type": "jsonl", "path_or_name": "data.jsonl"},
+        "generation": {"model_name": "mock", "n": 3, "cache": {"enabled": False},
+                       "mock": {"function_path": "model.py:answer"}},
+        "reward": {"function_path": "strict.py:evaluate", "workers": 1},
+        "output": {"output_dir": "out"},
+    })  # fmt: skip
+    assert call("run", "run.yaml", "--quiet").code == 0
+    return tmp_path / "out"
+
+
+def files(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.iterdir() if path.name != "reviews.jsonl"}
+
+
+def test_the_loop_from_looking_to_a_mended_reward(call: Call, run: Path) -> None:
+    before = files(run)
+    assert "nobody has reviewed anything yet" in call("review", run).out
+    for _ in range(12):
+        drawn = json.loads(call("review", run, "--draw", "random", "--json").out)
+        fair = float(drawn["messages"][-1]["content"].split()[-1]) == float(drawn["ground_truth"])
+        said = call("review", run, "--draw", "random", "--says", "right" if fair is drawn["passed"] else "wrong")
+        assert (said.code, said.err.split(",")[-1].strip()) == (0, "says ada.")
+    assert "Every judged record" in call("review", run, "--draw", "random").out
+    told = call("review", run)
+    assert "12 records of 12 looked at by 1 reviewer" in told.out
+    assert "verdicts right, %  66.7 (" in told.out and "recall, %          50.0 (" in told.out
+    assert told.out.count("fails, should pass (ada)") == 4
+    found = json.loads(call("review", run, "--json").out)
+    assert found["precision"]["value"] == 1.0 and len(found["wrong"]) == 4
+
+    assert call("review", run, "--export", "cases.jsonl").code == 0
+    regressed = call("rewards", "check", "strict.py:evaluate", "cases.jsonl")
+    assert regressed.code == 1
+    assert regressed.out.count("regressed    pass") == 4
+    assert "8 of 12 cases are as expected, 4 regressed." in regressed.out
+    good = call("rewards", "check", "fair.py:evaluate", "cases.jsonl", "--json")
+    assert good.code == 0
+    assert {json.loads(line)["state"] for line in good.out.splitlines()} == {"as expected"}
+
+    assert files(run) == before, "reviewing touches nothing of the run"
+    for reader in (["inspect", run], ["doctor", run], ["export", run, "--to", "sft", "-o", "sft.jsonl"],
+                   ["merge", run, "-o", "merged"], ["run", "run.yaml", "--quiet"]):  # fmt: skip
+        assert call(*reader).code == 0, reader
+    assert call("run", "run.yaml", "--rescore", "reward.function_path=fair.py:evaluate", "--quiet").code == 0
+    mended = call("review", run).out
+    assert "verdicts right, %  100.0 (" in mended
+    assert "4 of them were wrong and are right now." in mended
+
+
+def test_a_record_is_shown_and_judged_by_its_name(call: Call, run: Path) -> None:
+    shown = call("review", run, "--record", "q1#1")
+    assert "[assistant]\nIt is 2.0" in shown.out and "[verdict] fails, score 0.0: 2.0 and 2" in shown.out
+    assert call("review", run, "--record", "q1#1", "--says", "wrong", "--note", "2.0 is 2").code == 0
+    told = call("review", run).out
+    assert "q1#1  fails, should pass (ada): 2.0 is 2" in told
+    assert "No rates" in told and "1 by browsing" in told
+
+
+def test_what_cannot_be_reviewed_is_said(call: Call, run: Path) -> None:
+    assert "There is no answer 9 of 'q1'" in call("review", run, "--record", "q1#9").sentence
+    assert "is not among the results" in call("review", run, "--record", "x#0", "--says", "right").sentence
+    assert call("review", run, "--record", "q1", "--says", "right").code == 2
+    assert "--says needs a record" in call("review", run, "--says", "right").err
+    assert "not both" in call("review", run, "--draw", "random", "--record", "q1#0").err
+    (run / "reviews.jsonl").write_text("{}\n", "utf-8")
+    assert "Line 1 of" in call("review", run).sentence
+
+
+def test_an_error_is_no_regression_and_fails_all_the_same(call: Call, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(STRICT.replace("said = ", "said = 1 / 0 or "), "utf-8")
+    case = {"answer": "It is 2", "ground_truth": "2", "expect": "pass", "note": "simple"}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case), "utf-8")
+    told = call("rewards", "check", "broken.py:evaluate", "cases.jsonl")
+    assert told.code == 1
+    assert "0 of 1 cases are as expected, 1 could not be judged." in told.out
+    assert "ZeroDivisionError" in told.out and "[simple]" in told.out

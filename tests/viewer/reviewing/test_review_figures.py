@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reviews say of the verifier: the figures, the wrong verdicts, and cases made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from reward_kit.scoring.cases import read_cases
+from reward_kit.storage.reviews import Review, Says, read_reviews, reviews_path
+from reward_kit.viewer.reviewing.choosing import draw_next
+from reward_kit.viewer.reviewing.deciding import Chosen, Tickets, make_decision
+from reward_kit.viewer.reviewing.export import export_cases
+from reward_kit.viewer.reviewing.figures import ReviewFigures, review_figures
+from reward_kit.viewer.reviewing.records import JudgedRecords
+from reward_kit.viewer.reviewing.wording import figure_lines, remarks
+from tests.analysis.experiments import rows_of, table_of, write, write_run
+
+QUERIES = {f"q{number}": "10" for number in range(10)}
+WRONG = {("q0", 0), ("q1", 1), ("q2", 1)}
+"""A pass that should fail, and two failures that should pass."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "one.parquet", table_of(rows_of(QUERIES, verification_reason="compared")))
+
+
+def truth(key: tuple[str, int]) -> Says:
+    return "wrong" if key in WRONG else "right"
+
+
+def review_all(path: Path, reviewer: str = "ada") -> list[Review]:
+    records = JudgedRecords(path)
+    while (draw := draw_next(records, read_reviews(reviews_path(path)), reviewer, "random")) is not None:
+        key = records.key(draw.row)
+        make_decision(records, key, truth(key), "", reviewer, Chosen.by("random", draw))
+    return read_reviews(reviews_path(path))
+
+
+def browse(path: Path, key: tuple[str, int], says: Says, reviewer: str = "ada") -> Review:
+    return make_decision(JudgedRecords(path), key, says, "a note", reviewer, Chosen())
+
+
+def figures(path: Path) -> ReviewFigures:
+    return review_figures(JudgedRecords(path), read_reviews(reviews_path(path)))
+
+
+def test_reviewing_everything_gives_the_plain_shares(path: Path) -> None:
+    before = path.read_bytes()
+    review_all(path)
+    found = figures(path)
+    assert found.in_rates == found.records == found.population == 20
+    for estimate, value in (
+        (found.right, 17 / 20), (found.precision, 9 / 10), (found.recall, 9 / 11), (found.human_rate, 11 / 20),
+        (found.kappa, (0.85 - 0.5) / 0.5),
+    ):  # fmt: skip
+        assert estimate is not None
+        assert estimate.value == pytest.approx(value)
+        assert estimate.low < value < estimate.high
+    assert found.verifier_rate == 0.5
+    assert {one.review.key for one in found.wrong} == WRONG
+    assert path.read_bytes() == before
+
+
+def test_what_was_picked_by_hand_is_listed_and_in_no_rate(path: Path) -> None:
+    browse(path, ("q0", 0), "wrong")
+    found = figures(path)
+    assert (found.in_rates, found.right, found.precision) == (0, None, None)
+    assert [one.review.key for one in found.wrong] == [("q0", 0)]
+    assert any("none of the clear reviews" in remark for remark in remarks(found))
+
+
+def test_a_second_thought_keeps_the_first_draw(path: Path) -> None:
+    records = JudgedRecords(path)
+    draw = draw_next(records, [], "ada", "random")
+    assert draw is not None
+    key = records.key(draw.row)
+    make_decision(records, key, "wrong", "", "ada", Chosen.by("random", draw))
+    browse(path, key, "right")
+    found = figures(path)
+    assert (found.decisions, found.in_rates, found.said["right"]) == (2, 1, 1)
+    assert found.right is not None and found.right.value == 1
+    assert found.chosen == {"random": 1, "disagreement": 0, "browsing": 0}
+
+
+def test_unclear_is_in_no_rate_and_told(path: Path) -> None:
+    records = JudgedRecords(path)
+    draw = draw_next(records, [], "ada", "random")
+    assert draw is not None
+    make_decision(records, records.key(draw.row), "unclear", "", "ada", Chosen.by("random", draw))
+    found = figures(path)
+    assert (found.unclear, found.in_rates) == (1, 0)
+
+
+def rewrite(path: Path, **columns: object) -> None:
+    """The same file with other verdicts or answers, as judging or generating again leaves it."""
+    rows = pq.read_table(path).to_pylist()
+    for row in rows:
+        if (row["query_id"], row["candidate_idx"]) in WRONG:
+            row |= {name: value(row) if callable(value) else value for name, value in columns.items()}
+    write(path, table_of(rows))
+
+
+def test_verdicts_that_changed_count_with_what_was_said_of_the_answer(path: Path) -> None:
+    review_all(path)
+    rewrite(path, is_verified=lambda row: not row["is_verified"], score=lambda row: 1 - row["score"])
+    found = figures(path)
+    assert (found.outdated, found.mended, found.wrong) == (3, 3, ())
+    assert found.right is not None and found.right.value == 1
+    assert any("3 reviews are of verdicts that have changed since" in remark for remark in remarks(found))
+
+
+def test_another_answer_in_its_place_is_not_the_one_that_was_looked_at(path: Path) -> None:
+    review_all(path)
+    rewrite(path, response="something else")
+    found = figures(path)
+    assert (found.not_used, found.in_rates, found.wrong) == (3, 17, ())
+
+
+def test_two_reviewers_are_compared_on_what_both_saw(path: Path) -> None:
+    for number in range(10):
+        browse(path, (f"q{number}", 0), "right" if number else "wrong")
+        browse(path, (f"q{number}", 0), "right", reviewer="bob")
+        browse(path, (f"q{number}", 1), "right", reviewer="bob")
+    (pair,) = figures(path).between
+    assert (pair.first, pair.second, pair.common) == ("ada", "bob", 10)
+    assert pair.same is not None and pair.same.value == pytest.approx(0.9)
+    assert any(line[0] == "ada and bob agree, %" for line in figure_lines(figures(path)))
+
+
+def test_graded_scores_that_nobody_said_pass_have_a_share_of_right_verdicts(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", {"a": [0.3], "b": [0.8]}, assistant_response="x")
+    records = JudgedRecords(run)
+    for says in ("right", "wrong"):
+        draw = draw_next(records, read_reviews(run / "reviews.jsonl"), "ada", "random")
+        assert draw is not None
+        make_decision(records, records.key(draw.row), "right" if says == "right" else "wrong", "", "ada",
+                      Chosen.by("random", draw))  # fmt: skip
+    found = figures(run)
+    assert found.right is not None and found.right.value == 0.5
+    assert (found.precision, found.verifier_rate) == (None, None)
+
+
+def test_cases_hold_what_the_reward_is_handed(path: Path, tmp_path: Path) -> None:
+    review_all(path)
+    told = export_cases(JudgedRecords(path), read_reviews(reviews_path(path)), tmp_path / "cases.jsonl")
+    assert told == (20, 0, 0)
+    cases = {
+        (case.rollout.sample.id, case.rollout.response_index): case for case in read_cases(tmp_path / "cases.jsonl")
+    }
+    assert {key for key, case in cases.items() if case.expect == "pass"} == {
+        *((name, 0) for name in QUERIES if name != "q0"), ("q1", 1), ("q2", 1),
+    }  # fmt: skip
+    case = cases["q0", 0]
+    assert [message.role for message in case.rollout.messages] == ["user", "assistant"]
+    assert (case.rollout.sample.ground_truth, case.rollout.sample.split) == ("4", "math")
+    assert case.was == {"score": 1.0, "passed": True, "reason": "compared"}
+
+
+def test_only_the_wrong_ones_become_cases_where_that_is_asked_for(path: Path, tmp_path: Path) -> None:
+    review_all(path)
+    browse(path, ("q0", 0), "right", reviewer="bob")  # they disagree on it
+    reviews = read_reviews(reviews_path(path))
+    told = export_cases(JudgedRecords(path), reviews, tmp_path / "cases.jsonl", "wrong")
+    assert told == (2, 1, 0)
+
+
+def test_a_ticket_binds_the_record_to_its_draw() -> None:
+    tickets, chosen = Tickets(), Chosen("random", 0.25, 4)
+    ticket = tickets.issue("run", "ada", ("q0", 0), chosen)
+    assert tickets.read(ticket, "run", "ada", ("q0", 0)) == chosen
+    assert tickets.read(ticket, "run", "ada", ("q1", 0)) is None
+    assert tickets.read(ticket, "run", "bob", ("q0", 0)) is None
+    assert tickets.read(ticket, "other", "ada", ("q0", 0)) is None
+    assert Tickets().read(ticket, "run", "ada", ("q0", 0)) is None
+    for broken in ("", ".", "é", ticket[:-3], "A" + ticket, ticket.replace(".", "")):
+        assert tickets.read(broken, "run", "ada", ("q0", 0)) is None, broken
+
+
+def test_a_damaged_digest_is_never_taken_for_the_same_answer(path: Path) -> None:
+    review = browse(path, ("q3", 0), "right")
+    other = replace(review, answer_digest="another")
+    found = review_figures(JudgedRecords(path), [other])
+    assert found.not_used == 1

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking the server: answers, and events that go on.
+
+/** An answer that says no, with the server's own words. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export type Params = URLSearchParams | string;
+
+export function address(path: string, params?: Params): string {
+  const query = String(params ?? "");
+  return `/api/${path}${query === "" ? "" : `?${query}`}`;
+}
+
+export function runPath(key: string, ...rest: (string | number)[]): string {
+  return ["runs", key, ...rest].map((part) => encodeURIComponent(part)).join("/");
+}
+
+export async function get<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T> {
+  return answer<T>(fetch(address(path, params), { credentials: "same-origin", ...(signal ? { signal } : {}) }));
+}
+
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const headers = { "Content-Type": "application/json" };
+  return answer<T>(fetch(address(path), { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+async function answer<T>(asked: Promise<Response>): Promise<T> {
+  let response: Response;
+  try {
+    response = await asked;
+  } catch (problem) {
+    if (problem instanceof DOMException && problem.name === "AbortError") throw problem;
+    throw new Refusal(0, "unreachable", "The server does not answer. Start it again with `reward-kit view`.");
+  }
+  const body: unknown = await response.json().catch(() => null);
+  if (response.ok) return body as T;
+  const said = (body as { error?: { code?: string; message?: string } } | null)?.error;
+  throw new Refusal(response.status, said?.code ?? "error", said?.message ?? `The server answered ${response.status}.`);
+}
+
+/** Hears events until the function it returns is called. A connection that breaks is made again by the browser, unless
+ * `once`: then `broken` is called instead. */
+export function listen<T>(
+  path: string,
+  params: Params | undefined,
+  hear: (event: T) => void,
+  options: { once?: boolean; broken?: () => void } = {},
+): () => void {
+  const source = new EventSource(address(path, params));
+  source.onmessage = (event: MessageEvent<string>) => hear(JSON.parse(event.data) as T);
+  source.onerror = () => {
+    if (options.once) source.close();
+    if (options.once || source.readyState === EventSource.CLOSED) options.broken?.();
+  };
+  return () => source.close();
+}
