@@ -31,6 +31,7 @@ from reward_kit.viewer.index_cache import Index, load_index, save_index
 from reward_kit.viewer.lines import Told, read_line
 from reward_kit.viewer.problems import Gone, NotThere, Unreadable, ViewerError
 from reward_kit.viewer.queries import Database, Query
+from reward_kit.viewer.sample_names import sample_names
 from reward_kit.viewer.sources import Found, Kind
 from reward_kit.viewer.store import FileIdentity, Lines, Matched, Store, TableFile, TextMatch
 
@@ -104,14 +105,7 @@ class Snapshot:
     @cached_property
     def names(self) -> pa.Array[Any]:
         """What each sample is called in addresses: its id, and its split where ids come again in others."""
-        if self.answers is None:
-            return pa.array([], pa.string())
-        ids = self.answers.query_ids
-        if len(ids.unique()) == len(ids):
-            return ids
-        splits = pa.array(self.answers.splits).take(self.answers.query_split)
-        both = zip(ids.to_pylist(), splits.to_pylist(), strict=True)
-        return pa.array([f"{name}@{split}" for name, split in both], pa.string())
+        return pa.array([], pa.string()) if self.answers is None else sample_names(self.answers)
 
     @cached_property
     def columns(self) -> Columns | None:
