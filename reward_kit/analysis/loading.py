@@ -13,7 +13,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -34,7 +34,7 @@ from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, r
 from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.checksums import check_line
 
-__all__ = ["Source", "load"]
+__all__ = ["ResultsReader", "Source", "load"]
 
 Source = Any
 """A path, a DataFrame (pandas, polars), an Arrow table, anything with the Arrow stream interface, or JudgedAnswers."""
@@ -100,10 +100,10 @@ def _from_path(path: Path, name: str | None, pass_threshold: float | None) -> Ju
     if not path.stat().st_size:
         raise DatasetError(f"The file {str(path)!r} is empty: whatever wrote it did not finish. Run it again.")
     if path.suffix in (".jsonl", ".ndjson"):
-        run = _read_results(path, pass_threshold)
-        texts = JsonLines(path, run.offsets)
-        found = _sorted(run.table, run.metadata, name or _shown(path), texts, thresholded=run.thresholded)
-        return found if run.episodes is None else replace(found, episodes=run.episodes)
+        reader = ResultsReader(path, pass_threshold)
+        reader.read()
+        reader.refuse_cut()
+        return reader.judged_answers(name)
     return _from_parquet(path, name or _shown(path), pass_threshold)
 
 
@@ -257,53 +257,116 @@ _FIELDS: dict[str, pa.DataType] = {
 _SCHEMA = pa.schema(_FIELDS)
 _Row = tuple[tuple[Any, ...], Mapping[str, Any]]
 """A line's figures, and its metrics."""
+_VERIFIED, _SCORE = (list(_FIELDS).index(name) for name in ("is_verified", "score"))
 _BATCH = 50_000
 """Lines that become Arrow columns at once: Python's own values take ten times the room."""
+_MANY_BATCHES = 64
+"""So many are made one."""
 
 
-class _ResultsFile(NamedTuple):
-    """A file of JSON lines, read: its columns as a table, where each line begins, and what the file says of itself."""
+class ResultsReader:
+    """Reads a results.jsonl as it grows: each line once, however often it is asked.
 
-    table: pa.Table
-    offsets: NDArray[np.int64]
-    """Where each line begins."""
-    metadata: dict[str, str]
-    thresholded: bool
-    episodes: dict[str, Any] | None
-    """The figures of an agent's episodes, where there are any."""
+    A line that is not whole yet is left for the next time.
+    """
 
+    def __init__(self, path: Path, threshold: float | None = None) -> None:
+        """Read nothing yet. `threshold` is the run's own unless given."""
+        self._path = path
+        self._thresholds = thresholds_of(path.parent, threshold)
+        self._batches: list[pa.Table] = []
+        self._offsets: list[NDArray[np.int64]] = []
+        self._episodes = _Episodes()
+        self.position = 0
+        """Where the next line begins."""
+        self.lines = 0
+        """Lines that were read, empty ones included."""
+        self.rows = 0
+        """Answers among them."""
+        self.branches = 0
+        """Episodes among them that share steps with another: they are no answers of their own."""
+        self.judged = 0
+        self.total_score = 0.0
+        """Of those judged."""
 
-def _read_results(path: Path, threshold: float | None) -> _ResultsFile:
-    """Read a results.jsonl; `threshold` is the run's own unless given."""
-    thresholds = thresholds_of(path.parent, threshold)
-    batches: list[pa.Table] = []
-    rows: list[_Row] = []
-    offsets, offset = [], 0
-    episodes, branches = _Episodes(), 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip() and not (offset and _is_torn(line)):
-                row = _parsed(line, path, number)
-                if is_episode(row):
-                    episodes.note(row)
-                if is_branch(row):  # it shares steps with another episode, and is no answer of its own
-                    branches += 1
-                else:
-                    rows.append((_figures_of(row, thresholds), row.get(RUN.metrics) or {}))
-                    offsets.append(offset)
-            offset += len(line)
-            if len(rows) == _BATCH:
-                batches.append(_batch(rows))
-                rows = []
-    batches.append(_batch(rows))
-    _refuse_cut(path, len(offsets) + branches)
-    return _ResultsFile(
-        pa.concat_tables(batches, promote_options="default"),
-        np.array(offsets, dtype=np.int64),
-        {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json")),
-        thresholds.given,
-        episodes.figures(),
-    )
+    @property
+    def has_episodes(self) -> bool:
+        """Whether an agent's episodes were among the lines."""
+        return bool(self._episodes)
+
+    def read(self, most: int | None = None) -> int:
+        """Read what was appended, at most so many lines; how many lines that were."""
+        rows: list[_Row] = []
+        offsets: list[int] = []
+        before = self.lines
+        with self._path.open("rb") as file:
+            file.seek(self.position)
+            for line in file:
+                if line.strip():
+                    if self.position and _is_torn(line):
+                        break
+                    self._take(line, rows, offsets)
+                self.position += len(line)
+                self.lines += 1
+                if len(rows) == _BATCH:
+                    self._keep(rows, offsets)
+                    rows, offsets = [], []
+                if most is not None and self.lines - before >= most:
+                    break
+        if rows:
+            self._keep(rows, offsets)
+        return self.lines - before
+
+    def _take(self, line: bytes, rows: list[_Row], offsets: list[int]) -> None:
+        row = _parsed(line, self._path, self.lines + 1)
+        if is_episode(row):
+            self._episodes.note(row)
+        if is_branch(row):
+            self.branches += 1
+            return
+        figures = _figures_of(row, self._thresholds)
+        rows.append((figures, row.get(RUN.metrics) or {}))
+        offsets.append(self.position)
+        self.rows += 1
+        if figures[_VERIFIED] is not None:
+            self.judged += 1
+            self.total_score += figures[_SCORE]
+
+    def _keep(self, rows: list[_Row], offsets: list[int]) -> None:
+        self._batches.append(_batch(rows))
+        self._offsets.append(np.array(offsets, dtype=np.int64))
+        if len(self._batches) > _MANY_BATCHES:
+            self._batches = [self.table()]
+            self._offsets = [self.offsets()]
+
+    def table(self) -> pa.Table:
+        """The figures of all answers so far, in the order of the file."""
+        return pa.concat_tables(self._batches or [_batch([])], promote_options="default").combine_chunks()
+
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the line of each answer begins."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self._offsets])
+
+    def restore(self, table: pa.Table, offsets: NDArray[np.int64], *, position: int, lines: int) -> None:
+        """Go on where another reader of the same lines was, which kept its table; there was no episode among them."""
+        self._batches, self._offsets = [table], [offsets]
+        self.position, self.lines, self.rows = position, lines, len(offsets)
+        verified: Any = table["is_verified"]
+        self.judged = len(verified) - verified.null_count
+        self.total_score = float(pc.sum(table["score"]).as_py() or 0.0)
+
+    def judged_answers(self, name: str | None = None) -> JudgedAnswers:
+        """What was read so far, put in order."""
+        path, thresholds = self._path, self._thresholds
+        said = {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json"))
+        texts = JsonLines(path, self.offsets())
+        found = _sorted(self.table(), said, name or _shown(path), texts, thresholded=thresholds.given)
+        episodes = self._episodes.figures()
+        return found if episodes is None else replace(found, episodes=episodes)
+
+    def refuse_cut(self) -> None:
+        """Stop where the file holds fewer lines than its run left in it."""
+        _refuse_cut(self._path, self.rows + self.branches)
 
 
 class _Episodes:
@@ -311,6 +374,9 @@ class _Episodes:
 
     def __init__(self) -> None:
         self._by_sample: dict[str, list[Mapping[str, Any]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_sample)
 
     def note(self, row: Mapping[str, Any]) -> None:
         """Take account of one line."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.options import MOST, NamedPath
+from reward_kit.cli_commands.options import MOST, NamedPath, completed_by
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
@@ -58,7 +58,10 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
     "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("agent_runs"), show_default=True,
     help="Where the files go, one directory per task. The same command again goes on there.",
 )  # fmt: skip
-@click.option("--model", help="openai/NAME, fireworks/NAME, or as in a run; default: the variable MODEL_AGENT.")
+@click.option(
+    "--model", shell_complete=completed_by("complete_models"),
+    help="PROVIDER/NAME (openai/NAME), or any other model of a run; default: the variable MODEL_AGENT.",
+)  # fmt: skip
 @click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
 @click.option("--rescore", is_flag=True, help="Judge the episodes that are there again; no model is asked.")
 @click.option("--retry-failed", is_flag=True, help="Try episodes again that failed.")

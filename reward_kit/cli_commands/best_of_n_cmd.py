@@ -124,7 +124,10 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     help="Who verifies a split: math, code, tool_calling, or the path of a reward. May be given again.",
 )  # fmt: skip
 @click.option("--system-prompt", help="For queries that have none of their own.")
-@click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
+@click.option(
+    "--model", shell_complete=completed_by("complete_models"),
+    help="PROVIDER/NAME (anthropic/NAME); a model the endpoint knows; `local`; or `mock` for answers without a model.",
+)  # fmt: skip
 @click.option("--base-url", "--api-base", help="An OpenAI-compatible endpoint.")
 @click.option("--api-key-env", help="The environment variable that holds the endpoint's key.")
 @click.option("-n", "--num-candidates", type=click.IntRange(1, 1_000_000), help="Candidates per query.")

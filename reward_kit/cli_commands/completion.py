@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = [
-    "SHELLS", "complete_benchmarks", "complete_deployments", "complete_overrides", "complete_paths",
-    "complete_rewards", "offer", "register_shells", "script_of",
+    "SHELLS", "complete_benchmarks", "complete_deployments", "complete_examples", "complete_models",
+    "complete_overrides", "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
 ]  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -37,8 +37,6 @@ VARIABLE = "_REWARD_KIT_COMPLETE"
 
 _CONFIG_FILES = (".yaml", ".yml")
 _VALUES = {
-    "generation.model_name": ("local", "mock"),
-    "judge.model_name": ("local", "mock"),
     "dataset.source_type": ("jsonl", "csv", "parquet", "huggingface"),
 }
 """What is offered for keys that take any text."""
@@ -102,6 +100,29 @@ def _benchmarks(incomplete: str) -> Iterator[str]:
     from reward_kit.cli_commands.benchmark_configs import benchmark_names
 
     return (name for name in benchmark_names() if name.startswith(incomplete))
+
+
+def complete_examples(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The example folders."""
+    from reward_kit.cli_commands.examples_cmd import example_names
+
+    return offer(name for name in example_names() if name.startswith(incomplete))
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def complete_models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Models inside this process, and the prefixes of providers."""
+    return offer(_models(incomplete))
+
+
+def _models(incomplete: str) -> Iterator[str]:
+    from reward_kit.generation.presets import PRESETS
+
+    yield from (
+        name for name in ("local", "mock", *(f"{prefix}/" for prefix in PRESETS)) if name.startswith(incomplete)
+    )
 
 
 # ── deployments ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,6 +191,8 @@ def _values(key: str, incomplete: str) -> Iterator[str]:
         yield from _rewards(incomplete)
     elif key == "benchmark":
         yield from _benchmarks(incomplete)
+    elif key.endswith("model_name"):
+        yield from _models(incomplete)
     elif _FILES.search(key):
         yield from _paths(incomplete)
     elif key.endswith("function_path"):

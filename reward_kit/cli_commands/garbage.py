@@ -11,7 +11,7 @@ from __future__ import annotations
 import atexit
 import gc
 
-__all__ = ["collect_rarely"]
+__all__ = ["collect_at_the_end", "collect_rarely"]
 
 _NEW_OBJECTS = 10_000
 """How many are made before the youngest are looked through; left alone, 700: a dozen records."""
@@ -27,3 +27,8 @@ def collect_rarely() -> None:
     youngest, *older = gc.get_threshold()
     if 0 < youngest < _NEW_OBJECTS:  # 0 means never, which is somebody's choice
         gc.set_threshold(_NEW_OBJECTS, *older)
+
+
+def collect_at_the_end() -> None:
+    """Look for cycles when the process ends, after all: DuckDB lists whatever is not freed by then as leaked."""
+    atexit.unregister(gc.freeze)

@@ -77,7 +77,10 @@ SETTINGS = {
 
 
 @click.command()
-@click.option("--model", help="A model the endpoint knows; `local`; or `mock` for answers without a model.")
+@click.option(
+    "--model", shell_complete=completed_by("complete_models"),
+    help="PROVIDER/NAME (anthropic/NAME); a model the endpoint knows; `local`; or `mock` for answers without a model.",
+)  # fmt: skip
 @click.option(
     "--dataset",
     shell_complete=completed_by("complete_paths"),

@@ -12,7 +12,7 @@ or raise a `ViewerError`. Whoever has routes of their own (reviews, trials) hand
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ import orjson
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from reward_kit._version import __version__
@@ -31,11 +31,14 @@ from reward_kit.viewer import wire
 from reward_kit.viewer.access import Access, Guarded
 from reward_kit.viewer.assets import Asset, Assets
 from reward_kit.viewer.compare_page import compare_page, compare_rows
+from reward_kit.viewer.events import changes, from_thread
 from reward_kit.viewer.json_answers import as_json
 from reward_kit.viewer.problems import ViewerError, WrongRequest
+from reward_kit.viewer.queries import Query
 from reward_kit.viewer.rows import MOST_ROWS, Table
 from reward_kit.viewer.run_page import card_of, run_page
 from reward_kit.viewer.sample_page import record_page, sample_page
+from reward_kit.viewer.search import search
 from reward_kit.viewer.viewer import Viewer
 from reward_kit.viewer.views import read_number, read_view
 
@@ -48,7 +51,7 @@ _LOG = logging.getLogger(__name__)
 _LAST_ROW = 10**12
 _MOST_BODY = 64 << 20
 _MOST_COMPARED = 20
-_THREADS = 8
+_THREADS, _LISTENING = 8, 8
 
 
 class Asked(NamedTuple):
@@ -81,6 +84,11 @@ def build_app(viewer: Viewer, access: Access, more: Sequence[ApiRoute] = (), ass
         for route in (*more, *_ROUTES)
     ]
     held = assets or Assets()
+    listening = anyio.CapacityLimiter(_LISTENING)
+    routes[:0] = [
+        Route("/api/runs/{key}/changes", partial(_changes, viewer, listening), methods=["GET"]),
+        Route("/api/runs/{key}/search", partial(_search, viewer, listening), methods=["GET"]),
+    ]
     routes += [
         Route("/api/{rest:path}", _unknown, methods=["GET", "POST"]),
         Route("/static/{name:path}", partial(_static, held), methods=["GET"]),
@@ -122,6 +130,33 @@ def _problem(status: int, code: str, message: str) -> Response:
     return Response(content, status, media_type="application/json", headers={"cache-control": "no-store"})
 
 
+async def _changes(viewer: Viewer, threads: anyio.CapacityLimiter, request: Request) -> Response:
+    try:
+        run = viewer.run(request.path_params["key"])
+    except ViewerError as error:
+        return _problem(error.status, error.code, str(error))
+    return _stream(changes(run, threads))
+
+
+async def _search(viewer: Viewer, threads: anyio.CapacityLimiter, request: Request) -> Response:
+    asked = Asked(request.path_params, request.query_params, None)
+
+    def work(query: Query) -> Iterator[wire.SearchProgress]:
+        yield from search(_table(viewer, asked), query)
+
+    try:
+        viewer.run(request.path_params["key"])
+        read_view(request.query_params)
+    except ViewerError as error:
+        return _problem(error.status, error.code, str(error))
+    return _stream(from_thread(viewer.database, work, threads))
+
+
+def _stream(events: AsyncIterator[bytes]) -> Response:
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
 async def _unknown(request: Request) -> Response:
     return _problem(404, "not_there", f"There is nothing at {request.url.path[:200]!r}. Load the page again.")
 
@@ -156,7 +191,8 @@ def _run(viewer: Viewer, asked: Asked) -> wire.RunPage:
 def _rows(viewer: Viewer, asked: Asked) -> wire.Rows:
     offset = read_number(asked.parameters, "offset", 0, _LAST_ROW)
     limit = read_number(asked.parameters, "limit", 100, MOST_ROWS)
-    return _table(viewer, asked).page(offset, limit)
+    columns = [name for name in (asked.parameters.get("columns") or "").split(",") if name]
+    return _table(viewer, asked).page(offset, limit, columns)
 
 
 def _table(viewer: Viewer, asked: Asked) -> Table:

@@ -17,7 +17,7 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.shell_tables import extra_columns
 from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS, find_columns
 
-__all__ = ["Told", "as_text", "excerpt", "read_line"]
+__all__ = ["Told", "as_text", "excerpt", "read_line", "step_places", "texts_of"]
 
 _DATASET = "columns"
 
@@ -42,6 +42,8 @@ class Told:
     """What the model said, and what it was answered, after the prompt."""
     tools: Sequence[Any] = ()
     tool_calls: Sequence[Any] = ()
+    length: int = 0
+    """Characters of the answer, also where it was cut."""
 
 
 def read_line(line: Mapping[str, Any]) -> Told:
@@ -72,7 +74,9 @@ def _read_conversation(told: Told, answer: Any) -> None:
     messages = [turn for turn in _list(told.line.get("messages")) if isinstance(turn, Mapping)]
     ends_with_answer = bool(messages) and RUN.query in told.line  # a run's line holds the answer among its messages
     if ends_with_answer:
+        places = step_places(messages, _list(told.line.get("steps")))
         last = max((place for place, turn in enumerate(messages) if turn.get("role") == "user"), default=-1)
+        last = last if places is None else places[0] - 1
         first = next((p for p in range(last + 1, len(messages)) if messages[p].get("role") == "assistant"), None)
         if first is not None:
             told.prompt, told.turns = messages[:first], messages[first:]
@@ -92,6 +96,21 @@ def _read_conversation(told: Told, answer: Any) -> None:
             told.reasoning, told.response = thought.strip(), rest.lstrip("\n")
     if final.get("tool_calls"):
         told.tool_calls = _list(final["tool_calls"])
+    told.length = len(told.response)
+
+
+def step_places(messages: Sequence[Mapping[str, Any]], steps: Sequence[Any]) -> list[int] | None:
+    """Where the turns of an episode's steps stand among all messages; None where there are none, or nobody knows.
+
+    A step says where its turn stands among the episode's, and the last one is the model's last turn.
+    """
+    turns = [step["turn"] for step in steps if isinstance(step, Mapping) and isinstance(step.get("turn"), int)]
+    last = max((place for place, turn in enumerate(messages) if turn.get("role") == "assistant"), default=None)
+    if not turns or last is None or len(turns) < len(steps):
+        return None
+    places: list[int] = [last - turns[-1] + turn for turn in turns]
+    fits = all(0 <= place < len(messages) and messages[place].get("role") == "assistant" for place in places)
+    return places if fits else None
 
 
 def _dataset_columns(line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,6 +137,17 @@ def _parsed(held: Any) -> Any:
         except orjson.JSONDecodeError:
             return held
     return held
+
+
+def texts_of(told: Told) -> dict[str, str]:
+    """The long texts of a record."""
+    return {
+        "query": told.query,
+        "response": told.response,
+        "reasoning": told.reasoning or "",
+        "ground_truth": as_text(told.ground_truth),
+        "reason": told.reason or told.error or "",
+    }
 
 
 def as_text(value: Any) -> str:

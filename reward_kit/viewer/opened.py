@@ -6,9 +6,11 @@ OpenedRun ──now()──▶ Snapshot    version · judged answers (from `anal
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,51 +18,51 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import JudgedAnswers
-from reward_kit.analysis.loading import load
+from reward_kit.analysis.loading import ResultsReader, load
 from reward_kit.analysis.report import Report, analyse
 from reward_kit.errors import RewardKitError
 from reward_kit.storage.run_directory import read_document
-from reward_kit.viewer.columns import Columns, columns_of
+from reward_kit.viewer.columns import DATA, Columns, columns_of
+from reward_kit.viewer.index_cache import Index, load_index, save_index
 from reward_kit.viewer.lines import Told, read_line
-from reward_kit.viewer.problems import Gone, NotThere, Unreadable
+from reward_kit.viewer.problems import Gone, NotThere, Unreadable, ViewerError
+from reward_kit.viewer.queries import Database, Query
+from reward_kit.viewer.sample_names import sample_names
 from reward_kit.viewer.sources import Found, Kind
+from reward_kit.viewer.store import FileIdentity, Lines, Matched, Store, TableFile, TextMatch
 
-__all__ = ["OpenedRun", "Snapshot"]
+__all__ = ["OpenedRun", "Progress", "Snapshot", "is_finished", "reading"]
 
 _LOOKED_AT = 200
 """Rows that are looked at to learn the dataset's columns."""
 _MOST_DATA_COLUMNS = 60
 _LOCKS = Path("/proc/locks")
-
-
-class _Identity(NamedTuple):
-    """What tells one state of a file from another."""
-
-    device: int
-    inode: int
-    size: int
-    changed: int
-
-    @classmethod
-    def of(cls, path: Path) -> _Identity | None:
-        try:
-            found = path.stat()
-        except OSError:
-            return None
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+_LINES_AT_ONCE = 20_000
+_LARGE = 16 << 20
+"""Bytes of results from which on an index is kept."""
+_WORTH_KEEPING = 0.25
+"""The share of answers that must be new for the index to be written again."""
+_QUICK = 0.05
+_REST = 10.0
+"""A run that grows, and takes longer than `_QUICK` seconds to work out, is left alone for this many times as long."""
 
 
 class Snapshot:
     """What a run held at one moment."""
 
-    def __init__(self, run: Found, version: int, answers: JudgedAnswers | None) -> None:
-        """Take the answers as they were read; None: there is none yet."""
+    def __init__(self, run: Found, version: int, answers: JudgedAnswers | None, store: Store | None) -> None:
+        """Take the answers as they were read, and where their texts are; None: there is none yet."""
         self.run = run
         self.version = version
         self.answers = answers
+        self.store = store
+        self._vote: threading.Thread | None = None
+        self.cost = 0.0
+        """Seconds that it took to read and to work out."""
 
     @cached_property
     def kind(self) -> Kind:
@@ -68,21 +70,42 @@ class Snapshot:
         return self.run.kind()
 
     @cached_property
+    def figures(self) -> Report | None:
+        """Every figure as `inspect` works them out, but for the vote and the examples, which are read from texts."""
+        return self._analysed(vote_limit=0, examples=0)
+
+    @cached_property
     def report(self) -> Report | None:
         """Every figure, as `inspect` works them out."""
-        return None if self.answers is None else analyse(self.answers)
+        return self._analysed()
+
+    def report_within(self, seconds: float) -> tuple[Report | None, bool]:
+        """Every figure, and True; those without the vote, and False, where it takes longer. Then it goes on."""
+        if self._vote is None:
+            self._vote = threading.Thread(target=self._work_out, daemon=True, name=f"votes on {self.run.title}")
+            self._vote.start()
+        self._vote.join(seconds)
+        if self._vote.is_alive():
+            return self._analysed(vote_limit=0), False
+        return self.report, True
+
+    def _work_out(self) -> None:
+        with contextlib.suppress(ViewerError):  # whoever asks next is told
+            _ = self.report
+
+    def _analysed(self, **options: Any) -> Report | None:
+        if self.answers is None:
+            return None
+        start = time.perf_counter()
+        with reading(self.run):
+            found = analyse(self.answers, **options)
+        self.cost += time.perf_counter() - start
+        return found
 
     @cached_property
     def names(self) -> pa.Array[Any]:
         """What each sample is called in addresses: its id, and its split where ids come again in others."""
-        if self.answers is None:
-            return pa.array([], pa.string())
-        ids = self.answers.query_ids
-        if len(ids.unique()) == len(ids):
-            return ids
-        splits = pa.array(self.answers.splits).take(self.answers.query_split)
-        both = zip(ids.to_pylist(), splits.to_pylist(), strict=True)
-        return pa.array([f"{name}@{split}" for name, split in both], pa.string())
+        return pa.array([], pa.string()) if self.answers is None else sample_names(self.answers)
 
     @cached_property
     def columns(self) -> Columns | None:
@@ -104,17 +127,16 @@ class Snapshot:
         named = list(found.items())[:_MOST_DATA_COLUMNS]
         return {name: next(iter(kinds)) if len(kinds) == 1 else "text" for name, kinds in named}
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The number of each sample, by what it is called."""
-        return {str(name): place for place, name in enumerate(self.names.to_pylist())}
-
     def sample_of(self, name: str) -> int:
         """The number of the sample of this name."""
-        found = self.places.get(name)
-        if found is None:
+        place = -1 if self.answers is None else pc.index(self.names, pa.scalar(name)).as_py()
+        if place < 0:
             raise NotThere(f"The run {self.run.title!r} has no sample {name[:200]!r}. Go back to its table.")
-        return found
+        return int(place)
+
+    def has_sample(self, name: str) -> bool:
+        """Whether there is a sample of this name."""
+        return bool(pc.index(self.names, pa.scalar(name)).as_py() != -1)
 
     def row_of(self, name: str, index: int) -> int:
         """The row of one candidate of a sample."""
@@ -139,21 +161,64 @@ class Snapshot:
         return self.columns
 
     def told(self, rows: NDArray[np.int64] | Sequence[int]) -> list[Told]:
-        """What these rows say, read from the files."""
+        """What these rows say, for a table: long texts may be cut."""
+        return self._store().told(self._source(rows))
+
+    def told_whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[Told]:
+        """What these rows say, all of it."""
         return [read_line(line) for line in self.whole(rows)]
 
     def whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[dict[str, Any]]:
         """These rows as they stand in the files."""
+        with reading(self.run):
+            return self._store().whole(self._source(rows))
+
+    def more_column(self, name: str) -> Any:
+        """A column that is not among the narrow ones, of all records: `length`, or one of the dataset."""
+        with reading(self.run):
+            kind = "number" if name == "length" else self.data_columns[name.removeprefix(DATA)]
+            return self._store().column(name, kind).take(self.held().source_rows)
+
+    def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
+        """Look through long texts, in parts; rows are those of the answers."""
+        with reading(self.run):
+            for part in self._store().scan(match, query):
+                rows = self._row_of_source[part.rows]
+                yield Matched(part.read, rows[rows >= 0])
+
+    @cached_property
+    def _row_of_source(self) -> NDArray[np.int64]:
+        """The row of each row of the file; -1 for those that a later one took the place of."""
         answers = self.held()
-        try:
-            return answers.texts.whole(answers.source_rows[np.asarray(rows, dtype=np.int64)])
-        except FileNotFoundError as error:
-            raise _gone(self.run) from error
-        except (OSError, pa.ArrowException, orjson.JSONDecodeError, RewardKitError) as error:
-            raise Unreadable(
-                f"The records of {self.run.title!r} cannot be read: they changed just now, or are damaged. Load the "
-                "page again, or see what `reward-kit doctor` says."
-            ) from error
+        found = np.full(int(answers.source_rows.max()) + 1, -1, dtype=np.int64)
+        found[answers.source_rows] = np.arange(answers.records)
+        return found
+
+    def _source(self, rows: NDArray[np.int64] | Sequence[int]) -> NDArray[np.int64]:
+        return self.held().source_rows[np.asarray(rows, dtype=np.int64)]
+
+    def _store(self) -> Store:
+        self.held()
+        assert self.store is not None
+        return self.store
+
+
+@contextlib.contextmanager
+def reading(run: Found) -> Iterator[None]:
+    """What goes wrong with the files of a run while they are read is told as a problem of the run."""
+    try:
+        yield
+    except ViewerError:
+        raise
+    except FileNotFoundError as error:
+        raise _gone(run) from error
+    except RewardKitError as error:
+        raise Unreadable(str(error)) from error
+    except (OSError, pa.ArrowException, orjson.JSONDecodeError) as error:
+        raise Unreadable(
+            f"The records of {run.title!r} cannot be read: they are damaged, or changed just now. Load the page again, "
+            "or see what `reward-kit doctor` says of the run."
+        ) from error
 
 
 def _kind(value: Any) -> str:
@@ -164,16 +229,38 @@ def _gone(run: Found) -> Gone:
     return Gone(f"{run.title!r} is no longer there: {str(run.path)!r} was moved or deleted. Start the viewer again.")
 
 
+class Progress(NamedTuple):
+    """How far a run has come, as far as it was read."""
+
+    version: int
+    records: int
+    judged: int
+    mean: float | None
+    expected: int | None
+    live: bool
+    gone: bool
+
+
 class OpenedRun:
     """One run of those found at the start."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, database: Database) -> None:
         """Remember where it is; nothing is read yet."""
         self.found = found
+        self._database = database
         self._lock = threading.Lock()
-        self._seen: _Identity | None = None
+        self._seen: FileIdentity | None = None
         self._snapshot: Snapshot | None = None
         self._version = 0
+        self._built = 0.0
+        self._reader: ResultsReader | None = None
+        self._file: FileIdentity | None = None
+        self._columns: dict[str, Any] = {}
+        self._indexed = 0
+        self._settings: tuple[str, dict[str, Any] | None] | None = None
+        self._first_look: threading.Thread | None = None
+        self.share_read = 0.0
+        """How much of the file was read, while it is read for the first time."""
 
     @property
     def key(self) -> str:
@@ -181,31 +268,128 @@ class OpenedRun:
         return self.found.key
 
     def now(self) -> Snapshot:
-        """The run as it is now."""
+        """The run as it is now; of a large one that grows, as it was a moment ago."""
         with self._lock:
-            if not self.found.path.exists():
-                self._snapshot = self._seen = None
-                raise _gone(self.found)
-            seen = _Identity.of(self.found.results)
-            if self._snapshot is None or seen != self._seen:
-                answers = self._read(seen)
-                self._version += 1
-                self._snapshot, self._seen = Snapshot(self.found, self._version, answers), seen
-            return self._snapshot
+            return self._now()
 
-    def _read(self, seen: _Identity | None) -> JudgedAnswers | None:
+    def within(self, seconds: float) -> Snapshot | None:
+        """The run as it is now; None where reading it takes longer. It goes on, and is quicker the next time."""
+        if self._snapshot is None:
+            if self._first_look is None or not self._first_look.is_alive():
+                self._first_look = threading.Thread(target=self._look, daemon=True, name=f"reads {self.found.title}")
+                self._first_look.start()
+            self._first_look.join(seconds)
+            if self._first_look.is_alive():
+                return None
+        return self.now()
+
+    def _look(self) -> None:
+        with contextlib.suppress(ViewerError):  # whoever asks next is told
+            self.now()
+
+    def progress(self) -> Progress:
+        """How far the run has come. Reads what was appended, and nothing else."""
+        with self._lock:
+            seen = FileIdentity.of(self.found.results)
+            if seen is None and not self.found.path.exists():
+                return Progress(self._version, 0, 0, None, None, live=False, gone=True)
+            if self.found.is_table or seen is None:
+                return self._progress_of(self._now(), self.is_live())
+            if seen != self._seen:
+                with reading(self.found):
+                    self._grow(seen, _LINES_AT_ONCE)
+            reader, live = self._reader, self.is_live()
+            if reader is None or (self._snapshot is not None and seen == self._seen):
+                return self._progress_of(self._now(), live)
+            mean = reader.total_score / reader.judged if reader.judged else None
+            version = self._version + self._is_due()
+            return Progress(version, reader.rows, reader.judged, mean, self._expected(), live, gone=False)
+
+    def _progress_of(self, snapshot: Snapshot, live: bool) -> Progress:
+        answers = snapshot.answers
+        if answers is None:
+            return Progress(snapshot.version, 0, 0, None, self._expected(), live, gone=False)
+        scores = answers.scores[~np.isnan(answers.scores)]
+        mean = float(scores.mean()) if len(scores) else None
+        judged = int(answers.judged.sum())
+        return Progress(snapshot.version, answers.records, judged, mean, self._expected(), live, gone=False)
+
+    def _expected(self) -> int | None:
+        phases = (self.manifest() or {}).get("phases") or [{}]
+        limit, n = phases[-1].get("limit"), phases[-1].get("n")
+        return limit * n if isinstance(limit, int) and isinstance(n, int) else None
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _now(self) -> Snapshot:
+        if not self.found.path.exists():
+            self._snapshot = self._seen = self._reader = None
+            raise _gone(self.found)
+        seen = FileIdentity.of(self.found.results)
+        known = self._snapshot
+        if known is not None and (seen == self._seen or self._may_wait(seen)):
+            return known
+        start = time.perf_counter()
+        with reading(self.found):
+            answers, store = self._read(seen)
+        self._version += 1
+        snapshot = Snapshot(self.found, self._version, answers, store)
+        snapshot.cost = time.perf_counter() - start
+        self._snapshot, self._seen = snapshot, seen
+        self._built = time.monotonic()
+        return snapshot
+
+    def _may_wait(self, seen: FileIdentity | None) -> bool:
+        """Whether a file only grew, and working it out again would take too much of the run's own time."""
+        known = self._snapshot
+        if known is None or self._file is None or seen is None or not seen.is_same_file(self._file):
+            return False
+        return not self._is_due()
+
+    def _is_due(self) -> bool:
+        """Whether it is time to work out again what has changed."""
+        cost = 0.0 if self._snapshot is None else self._snapshot.cost
+        return cost <= _QUICK or time.monotonic() >= self._built + _REST * cost
+
+    def _read(self, seen: FileIdentity | None) -> tuple[JudgedAnswers | None, Store | None]:
         if seen is None or not seen.size:
-            return None
-        try:
-            return load(self.found.results, name=self.found.title)
-        except FileNotFoundError as error:
-            raise _gone(self.found) from error
-        except RewardKitError as error:
-            raise Unreadable(str(error)) from error
-        except (OSError, pa.ArrowException) as error:
-            raise Unreadable(
-                f"{str(self.found.results)!r} cannot be read ({error}). Restore it, or make it again."
-            ) from error
+            return None, None
+        if self.found.is_table:
+            answers = load(self.found.path, name=self.found.title)
+            return answers, TableFile(self.found.path, self._database, seen)
+        reader = self._grow(seen)
+        if not reader.rows:
+            return None, None
+        if is_finished(self.manifest()):
+            reader.refuse_cut()
+        self._keep_index(reader)
+        store = Lines(self.found.results, reader.offsets(), reader.position, seen, self._columns)
+        return reader.judged_answers(self.found.title), store
+
+    def _grow(self, seen: FileIdentity, most: int | None = None) -> ResultsReader:
+        """Read what was appended; all of it, where it is another file than before."""
+        reader, results = self._reader, self.found.results
+        other = self._file is None or not seen.is_same_file(self._file)
+        if reader is None or other or seen.size < reader.position:
+            reader = ResultsReader(results)
+            kept = load_index(self.key, results) if seen.size > _LARGE else None
+            if kept is not None:
+                reader.restore(kept.table, kept.offsets, position=kept.position, lines=kept.lines)
+            self._file, self._columns, self._indexed = seen, {}, reader.rows
+        self._reader = None  # one that stumbles is not used again
+        total = 0
+        while (most is None or total < most) and (count := reader.read(_LINES_AT_ONCE)):
+            total += count
+            self.share_read = reader.position / max(1, seen.size)
+        self._reader = reader
+        return reader
+
+    def _keep_index(self, reader: ResultsReader) -> None:
+        grown = reader.rows - self._indexed
+        if reader.position > _LARGE and grown > _WORTH_KEEPING * reader.rows and not reader.has_episodes:
+            index = Index(reader.table(), reader.offsets(), reader.position, reader.lines)
+            save_index(self.key, self.found.results, index)
+            self._indexed = reader.rows
 
     # ── what stands beside the answers ───────────────────────────────────────────────────────────────────────────────
 
@@ -221,6 +405,21 @@ class OpenedRun:
             return (self.found.path / "config.yaml").read_bytes().decode("utf-8", "replace")
         except OSError:
             return None
+
+    def settings(self) -> dict[str, Any] | None:
+        """The run's configuration, read; None where there is none that can be read."""
+        text = self.config()
+        if text is None:
+            return None
+        if self._settings is None or self._settings[0] != text:
+            import yaml
+
+            try:
+                held = yaml.safe_load(text)
+            except yaml.YAMLError:
+                held = None
+            self._settings = text, held if isinstance(held, dict) else None
+        return self._settings[1]
 
     def is_live(self) -> bool:
         """Whether a process works there now. It is not locked to find that out: that could keep a run from starting."""

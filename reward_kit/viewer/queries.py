@@ -50,8 +50,7 @@ class Query:
         """The rows that a query finds."""
         import duckdb
 
-        if self._ended.is_set():
-            raise Interrupted("The query was ended. Ask again.")
+        self.check()
         try:
             found: pa.Table = self._connection.sql(sql, params=parameters).to_arrow_table()
             return found
@@ -64,6 +63,11 @@ class Query:
                 f"The files cannot be read ({_first_line(error)}). They are damaged, or changed just now: load the "
                 "page again, or see what `reward-kit doctor` says of the run."
             ) from error
+
+    def check(self) -> None:
+        """Stop here where the query was ended."""
+        if self._ended.is_set():
+            raise Interrupted("The query was ended. Ask again.")
 
     def register(self, name: str, table: pa.Table) -> None:
         """Let queries on this connection call a table by a name."""
@@ -82,8 +86,8 @@ def _first_line(error: BaseException) -> str:
 class Database:
     """One database in memory for the whole server; each query has a connection of its own."""
 
-    def __init__(self, places: Sequence[Path], *, threads: int | None = None) -> None:
-        """Open it for reading below these places only."""
+    def __init__(self, files: Sequence[Path], *, threads: int | None = None) -> None:
+        """Open it for reading these files only."""
         try:
             import duckdb
         except ImportError as error:
@@ -99,7 +103,7 @@ class Database:
             "temp_directory": "",
         }
         self._connection = duckdb.connect(":memory:", config=settings)
-        self._connection.execute("SET allowed_directories = ?", [[str(place) + os.sep for place in places]])
+        self._connection.execute("SET allowed_paths = ?", [[str(file) for file in files]])
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 

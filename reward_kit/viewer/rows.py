@@ -6,57 +6,67 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.viewer.columns import DATA, WIDE, describe_columns
-from reward_kit.viewer.lines import Told, as_text, excerpt
+from reward_kit.viewer.lines import Told, as_text, excerpt, texts_of
 from reward_kit.viewer.opened import Snapshot
 from reward_kit.viewer.problems import WrongRequest
 from reward_kit.viewer.queries import Database, Query, quoted
+from reward_kit.viewer.store import SEARCHED, TextMatch
 from reward_kit.viewer.views import Condition, View
 from reward_kit.viewer.wire import Cell, ColumnInfo, Row, Rows
 
-__all__ = ["MOST_ROWS", "Orders", "Table", "columns_for", "find_column", "texts_of"]
+__all__ = ["MOST_ROWS", "Orders", "Table", "columns_for", "find_column"]
 
 MOST_ROWS = 1_000
 """Rows of one page."""
-_KEPT_ORDERS = 24
+_KEPT_BYTES = 64 << 20
 _EXCERPTS = {"query": 220, "response": 220, "ground_truth": 120, "reason": 160}
 _DATA_EXCERPT = 80
+_FOUND = "__found"
 _COMPARISONS = {"eq": "=", "ne": "IS DISTINCT FROM", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 Order = NDArray[np.int64]
+_Key = tuple[str, int, Hashable]
+"""A run, its version, and what was worked out."""
 
 
 class Orders:
-    """Orders that were worked out, the least used forgotten first."""
+    """What was worked out of views: orders, and which rows hold a text. The least used are forgotten first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
         """Know none yet."""
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int, View], Order] = OrderedDict()
+        self._known: OrderedDict[_Key, NDArray[Any]] = OrderedDict()
+        self._most_bytes = most_bytes
+        self._bytes = 0
 
-    def get(self, key: tuple[str, int, View]) -> Order | None:
-        """The order of a view, where it is known."""
+    def get(self, key: _Key) -> NDArray[Any] | None:
+        """What is known of a state of a run."""
         with self._lock:
             found = self._known.get(key)
             if found is not None:
                 self._known.move_to_end(key)
             return found
 
-    def put(self, key: tuple[str, int, View], order: Order) -> None:
-        """Keep an order; those of older states of the same run go."""
+    def put(self, key: _Key, found: NDArray[Any]) -> None:
+        """Keep it; what is known of older states of the same run goes."""
         with self._lock:
-            for known in [known for known in self._known if known[0] == key[0] and known[1] != key[1]]:
-                del self._known[known]
-            self._known[key] = order
-            while len(self._known) > _KEPT_ORDERS:
-                self._known.popitem(last=False)
+            outdated = [known for known in self._known if known[0] == key[0] and known[1] < key[1]]
+            for known in outdated:
+                self._bytes -= self._known.pop(known).nbytes
+            if key not in self._known:
+                self._known[key] = found
+                self._bytes += found.nbytes
+            while self._bytes > self._most_bytes and len(self._known) > 1:
+                self._bytes -= self._known.popitem(last=False)[1].nbytes
 
 
 def columns_for(snapshot: Snapshot, view: View) -> list[ColumnInfo]:
@@ -86,44 +96,52 @@ class Table:
         self.view = view
         self.columns = columns_for(snapshot, view)
 
-    def order(self) -> Order:
-        """The rows, by their numbers."""
+    def order(self, query: Query | None = None) -> Order:
+        """The rows, by their numbers. Whoever gives a `query` can end the work on it."""
         if self.snapshot.columns is None:
             return np.zeros(0, dtype=np.int64)
-        key = (self.snapshot.run.key, self.snapshot.version, self.view)
+        key = self._key(self.view)
         known = self._orders.get(key)
         if known is None:
-            with self._database.query() as query:
+            if query is None:
+                with self._database.query() as own:
+                    known = self._worked_out(own)
+            else:
                 known = self._worked_out(query)
             self._orders.put(key, known)
         return known
 
-    def page(self, offset: int, limit: int) -> Rows:
-        """Some rows, with excerpts of their texts."""
+    def _key(self, what: Hashable) -> _Key:
+        return self.snapshot.run.key, self.snapshot.version, what
+
+    def page(self, offset: int, limit: int, columns: Sequence[str] = ()) -> Rows:
+        """Some rows, with excerpts of their texts; of all columns, unless some are named."""
+        names = [find_column(self.columns, name)["name"] for name in columns]
+        names = names or [column["name"] for column in self.columns]
         order = self.order()
         shown = order[offset : offset + limit]
         return Rows(
-            version=self.snapshot.version,
-            total=len(order),
-            offset=offset,
-            columns=[column["name"] for column in self.columns],
-            rows=self.rows(shown),
+            version=self.snapshot.version, total=len(order), offset=offset, columns=names, rows=self.rows(shown, names)
         )
 
-    def rows(self, shown: Order) -> list[Row]:
+    def rows(self, shown: Order, names: Sequence[str] = ()) -> list[Row]:
         """These rows with their cells."""
         if not len(shown) or self.snapshot.columns is None:
             return []
+        names = names or [column["name"] for column in self.columns]
         table = self.snapshot.columns.of(self.view.by).take(shown)
-        answers = self.snapshot.held()
-        records = shown if self.view.by == "record" else answers.starts[shown]
-        told = self.snapshot.told(records)
         narrow: dict[str, list[Any]] = {name: table[name].to_pylist() for name in table.column_names}
+        told: list[Told] | None = None
+        if any(name not in narrow for name in names):
+            told = self.snapshot.told(shown if self.view.by == "record" else self.snapshot.held().starts[shown])
         return [
             Row(
                 id=as_text(narrow["id"][place]),
                 index=int(narrow["index"][place]) if "index" in narrow else None,
-                cells=[_cell(column["name"], narrow, place, told[place]) for column in self.columns],
+                cells=[
+                    narrow[name][place] if name in narrow or told is None else _cell(name, told[place])
+                    for name in names
+                ],
             )
             for place in range(len(shown))
         ]
@@ -132,19 +150,24 @@ class Table:
 
     def _worked_out(self, query: Query) -> Order:
         table = self.snapshot.held_columns.of(self.view.by)
-        conditions, parameters = self._conditions()
+        narrow = [condition for condition in self.view.where if condition.column not in WIDE]
         sort = self._sort_column()
-        for name in self._named():
-            if name not in table.column_names:
-                table = table.append_column(name, self._wide(name))
+        conditions, parameters = self._conditions(narrow)
+        found = self._found(query)
         if not conditions and sort is None:
-            return np.arange(table.num_rows)
+            return np.arange(table.num_rows) if found is None else np.flatnonzero(found)
+        for name in dict.fromkeys([condition.column for condition in narrow] + ([] if sort is None else [sort])):
+            if name not in table.column_names:
+                table = table.append_column(name, self._more_column(name))
+        if found is not None:
+            table = table.append_column(_FOUND, pa.array(found))
+            conditions.append(_FOUND)
         query.register("looked_at", table)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         direction = "DESC" if self.view.descending else "ASC"
         by = f"{quoted(sort)} {direction} NULLS LAST, row" if sort is not None else "row"
-        found = query.run(f"SELECT row FROM looked_at{where} ORDER BY {by}", parameters)
-        return found["row"].to_numpy().astype(np.int64)
+        rows = query.run(f"SELECT row FROM looked_at{where} ORDER BY {by}", parameters)["row"]
+        return rows.to_numpy().astype(np.int64, copy=False)
 
     def _sort_column(self) -> str | None:
         if self.view.sort is None:
@@ -156,35 +179,70 @@ class Table:
             )
         return column["name"]
 
-    def _named(self) -> list[str]:
-        """The columns that the order depends on."""
-        names = [condition.column for condition in self.view.where]
-        names += [self.view.sort] if self.view.sort is not None else []
-        names += ["query", "response", "ground_truth", "reason"] if self.view.search else []
-        return list(dict.fromkeys(names))
+    def _more_column(self, name: str) -> Any:
+        """A column that is not among the narrow ones; of a sample, what its first record holds."""
+        values = self.snapshot.more_column(name)
+        return values if self.view.by == "record" else values.take(self.snapshot.held().starts[:-1])
 
-    def _wide(self, name: str) -> Any:
-        """A column that is not among the narrow ones, read from the files."""
-        answers = self.snapshot.held()
+    def _found(self, query: Query) -> NDArray[np.bool_] | None:
+        """Which rows hold the texts that are asked for; None where none is."""
+        matches = [
+            TextMatch((condition.column,), condition.operator, condition.value)
+            for condition in self.view.where
+            if condition.column in WIDE and find_column(self.columns, condition.column)
+        ]
+        if self.view.search:
+            matches.append(TextMatch(SEARCHED, "has", self.view.search))
+        found: NDArray[np.bool_] | None = None
+        for match in matches:
+            held = self.records_with(match, query)
+            found = held if found is None else found & held
+        return None if found is None else self.as_rows(found)
+
+    def as_rows(self, records: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which rows of the table are meant by records: themselves, or the samples that have one of them."""
         if self.view.by == "record":
-            return pa.array([_plain(name, told) for told in self.snapshot.told(np.arange(answers.records))])
-        if name in ("response", "reason"):  # of a sample: what any of its candidates says
-            every = [as_text(_plain(name, told)) for told in self.snapshot.told(np.arange(answers.records))]
-            slices = (answers.rows_of(sample) for sample in range(answers.queries))
-            return pa.array(["\n".join(every[rows]) for rows in slices])
-        return pa.array([_plain(name, told) for told in self.snapshot.told(answers.starts[:-1])])
+            return records
+        return np.logical_or.reduceat(records, self.snapshot.held().starts[:-1])
 
-    def _conditions(self) -> tuple[list[str], list[Any]]:
+    def records_with(self, match: TextMatch, query: Query) -> NDArray[np.bool_]:
+        """Which records hold a text."""
+        known = self._orders.get(self._key(match))
+        if known is None:
+            known = self.none_found(match)
+            for part in self.snapshot.scan(match, query):
+                known[part.rows] = True
+            self.remember(match, known)
+        return known
+
+    def none_found(self, match: TextMatch) -> NDArray[np.bool_]:
+        """Which records hold a text, before any text was looked at: those of the ids that hold it."""
+        answers = self.snapshot.held()
+        if match.columns != SEARCHED:
+            return np.zeros(answers.records, dtype=np.bool_)
+        ids: Any = pc.match_substring(self.snapshot.names, match.value, ignore_case=True)
+        named: NDArray[np.bool_] = ids.to_numpy(zero_copy_only=False)[answers.query_of_row]
+        return named
+
+    def without_search(self, query: Query) -> NDArray[np.bool_]:
+        """Which rows the view would show if it searched for nothing."""
+        view = self.view._replace(search="", sort=None)
+        order = Table(self._database, self._orders, self.snapshot, view).order(query)
+        shown = np.zeros(self.snapshot.held_columns.of(self.view.by).num_rows, dtype=np.bool_)
+        shown[order] = True
+        return shown
+
+    def remember(self, match: TextMatch, found: NDArray[np.bool_]) -> None:
+        """Keep which records hold a text: other orders of the same search need not look again."""
+        self._orders.put(self._key(match), found)
+
+    def _conditions(self, where: Sequence[Condition]) -> tuple[list[str], list[Any]]:
         conditions: list[str] = []
         parameters: list[Any] = []
-        for condition in self.view.where:
+        for condition in where:
             sql, values = _as_sql(condition, find_column(self.columns, condition.column))
             conditions.append(sql)
             parameters += values
-        if self.view.search:
-            texts = ["query", "response", "ground_truth", "reason"]
-            conditions.append("(" + " OR ".join(f"contains(lower({quoted(name)}), ?)" for name in ["id", *texts]) + ")")
-            parameters += [self.view.search.lower()] * (len(texts) + 1)
         if self.view.contested:
             conditions.append(self._contested())
         return conditions, parameters
@@ -231,28 +289,13 @@ def _typed(condition: Condition, column: ColumnInfo) -> Any:
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def texts_of(told: Told) -> dict[str, str]:
-    """The long texts of a record."""
-    return {
-        "query": told.query,
-        "response": told.response,
-        "ground_truth": as_text(told.ground_truth),
-        "reason": told.reason or told.error or "",
-    }
-
-
-def _plain(name: str, told: Told) -> Cell:
-    if name in WIDE:
-        return texts_of(told)[name]
+def _cell(name: str, told: Told) -> Cell:
+    """A cell of a column that is not among the narrow ones."""
     if name == "length":
-        return len(told.response)
+        return told.length
+    if name in WIDE:
+        return excerpt(texts_of(told)[name], _EXCERPTS[name])
     value = told.columns.get(name.removeprefix(DATA))
-    return value if value is None or isinstance(value, str | int | float | bool) else as_text(value)
-
-
-def _cell(name: str, narrow: dict[str, list[Any]], place: int, told: Told) -> Cell:
-    if name in narrow:
-        value: Cell = narrow[name][place]
+    if value is None or isinstance(value, int | float | bool):
         return value
-    found = _plain(name, told)
-    return excerpt(found, _EXCERPTS.get(name, _DATA_EXCERPT)) if isinstance(found, str) else found
+    return excerpt(as_text(value), _DATA_EXCERPT)

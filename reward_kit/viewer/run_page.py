@@ -28,13 +28,22 @@ __all__ = ["card_of", "estimate", "run_page"]
 
 _CONFIDENCE = 0.95
 _EXAMPLES = 5
+_PATIENCE = 2.0
+"""Seconds that a page waits for the majority vote."""
+_VOTING = "The majority vote is still being worked out. Load the page again to see it."
+_FIRST_LOOK = 1.0
+"""Seconds that the overview waits for a run that is read for the first time."""
 _UNITS = {"prompt_tokens": "tokens", "completion_tokens": "tokens", "latency_ms": "ms", "cost": ""}
 
 
 def card_of(run: OpenedRun, reviews: int) -> wire.RunCard:
     """The run in a line of the overview; what cannot be read is told there, and the others are shown all the same."""
     try:
-        snapshot = run.now()
+        snapshot = run.within(_FIRST_LOOK)
+        if snapshot is None:
+            card = _problem_card(run, reviews, None)
+            card["reading"] = run.share_read
+            return card
         return _card(run, snapshot, reviews)
     except ViewerError as error:
         return _problem_card(run, reviews, str(error))
@@ -45,12 +54,12 @@ def _problem_card(run: OpenedRun, reviews: int, problem: str | None) -> wire.Run
     return wire.RunCard(
         key=run.key, kind=run.found.kind(), title=run.found.title, path=str(run.found.path), models=[], n=0, samples=0,
         records=0, judged=0, failed=0, mean=None, rate=None, pass_at=[], cost=None, started_at=_started(manifest, {}),
-        finished=is_finished(manifest), live=run.is_live(), reviews=reviews, problem=problem,
+        finished=is_finished(manifest), live=run.is_live(), reviews=reviews, problem=problem, reading=None,
     )  # fmt: skip
 
 
 def _card(run: OpenedRun, snapshot: Snapshot, reviews: int) -> wire.RunCard:
-    report = snapshot.report
+    report = snapshot.figures
     if report is None:
         return _problem_card(run, reviews, None)
     overall, manifest, live = report.overall, run.manifest(), run.is_live()
@@ -74,6 +83,7 @@ def _card(run: OpenedRun, snapshot: Snapshot, reviews: int) -> wire.RunCard:
         live=live,
         reviews=reviews,
         problem=None,
+        reading=None,
     )
 
 
@@ -99,7 +109,8 @@ def _pass_at(figures: RunFigures) -> list[wire.PassAt]:
 def run_page(run: OpenedRun, reviews: int) -> wire.RunPage:
     """Everything that a run's page shows."""
     snapshot = run.now()
-    card, report = _card(run, snapshot, reviews), snapshot.report
+    card = _card(run, snapshot, reviews)
+    report, is_whole = snapshot.report_within(_PATIENCE)
     columns: Any = {by: columns_for(snapshot, View(by=by)) for by in ("sample", "record")}
     manifest, config = run.manifest(), run.config()
     if report is None:
@@ -111,7 +122,7 @@ def run_page(run: OpenedRun, reviews: int) -> wire.RunPage:
     return wire.RunPage(
         card=card,
         figures=_figures(report),
-        notes=list(report.notes),
+        notes=[*report.notes, *([] if is_whole else [_VOTING])],
         histogram=_histogram(snapshot),
         threshold=_threshold(report),
         curve=[wire.PassAt(k=point.k, estimate=_sure(point.pass_at_k)) for point in report.curve],
@@ -208,6 +219,6 @@ def _place(snapshot: Snapshot, line: QueryLine) -> wire.RecordPlace:
     """The first candidate of a query that is listed."""
     answers = snapshot.held()
     name = line.query_id
-    if name not in snapshot.places:
+    if not snapshot.has_sample(name):
         name = f"{line.query_id}@{line.split}"
     return wire.RecordPlace(id=name, index=int(answers.candidate[answers.starts[snapshot.sample_of(name)]]))

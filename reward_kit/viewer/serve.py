@@ -44,6 +44,7 @@ def serve_viewer(
             server_header=False,
             ws="none",
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=75,
         )
         server = uvicorn.Server(config)
         on_listening(access.address)

@@ -67,9 +67,10 @@ def open_viewer(
     paths: Sequence[Path], *, allow_run: bool = False, reviewer: str | None = None, reviews: Reviews | None = None
 ) -> Iterator[Viewer]:
     """A viewer over the runs at and under these paths."""
-    runs = {found.key: OpenedRun(found) for found in find_runs(paths)}
-    database = Database([run.found.path.parent for run in runs.values()])
+    found = find_runs(paths)
+    database = Database([one.path for one in found if one.is_table])
     with contextlib.closing(database):
+        runs = {one.key: OpenedRun(one, database) for one in found}
         yield Viewer(runs, database, allow_run, reviewer or _user(), reviews or NoReviews())
 
 

@@ -6,6 +6,7 @@
     GET  /api/runs/{key}/changes                 events of type Change, as long as the page listens
     GET  /api/runs/{key}/rows?<VIEW>&offset=&limit=[&columns=id,score …]     Rows (without `columns`: all of them)
     GET  /api/runs/{key}/search?<VIEW>           events of type SearchProgress, until `done` is true
+         both: server-sent events; one of the type `problem` holds an error and is the last
     GET  /api/runs/{key}/samples/{id}?<VIEW>     SamplePage
     GET  /api/runs/{key}/records/{id}/{index}    the record's lines as they stand in the files: {"result", "rollout"}
     GET  /api/runs/{key}/reviews                 ReviewPage
@@ -82,6 +83,8 @@ class RunCard(TypedDict):
     reviews: int
     problem: str | None
     """Why it cannot be shown, where it cannot."""
+    reading: float | None
+    """How much of a large file was read so far, from 0 to 1; then there are no figures yet: ask again in a second."""
 
 
 class Overview(TypedDict):
@@ -370,15 +373,22 @@ class Review(TypedDict):
     passed: bool | None
     reason: str
     results_digest: str
+    answer_digest: str
+    """Of the answer that was looked at: a review says nothing of another one in its place."""
     chosen: Literal["random", "disagreement", "browsing"]
     probability: float | None
+    """Of this draw; None where the reviewer chose."""
+    pool: int | None
+    """How many records the draw was made from."""
 
 
 class ReviewPage(TypedDict):
     reviews: list[Review]
     """The last word of each reviewer on each record, newest first."""
     figures: list[list[str]]
-    """Precision, recall and agreement as `reward-kit review` prints them."""
+    """Precision, recall and agreement as `reward-kit review` prints them: name, value with interval, what it means."""
+    notes: list[str]
+    """What a reader should know before believing a figure."""
     wrong: int
     outdated: int
     """Reviews of verdicts that have changed since."""

@@ -12,7 +12,9 @@ from reward_kit.agent.agent_model import model_settings
 from reward_kit.agent.orchestrator import Orchestrator
 from reward_kit.agent.resources import SQLResource
 from reward_kit.agent.task_reward import task_reward
+from reward_kit.config_models import GenerationConfig
 from reward_kit.errors import ConfigError
+from reward_kit.generation.factory import make_client
 from reward_kit.models import EvaluateResult, Message, TaskDefinitionModel
 from reward_kit.reward_call import MADE_WITH, RewardCall
 from reward_kit.typed_interface import reward_function
@@ -93,10 +95,13 @@ async def test_the_base_resource_and_its_tools_can_be_looked_at(task: TaskDefini
 
 
 def test_names_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert model_settings("openai/gpt-x") == {"model_name": "gpt-x", "api_base": "https://api.openai.com/v1"}
-    assert model_settings("fireworks/m") == {"model_name": "accounts/fireworks/models/m"}
-    assert model_settings("accounts/fireworks/models/m") == {"model_name": "accounts/fireworks/models/m"}
-    assert model_settings("org/model") == {"model_name": "org/model"}
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("FIREWORKS_API_KEY", "k")
+    names = ["openai/gpt-x", "fireworks/m", "accounts/fireworks/models/m", "org/model"]
+    clients = [make_client(GenerationConfig.model_validate(model_settings(name))) for name in names]
+    assert [client.model for client in clients] == ["gpt-x", *["accounts/fireworks/models/m"] * 2, "org/model"]
+    openai, fireworks = "https://api.openai.com/v1", "https://api.fireworks.ai/inference/v1"
+    assert [client.identity["endpoint"] for client in clients] == [openai, fireworks, fireworks, openai]
     monkeypatch.delenv("MODEL_AGENT", raising=False)
     with pytest.raises(ConfigError, match="--model"):
         model_settings()

@@ -94,7 +94,9 @@ def test_values_are_offered_behind_the_equals_sign(home: Path) -> None:
     """Bash takes the part behind = for the word, so that alone is offered."""
     assert offered(home, "reward-kit run mine.yaml sandbox.backend=name").values == ["namespaces"]
     assert offered(home, "reward-kit run mine.yaml generation.enabled=").values == ["true", "false"]
-    assert offered(home, "reward-kit run mine.yaml generation.model_name=m").values == ["mock"]
+    assert offered(home, "reward-kit run mine.yaml generation.model_name=m").values == ["mock", "mistral/"]
+    assert "anthropic/" in offered(home, "reward-kit run mine.yaml judge.model_name=").values
+    assert offered(home, "reward-kit shell --model op").values == ["openai/", "openrouter/"]
     assert offered(home, "reward-kit run mine.yaml dataset.path_or_name=ro").values == ["rows.jsonl"]
     assert offered(home, "reward-kit run mine.yaml reward.function_path=math_r").values == ["math_reward"]
     assert offered(home, "reward-kit run mine.yaml reward.function_path=rewards.").values == ["rewards.py"]
@@ -105,6 +107,11 @@ def test_benchmarks_are_offered_where_no_config_is_named(home: Path) -> None:
     assert offered(home, "reward-kit run +benchmark=gsm").values == ["gsm8k"]
     assert offered(home, "reward-kit benchmarks show gsm").values == ["gsm8k"]
     assert "benchmark=" not in offered(home, "reward-kit run mine.yaml ").values
+
+
+def test_templates_and_examples_are_offered(home: Path) -> None:
+    assert offered(home, "reward-kit init mine --template co").values == ["code", "composite"]
+    assert offered(home, "reward-kit examples copy math").values == ["math_example"]
 
 
 def test_rewards_and_files_of_other_commands_are_offered(home: Path) -> None:

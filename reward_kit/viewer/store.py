@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files behind a table: texts of the rows that are shown, columns that somebody sorts by, and a scan of all texts.
+
+Narrow columns are in memory (`columns.py`); a long text is read only when its row is shown, or looked through when
+somebody searches. A scan goes on in parts, so that its first hits can be shown and it can be ended between them.
+
+    Lines     a results.jsonl, read at the offsets of its lines
+    TableFile a Parquet file, read by DuckDB
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from reward_kit.storage.vocabularies import TEXTS, find_columns
+from reward_kit.viewer.columns import DATA
+from reward_kit.viewer.lines import Told, as_text, read_line, texts_of
+from reward_kit.viewer.problems import Unreadable
+from reward_kit.viewer.queries import Database, Query, quoted
+from reward_kit.viewer.views import Operator
+
+__all__ = ["SEARCHED", "FileIdentity", "Lines", "Matched", "Store", "TableFile", "TextMatch"]
+
+SourceRows = NDArray[np.int64]
+"""Rows by their place in the file."""
+
+SEARCHED = ("query", "response", "reasoning", "ground_truth", "reason")
+"""The texts that a search looks through."""
+_PART = 4 << 20
+"""Bytes of lines that are looked through at once."""
+_FIRST_GROUPS, _GROUPS = 1, 8
+"""Row groups that are looked through at once: few in the beginning, so that first hits come early."""
+_CUT = 4_000
+"""Characters of a text that a table's cell is made of."""
+_SAFE_RUN = re.compile(r"[a-z0-9 ._-]+")
+"""Characters that stand in JSON as themselves, whoever wrote it."""
+
+
+class FileIdentity(NamedTuple):
+    """What tells one state of a file from another."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path) -> FileIdentity | None:
+        """The state of a file now; None where there is none."""
+        try:
+            return cls.of_stat(path.stat())
+        except OSError:
+            return None
+
+    @classmethod
+    def of_stat(cls, found: os.stat_result) -> FileIdentity:
+        """The state that the system told."""
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def is_same_file(self, other: FileIdentity) -> bool:
+        """Whether the other is the same file, perhaps with more in it."""
+        return (self.device, self.inode) == (other.device, other.inode)
+
+
+class TextMatch(NamedTuple):
+    """What is looked for in long texts; a row matches where one of the columns does."""
+
+    columns: tuple[str, ...]
+    operator: Operator
+    value: str
+
+
+class Matched(NamedTuple):
+    """What a part of a scan found."""
+
+    read: int
+    """Records looked at so far."""
+    rows: SourceRows
+
+
+class Store(Protocol):
+    """The texts of a run at one moment."""
+
+    def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
+        """Rows with everything they hold."""
+
+    def told(self, rows: SourceRows) -> list[Told]:
+        """What rows say, for a table: long texts may be cut."""
+
+    def column(self, name: str, kind: str) -> Any:
+        """A column of all rows, as Arrow: `length`, or one of the dataset as numbers, truth values or text."""
+
+    def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
+        """Look through all rows, in parts. `query` can end it."""
+
+
+# ── JSON lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Lines:
+    """A results.jsonl, of which it is known where each line begins."""
+
+    def __init__(
+        self, path: Path, offsets: SourceRows, end: int, identity: FileIdentity, columns: dict[str, Any]
+    ) -> None:
+        """Read from a file as long as it is the one of `identity`.
+
+        `columns`: those made for earlier states of the same file, which are prefixes of those of this one.
+        """
+        self._path = path
+        self._offsets = offsets
+        self._end = end
+        self._identity = identity
+        self._columns = columns
+
+    def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
+        """Read the lines."""
+        with self._opened() as file:
+            return [self._line(file, int(row)) for row in rows]
+
+    def told(self, rows: SourceRows) -> list[Told]:
+        """Read the lines."""
+        return [read_line(line) for line in self.whole(rows)]
+
+    def column(self, name: str, kind: str) -> Any:
+        """Made of each line once; for lines that were appended, only of these."""
+        known = self._columns.get(name)
+        start = 0 if known is None else len(known)
+        if known is not None and start >= len(self._offsets):
+            return known[: len(self._offsets)]
+        rows = np.arange(start, len(self._offsets))
+        values = [_plain(name, told) for told in map(read_line, self._each(rows))]
+        made = _typed(values, kind)
+        whole = made if known is None else pa.concat_arrays([known, made])
+        self._columns[name] = whole
+        return whole
+
+    def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
+        """Look through the bytes first, and read the lines that may match."""
+        matches = _predicate(match)
+        anchor = _anchor(match)
+        with self._opened() as file:
+            for first, last in self._parts():
+                query.check()
+                rows = np.arange(first, last)
+                if anchor is not None:
+                    rows = self._holding(file, anchor, first, last)
+                found = [row for row in rows.tolist() if matches(read_line(self._line(file, row)))]
+                yield Matched(last, np.array(found, dtype=np.int64))
+
+    def _parts(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of about `_PART` bytes."""
+        first, count = 0, len(self._offsets)
+        while first < count:
+            last = int(np.searchsorted(self._offsets, self._offsets[first] + _PART, side="left"))
+            last = max(first + 1, min(last, count))
+            yield first, last
+            first = last
+
+    def _holding(self, file: BinaryIO, anchor: bytes, first: int, last: int) -> SourceRows:
+        """The rows of a range whose lines hold these bytes, whatever their case."""
+        start, end = int(self._offsets[first]), self._end_of(last - 1)
+        file.seek(start)
+        block = file.read(end - start).lower()
+        begins = self._offsets[first:last] - start
+        found, place = [], block.find(anchor)
+        while place >= 0:
+            row = int(np.searchsorted(begins, place, side="right")) - 1
+            found.append(first + row)
+            after = int(begins[row + 1]) if row + 1 < len(begins) else len(block)
+            place = block.find(anchor, after)
+        return np.array(found, dtype=np.int64)
+
+    def _end_of(self, row: int) -> int:
+        return int(self._offsets[row + 1]) if row + 1 < len(self._offsets) else self._end
+
+    def _each(self, rows: SourceRows) -> Iterator[dict[str, Any]]:
+        with self._opened() as file:
+            for row in rows.tolist():
+                yield self._line(file, row)
+
+    def _line(self, file: BinaryIO, row: int) -> dict[str, Any]:
+        file.seek(int(self._offsets[row]))
+        try:
+            line = orjson.loads(file.readline())
+        except orjson.JSONDecodeError as error:
+            raise _changed(self._path) from error
+        if not isinstance(line, dict):
+            raise _changed(self._path)
+        return line
+
+    def _opened(self) -> BinaryIO:
+        file = self._path.open("rb")
+        if not self._identity.is_same_file(FileIdentity.of_stat(os.fstat(file.fileno()))):
+            file.close()
+            raise _changed(self._path)
+        return file
+
+
+def _changed(path: Path) -> Unreadable:
+    return Unreadable(f"{path.name!r} changed while it was read. Load the page again.")
+
+
+def _anchor(match: TextMatch) -> bytes | None:
+    """Bytes that every matching line holds, in lower case; None where there are none to be sure of."""
+    if match.operator not in ("has", "eq"):
+        return None
+    runs = sorted(_SAFE_RUN.findall(match.value.lower()), key=len)
+    return runs[-1].encode() if runs and runs[-1].strip() else None
+
+
+def _predicate(match: TextMatch) -> Callable[[Told], bool]:
+    """Whether what a line says matches."""
+    wanted = match.value.lower() if match.operator == "has" else match.value
+    tests: dict[str, Callable[[str], bool]] = {
+        "has": lambda text: wanted in text.lower(),
+        "eq": lambda text: text == wanted,
+        "ne": lambda text: text != wanted,
+        "lt": lambda text: text < wanted,
+        "le": lambda text: text <= wanted,
+        "gt": lambda text: text > wanted,
+        "ge": lambda text: text >= wanted,
+        "empty": lambda text: not text,
+        "filled": bool,
+    }
+    test = tests[match.operator]
+
+    def matches(told: Told) -> bool:
+        texts = texts_of(told)
+        return any(test(texts[name]) for name in match.columns)
+
+    return matches
+
+
+def _plain(name: str, told: Told) -> Any:
+    if name == "length":
+        return told.length
+    value = told.columns.get(name.removeprefix(DATA))
+    return value if value is None or isinstance(value, str | int | float | bool) else as_text(value)
+
+
+def _typed(values: Sequence[Any], kind: str) -> Any:
+    """Values as a column of one type; what is of another type is missing, except in text."""
+    if kind == "number":
+        numbers = [
+            value if isinstance(value, int | float) and not isinstance(value, bool) else None for value in values
+        ]
+        return pa.array([None if value is None else float(value) for value in numbers], pa.float64())
+    if kind == "boolean":
+        return pa.array([value if isinstance(value, bool) else None for value in values], pa.bool_())
+    texts = [None if value is None else as_text(value)[:_CUT] for value in values]
+    return pa.array([None if text is None else text.encode("utf-8", "replace").decode() for text in texts], pa.string())
+
+
+# ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class TableFile:
+    """A Parquet file. Row groups that hold none of the wanted rows are not read."""
+
+    def __init__(self, path: Path, database: Database, identity: FileIdentity) -> None:
+        """Look at the footer; read nothing yet."""
+        self._path = path
+        self._database = database
+        self._identity = identity
+        footer = pq.read_metadata(path)
+        self._schema = footer.schema.to_arrow_schema()
+        self._held = find_columns({**TEXTS, "error": ("error",), "reasoning": ("reasoning",)}, self._schema.names)
+        self._ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)]).tolist()
+        self._columns: dict[str, Any] = {}
+
+    def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
+        """Read these rows with all their columns."""
+        return [
+            {name: value for name, value in row.items() if name != _ROW} for row in self._rows("*", rows)
+        ]  # fmt: skip
+
+    def told(self, rows: SourceRows) -> list[Told]:
+        """Read the columns that a table shows, long texts cut."""
+        chosen = [_ROW]
+        for field, column in self._held.items():
+            if field in ("verifier", "tool_calls"):
+                continue
+            if pa.types.is_string(self._schema.field(column).type):
+                chosen.append(f"left({quoted(column)}, {_CUT}) AS {quoted(column)}")
+                if field == "response":
+                    chosen.append(f"length({quoted(column)}) AS {_LENGTH}")
+            else:
+                chosen.append(quoted(column))
+        if "columns" in self._schema.names:
+            chosen.append(quoted("columns"))
+        return [_with_length(row) for row in self._rows(", ".join(chosen), rows)]
+
+    def column(self, name: str, kind: str) -> Any:
+        """Read it once."""
+        if name not in self._columns:
+            with self._database.query() as query:
+                self._columns[name] = self._read_column(query, name, kind)
+        return self._columns[name]
+
+    def _read_column(self, query: Query, name: str, kind: str) -> Any:
+        if name == "length":
+            response = self._text("response")
+            values = self._run(query, f"SELECT length({response}) AS value FROM {_FILE} ORDER BY {_ROW}", [])["value"]
+            return values.combine_chunks()
+        held, key = name.removeprefix(DATA), '$."' + name.removeprefix(DATA).replace('"', '\\"') + '"'
+        if "columns" not in self._schema.names:
+            sql = f"SELECT left(CAST({quoted(held)} AS VARCHAR), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
+            texts = self._run(query, sql, [])["value"]
+        else:
+            sql = f"SELECT left(json_extract_string(columns, ?), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
+            texts = self._run(query, sql, [key])["value"]
+        return _converted(texts.combine_chunks(), kind)
+
+    def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
+        """Look through some row groups at a time."""
+        texts = [self._text(name) for name in match.columns if name in self._readable()]
+        condition, values = _sql_match(texts, match)
+        first, group, step = 0, 0, _FIRST_GROUPS
+        while group < len(self._ends):
+            last = self._ends[min(group + step, len(self._ends)) - 1]
+            sql = f"SELECT {_ROW} FROM {_FILE} WHERE {_ROW} BETWEEN ? AND ? AND ({condition}) ORDER BY {_ROW}"
+            found = self._run(query, sql, [first, last - 1, *values])[_ROW]
+            yield Matched(last, found.to_numpy().astype(np.int64))
+            first, group, step = last, group + step, _GROUPS
+
+    def _readable(self) -> set[str]:
+        return {"reason" if name == "verification_reason" else name for name in self._held}
+
+    def _text(self, name: str) -> str:
+        """The SQL of a long text."""
+        if name == "reason":
+            both = [quoted(self._held[field]) for field in ("verification_reason", "error") if field in self._held]
+            return f"coalesce({', '.join(f'CAST({column} AS VARCHAR)' for column in both)}, '')"
+        if name not in self._held:
+            return "''"
+        column = self._held[name]
+        is_text = pa.types.is_string(self._schema.field(column).type)
+        return quoted(column) if is_text else f"CAST({quoted(column)} AS VARCHAR)"
+
+    def _rows(self, chosen: str, rows: SourceRows) -> list[dict[str, Any]]:
+        """These rows, in the order in which they were asked for."""
+        wanted = rows.tolist()
+        marks = ", ".join("?" * len(wanted))
+        with self._database.query() as query:
+            table = self._run(query, f"SELECT {chosen} FROM {_FILE} WHERE {_ROW} IN ({marks})", wanted)
+        found = {row[_ROW]: row for row in plain_rows(table)}
+        if any(row not in found for row in wanted):
+            raise _changed(self._path)
+        return [found[row] for row in wanted]
+
+    def _run(self, query: Query, sql: str, parameters: Sequence[Any]) -> pa.Table:
+        if FileIdentity.of(self._path) != self._identity:
+            raise _changed(self._path)
+        table = query.run(
+            sql.replace(_FILE, f"read_parquet(?, {_ROW} = true)", 1), _placed(sql, self._path, parameters)
+        )
+        if FileIdentity.of(self._path) != self._identity:
+            raise _changed(self._path)
+        return table
+
+
+_ROW = "file_row_number"
+_LENGTH = "__length"
+_FILE = "⟨file⟩"
+
+
+def _placed(sql: str, path: Path, parameters: Sequence[Any]) -> list[Any]:
+    """The parameters with the file's path among them, where the file stands in the query."""
+    before = sql.partition(_FILE)[0].count("?")
+    return [*parameters[:before], str(path), *parameters[before:]]
+
+
+def _with_length(row: Mapping[str, Any]) -> Told:
+    told = read_line({name: value for name, value in row.items() if name not in (_ROW, _LENGTH)})
+    if row.get(_LENGTH) is not None:
+        told.length = row[_LENGTH]
+    return told
+
+
+def _sql_match(texts: Sequence[str], match: TextMatch) -> tuple[str, list[Any]]:
+    if not texts:
+        return "false", []
+    tests = {
+        "has": "contains(lower({text}), lower(?))", "eq": "{text} = ?", "ne": "{text} IS DISTINCT FROM ?",
+        "lt": "{text} < ?", "le": "{text} <= ?", "gt": "{text} > ?", "ge": "{text} >= ?",
+        "empty": "coalesce({text}, '') = ''", "filled": "coalesce({text}, '') <> ''",
+    }  # fmt: skip
+    test = tests[match.operator]
+    return " OR ".join(test.format(text=text) for text in texts), [match.value] * (len(texts) if "?" in test else 0)
+
+
+def _converted(texts: Any, kind: str) -> Any:
+    values: list[Any] = texts.to_pylist()
+    if kind == "text":
+        return texts
+    if kind == "boolean":
+        return pa.array([{"true": True, "false": False}.get(value) for value in values], pa.bool_())
+    return pa.array([_number(value) for value in values], pa.float64())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as plain values; bytes that are not UTF-8 are replaced."""
+    try:
+        return table.to_pylist()
+    except UnicodeDecodeError:
+        plain = [_decoded(table[name]) for name in table.column_names]
+        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*plain, strict=True)]
+
+
+def _decoded(column: Any) -> list[Any]:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return list(column.to_pylist())
+    held = column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary())
+    return [None if value is None else value.decode("utf-8", "replace") for value in held.to_pylist()]
