@@ -257,6 +257,7 @@ class OpenedRun:
         self._file: FileIdentity | None = None
         self._columns: dict[str, Any] = {}
         self._indexed = 0
+        self._settings: tuple[str, dict[str, Any] | None] | None = None
         self._first_look: threading.Thread | None = None
         self.share_read = 0.0
         """How much of the file was read, while it is read for the first time."""
@@ -404,6 +405,21 @@ class OpenedRun:
             return (self.found.path / "config.yaml").read_bytes().decode("utf-8", "replace")
         except OSError:
             return None
+
+    def settings(self) -> dict[str, Any] | None:
+        """The run's configuration, read; None where there is none that can be read."""
+        text = self.config()
+        if text is None:
+            return None
+        if self._settings is None or self._settings[0] != text:
+            import yaml
+
+            try:
+                held = yaml.safe_load(text)
+            except yaml.YAMLError:
+                held = None
+            self._settings = text, held if isinstance(held, dict) else None
+        return self._settings[1]
 
     def is_live(self) -> bool:
         """Whether a process works there now. It is not locked to find that out: that could keep a run from starting."""
