@@ -169,7 +169,11 @@ golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a fi
 dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
-	scripts/smoke.sh dist/*.whl
+	$(BIN)/python scripts/smoke.py --only base --wheel dist/*.whl
+
+.PHONY: smoke
+smoke: $(STAMP) $(PAGE)  ## Install the wheel with each extra alone, and try commands and starters there (3 minutes)
+	$(BIN)/python scripts/smoke.py $(ARGS)
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output

@@ -9,8 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("reward_kit", "scripts", "benchmarks", "examples", "tests")
+TEMPLATES = ROOT / "reward_kit" / "cli_commands" / "templates"
 WITHOUT = {
-    "reward_kit/cli_commands/templates/starter/reward.py": "`reward-kit init` copies it: it is the user's",
+    **{
+        str(path.relative_to(ROOT)): "`reward-kit init` copies it: it is the user's" for path in TEMPLATES.rglob("*.py")
+    },
     "tests/golden/inputs/lab.py": "the golden directories hold a digest of its bytes",
 }
 

@@ -51,6 +51,12 @@ def package_files() -> set[str]:
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
+def example_files() -> set[str]:
+    """The examples, which the wheel has too: `reward-kit examples copy` takes them from it."""
+    files = (path for path in (ROOT / "examples").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT).as_posix() for path in files}
+
+
 def metadata(wheel: zipfile.ZipFile) -> Message:
     name = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return Parser().parsestr(wheel.read(name).decode())
@@ -102,7 +108,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert shipped == package_files()
+    assert shipped == package_files() | {f"reward_kit/{name}" for name in example_files()}
     assert "reward_kit/py.typed" in shipped
     assert any(re.fullmatch(r"reward_kit/conf/.+\.yaml", name) for name in shipped)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = [
-    "SHELLS", "complete_benchmarks", "complete_deployments", "complete_models", "complete_overrides",
-    "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
+    "SHELLS", "complete_benchmarks", "complete_deployments", "complete_examples", "complete_models",
+    "complete_overrides", "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
 ]  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -100,6 +100,13 @@ def _benchmarks(incomplete: str) -> Iterator[str]:
     from reward_kit.cli_commands.benchmark_configs import benchmark_names
 
     return (name for name in benchmark_names() if name.startswith(incomplete))
+
+
+def complete_examples(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The example folders."""
+    from reward_kit.cli_commands.examples_cmd import example_names
+
+    return offer(name for name in example_names() if name.startswith(incomplete))
 
 
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────

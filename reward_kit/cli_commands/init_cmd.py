@@ -3,44 +3,56 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 import click
 
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import echo
 
-__all__ = ["init"]
+__all__ = ["TEMPLATES", "init"]
 
-STARTER = ("reward.py", "dataset.jsonl", "run.yaml", "README.md")
+TEMPLATES = {
+    "starter": "the smallest folder: one reward, one config, one dataset",
+    "math": "an answer that is a number or an expression, with its steps",
+    "code": "a function that is run in a sandbox, against tests",
+    "tools": "tool calls, compared with the expected ones",
+    "judge": "a model that grades answers by a rubric",
+    "composite": "several rewards as one: a gate, weights, a part of your own",
+    "group": "all answers to a question, judged together",
+    "agent": "a model that acts in a world with tools, turn by turn",
+    "shell": "shell commands that are run in a sandbox",
+}
+"""The templates by name, in the order `--help` has them, and what each is about."""
 
 
-@click.command()
+@click.command(
+    epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<10} {about}" for name, about in TEMPLATES.items())
+)  # fmt: skip
 @click.argument("folder", type=NamedPath(path_type=Path))
+@click.option(
+    "-t", "--template", type=click.Choice(list(TEMPLATES)), default="starter", show_default=True,
+    help="What kind of reward the folder begins with.",
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite files that are already there.")
-def init(folder: Path, force: bool) -> None:
+def init(folder: Path, template: str, force: bool) -> None:
     """Write a starter FOLDER: a reward, a config, a dataset and a README.
 
     \b
     reward-kit init my_reward
     cd my_reward && reward-kit run run.yaml
+    reward-kit init my_agent --template agent
 
     It runs without a key or a model: a mock model gives the answers until you name a real one.
     """
-    taken = [name for name in STARTER if (folder / name).exists()]
+    from reward_kit.cli_commands.copied_folders import bundled_files, fill_in, write_files
+
+    found = bundled_files("cli_commands", "templates", template)
+    taken = [name for name in found if (folder / name).exists()]
     if taken and not force:
         raise click.UsageError(
             f"{folder / taken[0]} exists already. Choose another folder, or add --force to overwrite."
         )
-    templates = files("reward_kit.cli_commands") / "templates" / "starter"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in STARTER:
-            text = (templates / name).read_text(encoding="utf-8")
-            filled = Template(text).safe_substitute(name=folder.resolve().name) if name.endswith(".md") else text
-            (folder / name).write_text(filled, encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"Cannot write {error.filename!r} ({error.strerror}). Choose another folder.") from error
-    echo(f"Wrote {', '.join(STARTER)} to {folder}. Try it:\n  cd {folder} && reward-kit run run.yaml")
+    write_files(folder, {name: fill_in(name, data, folder) for name, data in found.items()})
+    config = "run.yaml" if "run.yaml" in found else "conf/run.yaml"
+    echo(f"Wrote {', '.join(found)} to {folder}. Try it:\n  cd {folder} && reward-kit run {config}")

@@ -121,7 +121,7 @@ def test_a_benchmark_judges_right_wrong_and_malformed_answers(
             for line, (_, _, *given) in zip(own, case["answers"], strict=True)
             for metrics in [given[0] if given else {}]
         ]
-        expected = [
+        expected: list[Any] = [
             (pytest.approx(score), pytest.approx(given[0] if given else {})) for _, score, *given in case["answers"]
         ]
         assert judged == expected, case["find"]

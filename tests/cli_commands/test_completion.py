@@ -109,6 +109,11 @@ def test_benchmarks_are_offered_where_no_config_is_named(home: Path) -> None:
     assert "benchmark=" not in offered(home, "reward-kit run mine.yaml ").values
 
 
+def test_templates_and_examples_are_offered(home: Path) -> None:
+    assert offered(home, "reward-kit init mine --template co").values == ["code", "composite"]
+    assert offered(home, "reward-kit examples copy math").values == ["math_example"]
+
+
 def test_rewards_and_files_of_other_commands_are_offered(home: Path) -> None:
     assert "math_reward" in offered(home, "reward-kit rewards show math").values
     assert offered(home, "reward-kit best-of-n --dataset ro").values == ["rows.jsonl"]

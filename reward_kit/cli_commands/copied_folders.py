@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders that come with the package and are copied for people: the templates of `init`, and the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+
+import click
+
+__all__ = ["bundled_files", "files_under", "fill_in", "write_files"]
+
+_LEFT_OUT = ("__pycache__", ".pytest_cache", "outputs")
+"""Folders that are made by running what is in the others."""
+
+
+def bundled_files(*place: str) -> dict[str, bytes]:
+    """The files of a folder of the package, by their path in it."""
+    return files_under(files("reward_kit").joinpath(*place))
+
+
+def files_under(folder: Traversable) -> dict[str, bytes]:
+    """The files of a folder and of those in it, by their path from it, in alphabetical order."""
+    return dict(sorted(_walk(folder, "")))
+
+
+def _walk(folder: Traversable, before: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_file():
+            if not entry.name.endswith(".pyc"):
+                yield before + entry.name, entry.read_bytes()
+        elif entry.name not in _LEFT_OUT:
+            yield from _walk(entry, f"{before}{entry.name}/")
+
+
+def fill_in(name: str, data: bytes, folder: Path) -> bytes:
+    """A file of a template; in a text for people, `$name` stands for the name of the folder."""
+    if not name.endswith(".md"):
+        return data
+    return Template(data.decode()).safe_substitute(name=folder.resolve().name).encode()
+
+
+def write_files(folder: Path, found: Mapping[str, bytes]) -> None:
+    """Write the files into a folder, which is made where it is missing."""
+    try:
+        for name, data in found.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    except OSError as error:
+        raise click.UsageError(f"Cannot write {error.filename!r} ({error.strerror}). Choose another folder.") from error
