@@ -55,7 +55,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served(samples: Path) -> Iterator[Served]:
     """A server over the sample runs."""
-    with serve(samples, "--allow-run", "--reviewer", "Ada") as server:
+    # Where the runs were made: their configs name rewards by paths from there.
+    with serve(samples, "--allow-run", "--reviewer", "Ada", where=samples / ".made_of") as server:
         yield server
 
 

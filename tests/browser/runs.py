@@ -23,7 +23,7 @@ HOSTILE = {
     "fence": f"```html\n<script>{FLAG}</script>\n```\n~~~\n</pre><script>{FLAG}</script>",
     "template": "{{constructor.constructor('window.hacked=1')()}} ${window.hacked=1} __proto__ constructor",
     "ansi": "\x1b[31mred\x1b[0m \x1b]8;;http://example.com\x07here\x1b]8;;\x07 \x1b[2J",
-    "direction": "user\u202etxt.exe\u202c \u2066abc\u2069 \u200f\u05e9\u05dc\u05d5\u05dd\u200e \u0627\u0644\u0639\u0631\u0628",
+    "direction": "user\u202etxt.exe\u202c \u2066abc\u2069 \u200f\u05e9\u05dc\u05d5\u05dd\u200e \u0627\u0644\u0639",
     "controls": "NUL \x00 BEL \x07 back \x08 DEL \x7f C1 \x85 line\u2028separator zero\u200bwidth \ufeff",
     "deep": "> " * 400 + "deep " + "- " * 400 + "**" * 2000 + "[" * 2000 + "`" * 999 + "$" * 999,
     "table": "|a|b|\n|-|-|\n" + "|<b>x</b>|" * 300,

@@ -31,10 +31,10 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serve(folder: Path, *options: str) -> Iterator[Served]:
-    """A server over what is in the folder."""
+def serve(folder: Path, *options: str, where: Path | None = None) -> Iterator[Served]:
+    """A server over what is in the folder, started in the directory `where`."""
     command = [sys.executable, "-m", "reward_kit", "view", str(folder), "--no-open", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command, cwd=where, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
     try:
         said = []
