@@ -43,6 +43,7 @@ COMMANDS: dict[str, _Entry] = {
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
     "view": _Entry("view_cmd", "view", "Show runs, answers and verdicts in the browser."),
+    "report": _Entry("report_cmd", "report", "Write runs into one HTML file, to send to somebody."),
     "review": _Entry("review_cmd", "review", "Say how far people agree with a run's verdicts; keep reviews."),
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),

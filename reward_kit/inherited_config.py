@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError
 
-__all__ = ["KEYS", "InheritedKey", "Taken", "remark", "take"]
+__all__ = ["KEYS", "InheritedKey", "Taken", "documented", "remark", "take"]
 
 
 class InheritedKey(NamedTuple):

@@ -67,6 +67,7 @@ EXTRAS = {
     ),
     "keyring": Extra("`reward-kit secrets` kept in the keyring of this system", {"keyring": "keyring"}),
     "language": Extra("rewards that tell languages apart", {"py3langid": "py3langid"}),
+    "litellm": Extra("models of other providers, as litellm/PROVIDER/NAME", {"litellm": "litellm"}),
     "local": Extra("the model `local`, inside this process", {"xllamacpp": "xllamacpp"}),
     "math": Extra("integrals, sums and limits that our own comparison cannot decide", {"math-verify": "math_verify"}),
     "parquet": Extra("Parquet files; `best-of-n` writes one", {"pyarrow": "pyarrow"}),

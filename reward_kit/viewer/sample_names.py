@@ -20,6 +20,6 @@ def sample_names(answers: JudgedAnswers) -> pa.Array[Any]:
     ids = answers.query_ids
     if len(ids.unique()) == len(ids):
         return ids
-    splits = pa.array(answers.splits).take(pa.array(answers.query_split))
+    splits = pa.array(answers.splits).take(answers.query_split)
     both = zip(ids.to_pylist(), splits.to_pylist(), strict=True)
     return pa.array([f"{name}@{split}" for name, split in both], pa.string())
