@@ -115,7 +115,7 @@ test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster 
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
-	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/agent/mcp/test_real_servers.py $(ARGS)
+	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/benchmarks_by_name/test_bfcl_multi_turn.py tests/agent/mcp/test_real_servers.py $(ARGS)
 
 .PHONY: test-versions
 test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
