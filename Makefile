@@ -7,6 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.setup-done
 TRAIN_STAMP := .venv-train/.setup-done
 FRAMEWORKS_STAMP := .venv-frameworks/.setup-done
+LITELLM_STAMP := .venv-litellm/.setup-done
 SITE_STAMP := .venv-site/.setup-done
 # Test processes at once.
 WORKERS ?= 2
@@ -38,6 +39,10 @@ $(TRAIN_STAMP): $(STAMP) scripts/setup-train.sh
 
 $(FRAMEWORKS_STAMP): $(STAMP) scripts/setup-frameworks.sh
 	@scripts/setup-frameworks.sh
+	@touch $@
+
+$(LITELLM_STAMP): $(STAMP) scripts/setup-litellm.sh requirements/litellm.txt
+	@scripts/setup-litellm.sh
 	@touch $@
 
 $(SITE_STAMP): $(STAMP) requirements/site.txt
@@ -117,6 +122,10 @@ test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster 
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
 	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/benchmarks_by_name/test_bfcl_multi_turn.py tests/agent/mcp/test_real_servers.py $(ARGS)
 
+.PHONY: test-litellm
+test-litellm: $(LITELLM_STAMP)  ## Compare our requests and prices with litellm's, and ask through it, in .venv-litellm
+	.venv-litellm/bin/pytest tests/with_litellm $(ARGS)
+
 .PHONY: test-versions
 test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjson that are admitted (4 minutes)
 	WORKERS=$(WORKERS) scripts/test-versions.sh $(ARGS)
@@ -160,10 +169,14 @@ golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a fi
 dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
-	scripts/smoke.sh dist/*.whl
+	$(BIN)/python scripts/smoke.py --only base --wheel dist/*.whl
+
+.PHONY: smoke
+smoke: $(STAMP) $(PAGE)  ## Install the wheel with each extra alone, and try commands and starters there (3 minutes)
+	$(BIN)/python scripts/smoke.py $(ARGS)
 
 .PHONY: clean
 clean:  ## Remove .venv, caches and build output
-	rm -rf .venv .venv-train .venv-frameworks .venv-site .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .venv-train .venv-frameworks .venv-litellm .venv-site .venv-versions build dist .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis web/node_modules reward_kit/viewer/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

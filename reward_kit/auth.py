@@ -180,17 +180,39 @@ def _auth_file(section: str = "fireworks") -> dict[str, str]:
 
 
 def _read_ini(text: str, section: str) -> dict[str, str]:
-    """The keys that stand under the section's header; those of Fireworks may also stand before any header."""
-    values: dict[str, str] = {}
-    ours = section == "fireworks"
+    """The keys that stand under the section's header.
+
+    Those of Fireworks may also stand before any header, or in a file that has one section only, under any name. A
+    section that is called like a host (`[rewards.example.com]`, `[127.0.0.1:8000]`) holds that host's key and no other.
+    """
+    sections = _ini_sections(text)
+    if section != _FIREWORKS:
+        return sections.get(section, {})
+    only = next(iter(sections)) if len(sections) == 1 else _FIREWORKS
+    if not _may_be_host(only):
+        return {**sections.get("", {}), **sections.get(only, {})}
+    return {}
+
+
+_FIREWORKS = "fireworks"
+
+
+def _ini_sections(text: str) -> dict[str, dict[str, str]]:
+    """The keys by section, in the order of the file; those before any header are of the section without a name."""
+    sections: dict[str, dict[str, str]] = {}
+    current = ""
     for line in map(str.strip, text.lstrip("\ufeff").splitlines()):
         if line.startswith("["):
-            ours = line.removeprefix("[").rpartition("]")[0].strip().lower() == section
-        elif ours and not line.startswith(("#", ";")) and "=" in line:
+            current = line.removeprefix("[").rpartition("]")[0].strip().lower()
+        elif not line.startswith(("#", ";")) and "=" in line:
             name, _, value = line.partition("=")
             if cleaned := _ini_value(value.strip()):
-                values[name.strip().lower()] = cleaned
-    return values
+                sections.setdefault(current, {})[name.strip().lower()] = cleaned
+    return sections
+
+
+def _may_be_host(section: str) -> bool:
+    return "." in section or ":" in section or section == "localhost"
 
 
 def _ini_value(value: str) -> str:

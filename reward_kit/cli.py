@@ -19,6 +19,7 @@ from typing import NamedTuple
 import click
 
 from reward_kit._version import __version__
+from reward_kit.cli_commands.dotenv import read_dotenv
 from reward_kit.cli_commands.garbage import collect_rarely
 from reward_kit.cli_commands.options import check_arguments
 from reward_kit.redaction import remember_arguments, remember_environment
@@ -42,6 +43,7 @@ COMMANDS: dict[str, _Entry] = {
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Say what an experiment found, and how sure it is; compare."),
     "view": _Entry("view_cmd", "view", "Show runs, answers and verdicts in the browser."),
+    "report": _Entry("report_cmd", "report", "Write runs into one HTML file, to send to somebody."),
     "review": _Entry("review_cmd", "review", "Say how far people agree with a run's verdicts; keep reviews."),
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
@@ -101,14 +103,20 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="reward-kit")
-def cli() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="The same as --verbose after the command.")
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool) -> None:
     """Write rewards for language models, and evaluate with them.
 
     \b
     reward-kit init my_reward      a starter folder that runs as it is
     reward-kit run CONFIG.yaml     generate, judge, summarise; run it again to resume
     reward-kit COMMAND --help      what a command does, with examples
+
+    A file .env in the current directory is read: its variables count where the environment has none of that name.
     """
+    if verbose:
+        ctx.default_map = {name: {"verbose": True} for name in COMMANDS}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -116,6 +124,8 @@ def main(arguments: list[str] | None = None) -> None:
     collect_rarely()
     _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
+    if "_REWARD_KIT_COMPLETE" not in os.environ:
+        read_dotenv()
     remember_environment()
     remember_arguments(arguments)
     if sys.platform == "win32":

@@ -13,6 +13,6 @@ from reward_kit.datasets.sources import JsonlSource
 __all__ = ["load_jsonl"]
 
 
-def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
+def load_jsonl(file_path: str | Path) -> list[dict[str, Any]]:
     """Every object of a JSON lines file (or glob, plain or `.gz`); a line that is not one is a `DatasetError`."""
-    return [row.columns for row in JsonlSource(files_of(str(path))).rows(BadRows(skip=False))]
+    return [row.columns for row in JsonlSource(files_of(str(file_path))).rows(BadRows(skip=False))]

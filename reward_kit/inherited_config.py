@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError
 
-__all__ = ["KEYS", "InheritedKey", "Taken", "remark", "take"]
+__all__ = ["KEYS", "InheritedKey", "Taken", "documented", "remark", "take"]
 
 
 class InheritedKey(NamedTuple):
@@ -49,7 +49,9 @@ KEYS = (
     InheritedKey("logging_params", None, "how often is logged no longer bounds how many requests are under way"),
     InheritedKey("verbose", None, "`reward-kit run --verbose` is a flag"),
     InheritedKey("description", None, "nothing reads it"),
-    InheritedKey("hydra_output_dir", None, "it was for the program itself"),
+    InheritedKey(
+        "hydra_output_dir", "output.output_dir", "the program set it itself, from `hydra.run.dir`", gives_way=True
+    ),
 )  # fmt: skip
 """Every key of the older package that is not a key of ours, in the order of the documentation."""
 

@@ -24,6 +24,7 @@ from reward_kit.models import EvaluateResult, Message
 from reward_kit.process_resources import ProcessResources, Resource
 
 __all__ = [
+    "EvaluationMode",
     "Mode",
     "Resource",
     "RewardContractError",
@@ -38,6 +39,8 @@ __all__ = [
 
 Mode: TypeAlias = Literal["pointwise", "batch"]
 """Judge one rollout a call, or all rollouts of a sample at once."""
+EvaluationMode: TypeAlias = Mode
+"""The inherited name of `Mode`."""
 Returned: TypeAlias = EvaluateResult | Mapping[str, Any] | SupportsFloat
 """What a pointwise reward may return: a result, a dict that validates as one, or a bare number or bool."""
 Verdicts: TypeAlias = Sequence[EvaluateResult | Mapping[str, Any]]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the pages of docs/ that say what the program says, or with --check says whether they are up to date.
 
-reference/cli.md from the commands, reference/config.md from the config's models, rewards.md from the docstrings.
+reference/cli.md from the commands, reference/config.md from the config's models, rewards.md from the docstrings, and
+the table of keys in migrating.md from `reward_kit.inherited_config`.
 
 python scripts/generate_docs.py            write
 python scripts/generate_docs.py --check    exit 1 when what is there differs
@@ -26,6 +27,7 @@ from pydantic_core import PydanticUndefined
 
 from reward_kit.cli import COMMANDS, cli
 from reward_kit.config_models import PipelineConfig
+from reward_kit.inherited_config import documented
 from reward_kit.rewards.catalogue import RewardEntry, library_entries
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -246,9 +248,28 @@ def _reward(entry: RewardEntry) -> str:
     return "\n\n".join(part for part in parts if part) + "\n\n"
 
 
+KEYS_BEGIN = "<!-- keys: made by scripts/generate_docs.py from reward_kit/inherited_config.py -->\n"
+KEYS_END = "<!-- end of keys -->\n"
+KEYS_TEST = "<!-- test: tests/migration/test_inherited_config.py::test_what_becomes_of_a_key -->"
+
+
+def migrating_page() -> str:
+    """The page as it is, with the table of the older package's keys made anew."""
+    before, begin, rest = (_current("migrating.md") or "").partition(KEYS_BEGIN)
+    _, end, after = rest.partition(KEYS_END)
+    if not begin or not end:
+        raise SystemExit(f"docs/migrating.md lacks {(KEYS_BEGIN if not begin else KEYS_END).strip()!r}")
+    rows = [f"| {key} | {now} | {why} {KEYS_TEST} |\n" for key, now, why in documented()]
+    table = ["| what you have | what happens now | why |\n", "|---|---|---|\n", *rows]
+    return "".join([before, begin, *table, end, after])
+
+
 def main() -> None:
     """Write the pages, or compare them."""
-    pages = {"reference/cli.md": cli_page(), "reference/config.md": config_page(), "rewards.md": rewards_page()}
+    pages = {
+        "reference/cli.md": cli_page(), "reference/config.md": config_page(), "rewards.md": rewards_page(),
+        "migrating.md": migrating_page(),
+    }  # fmt: skip
     if "--check" in sys.argv:
         stale = [name for name, text in pages.items() if _current(name) != text]
         if stale:

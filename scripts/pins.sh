@@ -21,5 +21,7 @@ compile "$@" --no-deps --group trainers --output-file requirements/trainers.txt
 # On its own: these packages allow other versions than ours.
 compile "$@" pyproject.toml --group test --group frameworks --output-file requirements/frameworks.txt
 compile "$@" --no-deps --group environments --output-file requirements/environments.txt
+# On its own, too: litellm fixes versions of packages that we use.
+compile "$@" pyproject.toml --extra litellm --group test --output-file requirements/litellm.txt
 # On its own, as .venv-site is: nothing of the package is imported there.
 compile "$@" --group site --output-file requirements/site.txt

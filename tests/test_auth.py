@@ -42,6 +42,8 @@ def write_auth_file(home: Path, text: str) -> None:
         "# a comment\n; another\n[fireworks]\n  api_key = \"k1\"  # mine\naccount_id = 'a1'\n",
         "[other]\napi_key = no\n[fireworks]\napi_key = k1 ; mine\naccount_id = a1 # mine\n",
         "\ufeffAPI_KEY = k1\naccount_id = a1\nnonsense\n",
+        "[default]\napi_key = k1\naccount_id = a1\n",
+        "[My Profile]\napi_key = k1\naccount_id = a1\n",
     ],
 )
 def test_the_file_is_read_in_all_its_forms(home: Path, text: str) -> None:
@@ -51,7 +53,18 @@ def test_the_file_is_read_in_all_its_forms(home: Path, text: str) -> None:
 
 def test_nothing_is_found_where_nothing_is(home: Path) -> None:
     assert (get_fireworks_api_key(), get_fireworks_account_id()) == (None, None)
-    write_auth_file(home, "[other]\napi_key = no\n")
+    write_auth_file(home, "[rewards.example.com]\napi_key = no\n")
+    assert get_fireworks_api_key() is None
+
+
+@pytest.mark.parametrize("host", ["rewards.example.com", "127.0.0.1:8000", "localhost", "box:8000"])
+def test_the_key_of_another_host_is_not_fireworks(home: Path, host: str) -> None:
+    write_auth_file(home, f"[{host}]\napi_key = no\n")
+    assert get_fireworks_api_key() is None
+
+
+def test_one_of_several_sections_is_not_guessed(home: Path) -> None:
+    write_auth_file(home, "[work]\napi_key = no\n[home]\napi_key = no\n")
     assert get_fireworks_api_key() is None
 
 

@@ -56,7 +56,7 @@ SIGNATURES = {
     "create_llm_resource": "llm_instance **generation",
     "evaluate": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
     "evaluate_async": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
-    "load_jsonl": "path",
+    "load_jsonl": "file_path",
     "reward_fn_to_scorer": "reward_fn",
     "reward_function": "_func *mode *id *requirements *resources *concurrency *timeout",
     "scorer_to_reward_fn": "scorer *messages_to_input *ground_truth_to_expected",

@@ -8,7 +8,7 @@ from number_problems import answers, problems  # type: ignore[import-not-found] 
 
 from reward_kit.models import Message
 
-_ANSWERS = {problem.text: list(answers(problem).values()) for problem in problems()}
+_ANSWERS: dict[str, list[str]] = {problem.text: list(answers(problem).values()) for problem in problems()}
 
 
 def answer(messages: Sequence[Message], draw: int) -> str:

@@ -14,7 +14,7 @@ from reward_kit.errors import ConfigError
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.factory import make_client
-from reward_kit.generation.prices import price_of
+from reward_kit.generation.prices import price_for
 from reward_kit.models import Sample
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.module_loader import load_function, load_object
@@ -68,7 +68,7 @@ async def _open_user(config: UserConfig, budget: Budget | None) -> AsyncIterator
         yield ScriptedUser(config.script)
         return
     client = make_client(config)
-    price = price_of(client.model, config.price)
+    price = price_for(config)
     with cached(within(budget, client, price, "agent.user"), config.cache) as layered:
         try:
             yield ModelUser(layered, config.sampling(), price, config.prompt or "", config.last_words)

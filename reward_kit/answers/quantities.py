@@ -21,6 +21,8 @@ MAX_DIGITS = 400
 MAX_EXPONENT = 400
 """Nor is a number with a larger power of ten."""
 
+_LONGEST_UNIT = 48
+
 _PLAIN = r"(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)"
 _DECIMAL = rf"(?:{_PLAIN}(?:\.\d++)?|\.\d++)"
 _POWER = r"(?:[eE][+-]?\d++|\s{0,4}(?:\\times|\\cdot|[x×*])\s{0,4}10\s{0,2}\^\s{0,2}\{?[+-]?\d++\}?)"
@@ -70,6 +72,8 @@ class Quantity:
     value: Fraction
     text: str
     """The characters it was read from."""
+    rest: str = ""
+    """What follows it, as far as a unit may reach."""
 
     @property
     def number(self) -> float:
@@ -89,13 +93,14 @@ def _plain_markup(text: str) -> str:
 
 def find_quantities(text: str) -> Iterator[Quantity]:
     """Every number in `text`, in order, without units."""
-    for match in _NUMBER.finditer(_plain_markup(text)):
-        quantity = _from_match(match)
+    plain = _plain_markup(text)
+    for match in _NUMBER.finditer(plain):
+        quantity = _from_match(match, plain[match.end() : match.end() + _LONGEST_UNIT])
         if quantity is not None:
             yield quantity
 
 
-def _from_match(match: re.Match[str]) -> Quantity | None:
+def _from_match(match: re.Match[str], rest: str) -> Quantity | None:
     if match.end() - match.start() > MAX_DIGITS:
         return None
     value = _value(match)
@@ -103,7 +108,7 @@ def _from_match(match: re.Match[str]) -> Quantity | None:
         return None
     if "-" in (match["sign"] or "") + (match["sign_after"] or ""):
         value = -value
-    return Quantity(value, match.group().strip())
+    return Quantity(value, match.group().strip(), rest)
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

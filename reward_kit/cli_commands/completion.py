@@ -120,9 +120,8 @@ def complete_models(_: click.Context, __: click.Parameter, incomplete: str) -> l
 def _models(incomplete: str) -> Iterator[str]:
     from reward_kit.generation.presets import PRESETS
 
-    yield from (
-        name for name in ("local", "mock", *(f"{prefix}/" for prefix in PRESETS)) if name.startswith(incomplete)
-    )
+    names = ("local", "mock", *(f"{prefix}/" for prefix in PRESETS), "litellm/")
+    yield from (name for name in names if name.startswith(incomplete))
 
 
 # ── deployments ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -67,6 +67,7 @@ EXTRAS = {
     ),
     "keyring": Extra("`reward-kit secrets` kept in the keyring of this system", {"keyring": "keyring"}),
     "language": Extra("rewards that tell languages apart", {"py3langid": "py3langid"}),
+    "litellm": Extra("models of other providers, as litellm/PROVIDER/NAME", {"litellm": "litellm"}),
     "local": Extra("the model `local`, inside this process", {"xllamacpp": "xllamacpp"}),
     "math": Extra("integrals, sums and limits that our own comparison cannot decide", {"math-verify": "math_verify"}),
     "parquet": Extra("Parquet files; `best-of-n` writes one", {"pyarrow": "pyarrow"}),
@@ -88,7 +89,14 @@ EXTRAS = {
     "train": Extra("training with TRL on this machine; not in `all`", {"torch": "torch", "trl": "trl"}),
     "view": Extra(
         "`reward-kit view`: runs in the browser",
-        {"duckdb": "duckdb", "httptools": "httptools", "starlette": "starlette", "uvicorn": "uvicorn"},
+        {
+            "duckdb": "duckdb",
+            "httptools": "httptools",
+            "numpy": "numpy",
+            "pyarrow": "pyarrow",
+            "starlette": "starlette",
+            "uvicorn": "uvicorn",
+        },
     ),
 }
 """Every extra of pyproject.toml but `all`, which is all of these except `train`."""
@@ -124,7 +132,7 @@ def look_for_tools() -> Iterator[Found]:
 def _look_for_extra(name: str) -> Found:
     purpose, packages = EXTRAS[name]
     install = f"pip install 'reward-kit[{name}]'"
-    missing = [package for package, module in packages.items() if importlib.util.find_spec(module) is None]
+    missing = [package for package, module in packages.items() if not _is_there(module)]
     if missing:
         return Found(name, False, f"not installed: {', '.join(missing)}", install, purpose)
     there = ", ".join(f"{package} {version_of(package)}" for package in packages)
@@ -133,6 +141,14 @@ def _look_for_extra(name: str) -> Found:
         return Found(name, True, there, "", purpose)
     again = f"Install it again: pip install --force-reinstall {' '.join(packages)}"
     return Found(name, False, f"{there}, which cannot be imported: {fault}", again, purpose)
+
+
+def _is_there(module: str) -> bool:
+    """Whether a module can be found; looking for `google.auth` imports `google`, which may be missing itself."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _import_fault(modules: list[str]) -> str | None:

@@ -36,11 +36,15 @@ def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, rev
     reward-kit view outputs --port 8765 --no-open
     """
     from reward_kit.cli_commands.garbage import collect_at_the_end
+    from reward_kit.viewer.review_routes import ReviewDesk
+    from reward_kit.viewer.reviewing.deciding import default_reviewer
     from reward_kit.viewer.serve import serve_viewer
     from reward_kit.viewer.viewer import open_viewer
 
     collect_at_the_end()
-    with open_viewer(paths, allow_run=allow_run, reviewer=reviewer) as viewer:
+    who = reviewer or default_reviewer()
+    desk = ReviewDesk(who)
+    with open_viewer(paths, allow_run=allow_run, reviewer=who, reviews=desk) as viewer:
 
         def announce(address: str) -> None:
             count = len(viewer.runs)
@@ -49,7 +53,7 @@ def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, rev
             if not no_open:
                 click.launch(address)
 
-        serve_viewer(viewer, port, announce)
+        serve_viewer(viewer, port, announce, desk.routes())
     if threading.active_count() > 1:  # somebody left while a large file was read: there is nothing to wait for
         sys.stderr.flush()
         os._exit(0)

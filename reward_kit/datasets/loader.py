@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.interpret import Answered, Interpreter
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
@@ -22,7 +23,16 @@ from reward_kit.datasets.sources import MemorySource, open_source
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout, Sample
 
-__all__ = ["RolloutStream", "SampleStream", "load_rollouts", "load_samples", "rollouts_from_rows", "samples_from_rows"]
+__all__ = [
+    "RolloutStream",
+    "SampleStream",
+    "load_and_process_dataset",
+    "load_derived_dataset",
+    "load_rollouts",
+    "load_samples",
+    "rollouts_from_rows",
+    "samples_from_rows",
+]
 
 Item = TypeVar("Item", Sample, Rollout)
 

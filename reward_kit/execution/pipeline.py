@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -35,6 +35,7 @@ from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack
+from reward_kit.inherited_config import remark, take
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Rewards, load_rewards
@@ -114,7 +115,7 @@ class EvaluationPipeline:
         with the run that `output.mirror` holds. With `detach`, batches are submitted and not waited for: the same run,
         entered again, fetches what is ready.
         """
-        config = config if isinstance(config, PipelineConfig) else load_config(config)
+        config = config if isinstance(config, PipelineConfig) else _read(config)
         self.config = config if engine is None else _with_engine(config, engine)
         remember_settings(self.config.model_dump())
         if self.config.generation.models is not None:
@@ -588,6 +589,20 @@ class _Held:
         """Put down what it is by now, where that is known without looking. Only lines that are on disk count."""
         counts = {journal.path.name: journal.keys_at_hand for journal in self._journals}
         self._directory.note_held({name: count for name, count in counts.items() if count})
+
+
+def _read(config: Mapping[str, Any]) -> PipelineConfig:
+    """A config from a mapping, also one of OmegaConf's; keys of the older package are taken by our names."""
+    taken = take(_plain(config))
+    if taken.ignored:
+        _log.warning("%s", remark(taken.ignored))
+    return load_config(taken.values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(held) for name, held in value.items()}
+    return [*map(_plain, value)] if isinstance(value, Sequence) and not isinstance(value, str | bytes) else value
 
 
 def _with_engine(config: PipelineConfig, engine: EngineConfig | Mapping[str, Any] | str) -> PipelineConfig:

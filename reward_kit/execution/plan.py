@@ -17,8 +17,7 @@ from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS
 from reward_kit.generation.cache.responses import CachedClient, RequestKeys, ResponseCache
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
-from reward_kit.generation.presets import asked_name
-from reward_kit.generation.prices import cost_of, price_of
+from reward_kit.generation.prices import cost_of, price_for
 from reward_kit.generation.tokens import estimated_tokens, most_tokens
 from reward_kit.generation.wire import Prompt
 from reward_kit.models import Usage
@@ -200,7 +199,7 @@ def _walk(
                 plan.first_prompt = [message.as_request() for message in work.sample.messages]
     plan.rollouts += plan.on_disk
     plan.cost_is_bounded = sampling.max_tokens is not None
-    price = price_of(asked_name(config.generation), config.generation.price)
+    price = price_for(config.generation)
     if price is not None:
         most = Usage(prompt_tokens=plan.most_prompt_tokens, completion_tokens=plan.completion_tokens)
         plan.cost = cost_of(most, price)
@@ -215,7 +214,7 @@ def _remarks(config: PipelineConfig) -> list[str]:
     """What is missing to ask the model, and to bound what it costs."""
     found = []
     model = config.generation.model_name or ""
-    if price_of(asked_name(config.generation), config.generation.price) is None:
+    if price_for(config.generation) is None:
         refused = " With max_cost set, the run would be refused." if config.max_cost is not None else ""
         found.append(
             f"The price of {model!r} is not known.{refused} Set `generation.price`; "

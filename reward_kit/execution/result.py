@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -108,6 +108,17 @@ class RunResult:
         return Estimate(found["value"], low, high, found["samples"])
 
     # -- the answers
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The result rows, as `rows` gives them."""
+        return self.rows()
+
+    if not TYPE_CHECKING:  # `await pipeline.run()` is what the older package asked for; nobody has to write it
+
+        def __await__(self) -> Generator[None, None, RunResult]:
+            """The result itself: a run that has been waited for is done."""
+            yield from ()
+            return self
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The result rows, one per answer and in dataset order, also where the run was interrupted."""

@@ -10,8 +10,10 @@ from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.presets import PLAIN, by_prefix, preset_of
 
-__all__ = ["is_fireworks", "key_of", "make_client", "make_judge_client"]
+__all__ = ["THROUGH_LITELLM", "is_fireworks", "key_of", "make_client", "make_judge_client"]
 
+THROUGH_LITELLM = "litellm/"
+"""The prefix of models that are asked through the package litellm."""
 OPENAI_API_BASE = "https://api.openai.com/v1"
 """Where a model is asked for when nothing else says where."""
 
@@ -20,7 +22,8 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
     """The client for `config.model_name`; without `needs_key`, one that is only looked at, never asked.
 
     `mock` and `local[:FILE.gguf]` run in this process, unless an `api_base` says that an endpoint has a model so named.
-    Without an `api_base`, the prefix of a preset (`anthropic/…`) says where a model is, and `accounts/…` is Fireworks.
+    Without an `api_base`, the prefix of a preset (`anthropic/…`) says where a model is, `accounts/…` is Fireworks, and
+    `litellm/…` is asked through litellm.
     Any model at a Fireworks host is asked for there; the rest at `api_base`, or at OpenAI.
     """
     name = config.model_name
@@ -35,6 +38,8 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
             return _mock(config)
         if name == "local" or name.startswith("local:"):
             return _local(name)
+        if name.startswith(THROUGH_LITELLM):
+            return _through_litellm(config, needs_key=needs_key)
     return _remote(config, needs_key=needs_key)
 
 
@@ -58,6 +63,8 @@ def key_of(config: ModelConfig) -> str | None:
         return None
     from reward_kit.auth import resolve_api_key
 
+    if config.api_base is None and name.startswith(THROUGH_LITELLM):
+        return _key_for_litellm(config)
     config = by_prefix(config)
     return resolve_api_key(_base_of(config), explicit=config.api_key, env_name=config.api_key_env)
 
@@ -77,6 +84,28 @@ def _local(name: str) -> ModelClient:
             "`generation.model_name` is 'local:' without a file. Write local:/path/to/model.gguf, or 'local'."
         )
     return LocalModelClient(path or None)
+
+
+def _through_litellm(config: ModelConfig, *, needs_key: bool) -> ModelClient:
+    from reward_kit.generation.http.through_litellm import LiteLLMClient
+
+    name = (config.model_name or "").removeprefix(THROUGH_LITELLM)
+    if "/" not in name:
+        raise ConfigError(
+            f"`generation.model_name` is {config.model_name!r}. Write litellm/PROVIDER/NAME, such as "
+            "litellm/cohere_chat/command-a."
+        )
+    key = key_of(config) if needs_key else None
+    return LiteLLMClient(name, api_key=key, api_params=config.api_params, n_mode=config.n_mode)
+
+
+def _key_for_litellm(config: ModelConfig) -> str | None:
+    """The key that the user names; None where litellm is to find it in the environment."""
+    if config.api_key is None and config.api_key_env is None:
+        return None
+    from reward_kit.auth import resolve_api_key
+
+    return resolve_api_key("", explicit=config.api_key, env_name=config.api_key_env)
 
 
 def _remote(config: ModelConfig, *, needs_key: bool) -> ModelClient:

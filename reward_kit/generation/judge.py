@@ -18,7 +18,7 @@ from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_judge_client
-from reward_kit.generation.prices import cost_of, price_of
+from reward_kit.generation.prices import cost_of, price_for, price_of
 from reward_kit.models import Completion, Failure, Message
 
 __all__ = ["Judge", "JudgeUse", "open_judge"]
@@ -91,9 +91,10 @@ async def open_judge(config: JudgeConfig, budget: Budget | None = None) -> Async
         )
     with _about_the_judge():
         client = make_judge_client(config)
-    with cached(within(budget, client, price_of(client.model, config.price), "judge"), config.cache) as layered:
+    price = price_for(config)
+    with cached(within(budget, client, price, "judge"), config.cache) as layered:
         try:
-            yield Judge(layered, config.sampling(), config.price)
+            yield Judge(layered, config.sampling(), price)
         finally:
             await client.close()
 

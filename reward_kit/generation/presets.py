@@ -56,6 +56,8 @@ class Preset(NamedTuple):
     """What it calls the model whose name stands behind the prefix."""
     api: Literal["chat", "messages"] = "chat"
     """OpenAI's chat completions, or Anthropic's Messages."""
+    prices: str | None = None
+    """The section of the table of prices that has its models; None where there is none."""
 
 
 # ── addresses that the environment decides ───────────────────────────────────────────────────────────────────────────
@@ -109,12 +111,14 @@ def _vertex_name(name: str) -> str:
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _NOT_AT_ANTHROPIC = "Anthropic's Messages do not have it"
+_NOT_AT_MISTRAL = "Mistral's API does not have it"
 _GROQ_REFUSES = "Groq refuses requests that have it"
 _ONE_ANSWER_EACH = Dialect(takes_n=False)
 
 PRESETS: Mapping[str, Preset] = MappingProxyType({
     "openai": Preset(
-        "https://api.openai.com/v1", "OPENAI_API_KEY", Dialect(names={"max_tokens": "max_completion_tokens"})
+        "https://api.openai.com/v1", "OPENAI_API_KEY", Dialect(names={"max_tokens": "max_completion_tokens"}),
+        prices="OpenAI",
     ),
     "anthropic": Preset(
         "https://api.anthropic.com/v1",
@@ -128,24 +132,33 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
             takes_n=False,
         ),
         api="messages",
+        prices="Anthropic",
     ),
-    "gemini": Preset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
-    "azure": Preset(_azure, "AZURE_OPENAI_API_KEY"),
-    "bedrock": Preset(_bedrock, "AWS_BEARER_TOKEN_BEDROCK", _ONE_ANSWER_EACH),
-    "vertex": Preset(_vertex, "VERTEX_ACCESS_TOKEN", model=_vertex_name),
-    "together": Preset("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "gemini": Preset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", prices="Google"),
+    "azure": Preset(_azure, "AZURE_OPENAI_API_KEY", prices="OpenAI"),
+    "bedrock": Preset(_bedrock, "AWS_BEARER_TOKEN_BEDROCK", _ONE_ANSWER_EACH, prices="Bedrock"),
+    "vertex": Preset(_vertex, "VERTEX_ACCESS_TOKEN", model=_vertex_name, prices="Google"),
+    "together": Preset("https://api.together.ai/v1", "TOGETHER_API_KEY", prices="Together"),
     "groq": Preset(
         "https://api.groq.com/openai/v1",
         "GROQ_API_KEY",
         Dialect(refuses=dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), _GROQ_REFUSES), takes_n=False),
+        prices="Groq",
     ),
     "mistral": Preset(
-        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", Dialect(names={"seed": "random_seed"}, takes_n=False)
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        Dialect(
+            names={"seed": "random_seed"},
+            refuses=dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), _NOT_AT_MISTRAL),
+            takes_n=False,
+        ),
+        prices="Mistral",
     ),
-    "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", _ONE_ANSWER_EACH),
-    "xai": Preset("https://api.x.ai/v1", "XAI_API_KEY"),
+    "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", _ONE_ANSWER_EACH, prices="DeepSeek"),
+    "xai": Preset("https://api.x.ai/v1", "XAI_API_KEY", prices="xAI"),
     "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "fireworks": Preset(None, "FIREWORKS_API_KEY", model=_fireworks_name),
+    "fireworks": Preset(None, "FIREWORKS_API_KEY", model=_fireworks_name, prices="Fireworks"),
     "ollama": Preset("http://localhost:11434/v1", None, _ONE_ANSWER_EACH),
     "vllm": Preset("http://localhost:8000/v1", None),
 })  # fmt: skip

@@ -13,10 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from reward_kit.config_models import Price
+from reward_kit.config_models import ModelConfig, Price
+from reward_kit.generation.presets import asked_name, preset_of
 from reward_kit.models import Usage
 
-__all__ = ["PriceTable", "cost_of", "price_of", "price_table"]
+__all__ = ["PriceTable", "cost_of", "price_for", "price_of", "price_table"]
 
 _FILE = Path(__file__).with_name("prices.toml")
 
@@ -41,8 +42,24 @@ def price_table() -> PriceTable:
     )
 
 
+_HOSTS = frozenset({"Groq", "Together"})
+"""Providers of other people's models: a model's name alone does not tell that it is asked there."""
 _FREE = Price(input=0.0, output=0.0)
 _DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+
+def price_for(config: ModelConfig) -> Price | None:
+    """The price of the model that a config names, at the provider that its prefix means; `None` where it is not known.
+
+    >>> price_for(ModelConfig(model_name="groq/openai/gpt-oss-20b")).output
+    0.3
+    """
+    preset = preset_of(config)
+    name = asked_name(config)
+    if preset is None or config.price is not None:
+        return price_of(name, config.price)
+    models = price_table().by_provider.get(preset.prices or "", {})
+    return models.get(_DATED.sub("", name.removeprefix("google/") if preset.prices == "Google" else name))
 
 
 def price_of(model: str, override: Price | None = None) -> Price | None:
@@ -60,7 +77,8 @@ def price_of(model: str, override: Price | None = None) -> Price | None:
 
 @cache
 def _by_model() -> dict[str, Price]:
-    return {model: price for models in price_table().by_provider.values() for model, price in models.items()}
+    sections = price_table().by_provider.items()
+    return {model: price for who, models in sections if who not in _HOSTS for model, price in models.items()}
 
 
 def cost_of(usage: Usage, price: Price) -> float:

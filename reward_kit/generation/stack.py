@@ -13,7 +13,7 @@ from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import LimitedEndpoint, ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.play import Play, SingleTurn
-from reward_kit.generation.prices import price_of
+from reward_kit.generation.prices import price_for, price_of
 
 __all__ = ["ModelStack", "open_models"]
 
@@ -45,7 +45,7 @@ async def open_models(
     generation = config.generation
     bare = client or make_client(generation)
     endpoint = bare if isinstance(bare, LimitedEndpoint) else None
-    price = price_of(bare.model, generation.price)
+    price = price_for(generation) if client is None else price_of(bare.model, generation.price)
     layered = within(budget, bare, price, "generation")
     with cached(layered, generation.cache) as layered:
         try:

@@ -12,7 +12,7 @@ from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, 
 from reward_kit.rewards.math import answers_match, final_answer, right_answer
 from reward_kit.typed_interface import reward_function
 
-__all__ = ["accuracy_reward"]
+__all__ = ["accuracy_reward", "compare_math_expressions", "extract_math_expression", "normalize_text"]
 
 
 @reward_function
@@ -76,3 +76,34 @@ def _score(
     if matched and not accept_unevaluated and left_undone(gold, answer) is not None:
         return 0.0
     return None if matched is None else float(matched)
+
+
+# ── inherited names ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def normalize_text(text: str) -> str:
+    """The text in small letters, without punctuation, with single spaces.
+
+    >>> normalize_text("  It is   Paris! ")
+    'it is paris'
+    """
+    kept = (character if character.isalnum() or character.isspace() else " " for character in text.lower())
+    return " ".join("".join(kept).split())
+
+
+def extract_math_expression(text: str) -> str:
+    r"""The final answer of a text, as `final_answer` finds it; empty where it gives none.
+
+    >>> extract_math_expression(r"So it is \boxed{\frac{1}{2}}."), extract_math_expression("Hm.")
+    ('\\frac{1}{2}', '')
+    """
+    return _answer(text)
+
+
+def compare_math_expressions(pred: str, gt: str) -> float:
+    """1.0 if two expressions mean the same, as `answers_match` says, else 0.0. Nothing lies between.
+
+    >>> compare_math_expressions("1/2", "0.5"), compare_math_expressions("20", "25")
+    (1.0, 0.0)
+    """
+    return float(answers_match(gt, pred) is True)

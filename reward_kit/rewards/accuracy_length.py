@@ -50,7 +50,7 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("combined_reward", "accuracy", "length", "token_count")
     number("correctness_weight", correctness_weight)
     number("length_weight", length_weight)
     accuracy = accuracy_reward(messages, ground_truth=ground_truth, extract_fn=extract_fn, compare_fn=compare_fn)

@@ -53,7 +53,7 @@ def bfcl_reward(
     1.0
     """
     if last_reply(messages) is None:
-        return no_reply()
+        return no_reply("state_match", "function_call_match", "format_check")
     try:
         offered = read_tools(tools) if tools else {}
         expected_calls, expected_state = _expected(ground_truth)

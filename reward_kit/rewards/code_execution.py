@@ -152,13 +152,14 @@ def e2b_code_execution_reward(
     ground_truth: str | None = None,
     language: str = "python",
     timeout: float = 30,
+    api_key: str | None = None,
     similarity_credit: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the program in the answer runs in a rented sandbox of E2B and prints `ground_truth`, else 0.0.
 
-    As `local_code_execution_reward`, elsewhere; the key is read from `E2B_API_KEY`. Where E2B cannot be reached there
-    is no verdict.
+    As `local_code_execution_reward`, elsewhere; the key is `api_key`, else read from `E2B_API_KEY`. Where E2B cannot be
+    reached there is no verdict.
 
     Metrics: `extracted_code`, `execution_result`, `expected_output`, `output_match`; `error`.
     Needs: extra `e2b`.
@@ -168,9 +169,8 @@ def e2b_code_execution_reward(
     >>> e2b_code_execution_reward(messages=[Message(role="user", content="Print 10.")], ground_truth="10").score
     0.0
     """
-    return _by_output(
-        messages, ground_truth, language, Options(timeout=timeout), Where(environment="e2b"), similarity_credit
-    )
+    where = Where(environment="e2b", api_key=api_key)
+    return _by_output(messages, ground_truth, language, Options(timeout=timeout), where, similarity_credit)
 
 
 def _by_output(
@@ -183,7 +183,7 @@ def _by_output(
 ) -> EvaluateResult:
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("execution_result")
     if expected is not None and not isinstance(expected, (str, int, float)):
         return no_verdict(
             f"The ground truth is a {type(expected).__name__}. Give the output that is expected, as text."
@@ -236,6 +236,7 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     python: str | None = None,
     sandbox: OpenSandbox | None = None,
     isolated_python: IsolatedPython | None = None,
+    api_key: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of tests that the code in the answer passes.
@@ -246,7 +247,8 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     its own. Text that is none of these is the output expected of the program. Each test may take `timeout` seconds.
     `prompt` is code that the answer continues; `special_judge`, a function of input, expected output and output, or its
     import path, decides instead of a comparison. `python` is the interpreter that runs Python code, by path or name;
-    left out, the one that runs this.
+    left out, the one that runs this. `environment="e2b"` runs it in a rented sandbox of E2B, with `api_key` or the key
+    in `E2B_API_KEY`.
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
     Needs: sandbox.
@@ -261,10 +263,10 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("pass_rate")
     how = OutputComparison(whitespace, tolerance)
     options = Options(timeout, max_memory_mb, False, how, load_judge(special_judge), python)
-    where = Where(sandbox, isolated_python, environment)
+    where = Where(sandbox, isolated_python, environment, api_key)
     try:
         tests = _tests_or_output(ground_truth, function_to_call or entry_point)
     except GroundTruthError as error:

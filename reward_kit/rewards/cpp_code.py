@@ -8,13 +8,17 @@ from typing import Any
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._code.cases import GroundTruthError, read_tests
 from reward_kit.rewards._code.compare import OutputComparison
+from reward_kit.rewards._code.languages import with_usual_includes
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.runner import Tested, Where, load_judge, not_judged, shown_results, test_answer
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.rewards.code_execution import extract_code_blocks
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.typed_interface import reward_function
 
-__all__ = ["binary_cpp_code_reward", "ioi_cpp_code_reward"]
+__all__ = [
+    "add_c_includes", "add_cpp_includes", "binary_cpp_code_reward", "extract_code_blocks", "ioi_cpp_code_reward",
+]  # fmt: skip
 
 _MEGABYTE = 1_000_000
 
@@ -101,7 +105,7 @@ def _tested(
 ) -> Tested | EvaluateResult:
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("pass_rate")
     try:
         tests = read_tests(ground_truth)
     except GroundTruthError as error:
@@ -115,3 +119,16 @@ def _metrics(tested: Tested) -> dict[str, MetricResult]:
         "test_results": check(tested.all_passed, shown_results(tested.results)),
         "pass_rate": MetricResult(score=tested.rate, reason=tested.reason, is_score_valid=tested.all_passed),
     }
+
+
+# ── inherited names; the rewards do the same by themselves ───────────────────────────────────────────────────────────
+
+
+def add_cpp_includes(code: str) -> str:
+    """C++ code that includes nothing, with what such programs usually include; other code as it is."""
+    return with_usual_includes(code, "cpp")
+
+
+def add_c_includes(code: str) -> str:
+    """The same for C."""
+    return with_usual_includes(code, "c")

@@ -44,11 +44,12 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     python: str | None = None,
     sandbox: OpenSandbox | None = None,
     isolated_python: IsolatedPython | None = None,
+    api_key: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
 
-    Tests, `prompt`, `special_judge` and `python` are as for `fractional_code_reward`. `target_function`,
+    Tests, `prompt`, `special_judge`, `python` and `api_key` are as for `fractional_code_reward`. `target_function`,
     `function_to_call` and `entry_point` are three names for the function that is called.
 
     Metrics: `extracted_code`, `overall_status`; `error`.
@@ -64,14 +65,14 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("overall_status")
     how = OutputComparison(tolerance=tolerance)
     options = Options(timeout, max_memory_mb, True, how, load_judge(special_judge), python)
     try:
         tests = read_tests(ground_truth, target_function or function_to_call or entry_point)
     except GroundTruthError as error:
         return not_judged(error)
-    where = Where(sandbox, isolated_python, environment)
+    where = Where(sandbox, isolated_python, environment, api_key)
     tested = test_answer(reply.text, tests, options, where, language=language, prompt=prompt)
     if not isinstance(tested, Tested):
         return tested

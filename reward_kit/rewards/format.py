@@ -47,7 +47,7 @@ def format_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("format_check")
     pattern = compiled("format_regex", format_regex, re.DOTALL)
     matches = _whole(pattern, reply.text) if require_exact_match else pattern.search(reply.text) is not None
     reason = "The answer has the format." if matches else f"The answer does not match {format_regex!r}."

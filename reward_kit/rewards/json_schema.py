@@ -62,7 +62,7 @@ def json_schema_reward(
     0.33
     """
     if json_content is None and last_reply(messages) is None:
-        return no_reply()
+        return no_reply("schema_similarity")
     schema = _schema(expected_schema, ground_truth)
     if schema is None:
         return no_verdict("There is no schema to compare with. Give `expected_schema` as an object or its JSON text.")

@@ -77,7 +77,7 @@ def language_consistency_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("language_consistency")
     number("min_consistency", min_consistency, above=0.0, at_most=1.0)
     target = _target(messages, target_language, auto_detect)
     counts = words_by_language(reply.text, target)

@@ -88,7 +88,7 @@ def length_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("length", "token_count")
     _check_lengths(target_length, min_length, max_length)
     one_of("scaling", scaling, ("linear", "cosine"))
     low, high = (0.0, 1.0) if reward_range is None else pair("reward_range", reward_range)
@@ -138,7 +138,7 @@ def cosine_length_reward(  # noqa: PLR0913 - inherited
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("cosine_length", "token_count")
     right = _is_right(correctness, is_correct)
     if right is None:
         return no_verdict("Neither is_correct nor correctness says whether the answer is right. Give one of them.")

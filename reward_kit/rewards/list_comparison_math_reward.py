@@ -82,7 +82,7 @@ def list_comparison_math_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("list_comparison")
     gold_text = right_answer(ground_truth)
     gold = _items(gold_text) if gold_text is not None else None
     if not gold:

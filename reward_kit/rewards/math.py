@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reward_kit.answers.final_answer import Answer, marked_answers, spoken_end, stated_answer
-from reward_kit.answers.quantities import find_quantities
 from reward_kit.answers.statements import all_stated
-from reward_kit.mathematics.equivalence import equivalent, readable, value_of
+from reward_kit.mathematics.equivalence import equivalent, readable
 from reward_kit.mathematics.form import left_undone, unit_of
 from reward_kit.mathematics.numeric import Tolerance
 from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.rewards._support.numbers_in_text import numbers_in
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.typed_interface import reward_function
 
@@ -78,24 +78,15 @@ def extract_numbers(text: str) -> list[tuple[str, float | str]]:
     r"""Pairs of (text, value) for the numbers `text` answers with.
 
     Marked answers count before plain numbers: `<answer>` tags, then `\boxed`, then `####`; their text includes the
-    mark. A box that holds no number gives its content as the value.
+    mark. A box that holds no number gives its content as the value. The text of a plain number includes its unit, and
+    what multiplies something else, as in `2x`, is none.
 
     >>> extract_numbers(r"First 48/2 = 24, so \boxed{72}.")
     [('\\boxed{72}', 72.0)]
-    >>> extract_numbers("3 pens cost $4.50")
-    [('3', 3.0), ('$4.50', 4.5)]
+    >>> extract_numbers("3 pens cost $4.50, and 2x + 1 = 42 km.")
+    [('3', 3.0), ('$4.50', 4.5), ('1', 1.0), ('42 km', 42.0)]
     """
-    marked = marked_answers(text)
-    if not marked:
-        return [(quantity.text, quantity.number) for quantity in find_quantities(spoken_end(text))]
-    found: list[tuple[str, float | str]] = []
-    for answer in marked:
-        value = value_of(answer.text)
-        if value is not None:
-            found.append((answer.whole, value))
-        elif answer.source == "boxed":
-            found.append((answer.whole, answer.text))
-    return found
+    return numbers_in(text)
 
 
 def compare_numbers(
@@ -156,7 +147,7 @@ def math_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("answer_comparison")
     gold = right_answer(ground_truth)
     if gold is None:
         return no_verdict(

@@ -77,7 +77,7 @@ def multiple_choice_math_reward(messages: list[Message], ground_truth: Any = Non
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("mcq_comparison")
     right = extract_mcq_option(right_answer(ground_truth) or "")
     given = _chosen(reply.text)
     found = {

@@ -60,7 +60,7 @@ def reasoning_steps_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("reasoning_steps")
     whole("min_steps", min_steps, at_least=1)
     if max_steps is not None:
         whole("max_steps", max_steps, at_least=min_steps)
@@ -111,7 +111,7 @@ def sequence_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("sequence_reasoning")
     terms = _terms(sequence_terms)
     whole("min_matches", min_matches, at_least=1)
     chain = _longest_chain(outside_code(reply.text), terms, case_sensitive)

@@ -63,7 +63,7 @@ def repetition_penalty_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("repetition")
     whole("ngram_size", ngram_size, at_least=1)
     number("max_penalty", max_penalty)
     unique, total = _unique(_words(reply.text, language), ngram_size)
@@ -106,7 +106,7 @@ def diversity_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("diversity")
     shares = _shares(ngram_sizes, weights)
     if not reply.text.strip():
         return wrong("The answer is empty.", {"diversity": check(False, "The answer is empty.")})

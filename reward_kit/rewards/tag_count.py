@@ -47,7 +47,7 @@ def tag_count_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        return no_reply()
+        return no_reply("overall")
     tags = _checked(required_tags)
     number("score_per_tag", score_per_tag, above=0.0, at_most=1.0)
     uses = _uses(outside_code(reply.text), tags)

@@ -17,7 +17,7 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.shell_tables import extra_columns
 from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS, find_columns
 
-__all__ = ["Told", "as_text", "excerpt", "read_line", "texts_of"]
+__all__ = ["Told", "as_text", "excerpt", "read_line", "step_places", "texts_of"]
 
 _DATASET = "columns"
 
@@ -74,7 +74,9 @@ def _read_conversation(told: Told, answer: Any) -> None:
     messages = [turn for turn in _list(told.line.get("messages")) if isinstance(turn, Mapping)]
     ends_with_answer = bool(messages) and RUN.query in told.line  # a run's line holds the answer among its messages
     if ends_with_answer:
+        places = step_places(messages, _list(told.line.get("steps")))
         last = max((place for place, turn in enumerate(messages) if turn.get("role") == "user"), default=-1)
+        last = last if places is None else places[0] - 1
         first = next((p for p in range(last + 1, len(messages)) if messages[p].get("role") == "assistant"), None)
         if first is not None:
             told.prompt, told.turns = messages[:first], messages[first:]
@@ -95,6 +97,20 @@ def _read_conversation(told: Told, answer: Any) -> None:
     if final.get("tool_calls"):
         told.tool_calls = _list(final["tool_calls"])
     told.length = len(told.response)
+
+
+def step_places(messages: Sequence[Mapping[str, Any]], steps: Sequence[Any]) -> list[int] | None:
+    """Where the turns of an episode's steps stand among all messages; None where there are none, or nobody knows.
+
+    A step says where its turn stands among the episode's, and the last one is the model's last turn.
+    """
+    turns = [step["turn"] for step in steps if isinstance(step, Mapping) and isinstance(step.get("turn"), int)]
+    last = max((place for place, turn in enumerate(messages) if turn.get("role") == "assistant"), default=None)
+    if not turns or last is None or len(turns) < len(steps):
+        return None
+    places: list[int] = [last - turns[-1] + turn for turn in turns]
+    fits = all(0 <= place < len(messages) and messages[place].get("role") == "assistant" for place in places)
+    return places if fits else None
 
 
 def _dataset_columns(line: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ from reward_kit.viewer.index_cache import Index, load_index, save_index
 from reward_kit.viewer.lines import Told, read_line
 from reward_kit.viewer.problems import Gone, NotThere, Unreadable, ViewerError
 from reward_kit.viewer.queries import Database, Query
+from reward_kit.viewer.sample_names import sample_names
 from reward_kit.viewer.sources import Found, Kind
 from reward_kit.viewer.store import FileIdentity, Lines, Matched, Store, TableFile, TextMatch
 
@@ -104,14 +105,7 @@ class Snapshot:
     @cached_property
     def names(self) -> pa.Array[Any]:
         """What each sample is called in addresses: its id, and its split where ids come again in others."""
-        if self.answers is None:
-            return pa.array([], pa.string())
-        ids = self.answers.query_ids
-        if len(ids.unique()) == len(ids):
-            return ids
-        splits = pa.array(self.answers.splits).take(self.answers.query_split)
-        both = zip(ids.to_pylist(), splits.to_pylist(), strict=True)
-        return pa.array([f"{name}@{split}" for name, split in both], pa.string())
+        return pa.array([], pa.string()) if self.answers is None else sample_names(self.answers)
 
     @cached_property
     def columns(self) -> Columns | None:
@@ -263,6 +257,7 @@ class OpenedRun:
         self._file: FileIdentity | None = None
         self._columns: dict[str, Any] = {}
         self._indexed = 0
+        self._settings: tuple[str, dict[str, Any] | None] | None = None
         self._first_look: threading.Thread | None = None
         self.share_read = 0.0
         """How much of the file was read, while it is read for the first time."""
@@ -410,6 +405,21 @@ class OpenedRun:
             return (self.found.path / "config.yaml").read_bytes().decode("utf-8", "replace")
         except OSError:
             return None
+
+    def settings(self) -> dict[str, Any] | None:
+        """The run's configuration, read; None where there is none that can be read."""
+        text = self.config()
+        if text is None:
+            return None
+        if self._settings is None or self._settings[0] != text:
+            import yaml
+
+            try:
+                held = yaml.safe_load(text)
+            except yaml.YAMLError:
+                held = None
+            self._settings = text, held if isinstance(held, dict) else None
+        return self._settings[1]
 
     def is_live(self) -> bool:
         """Whether a process works there now. It is not locked to find that out: that could keep a run from starting."""

@@ -11,13 +11,13 @@ import numpy as np
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED
 from reward_kit.viewer import wire
-from reward_kit.viewer.lines import Told, as_text
+from reward_kit.viewer.judged_by import judged_by, try_command
+from reward_kit.viewer.lines import Told, as_text, step_places
 from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.rows import Table
+from reward_kit.viewer.spans import spans_of
 
 __all__ = ["part_of", "record_page", "sample_page"]
-
-_HIDDEN = ("check",)
 
 
 def sample_page(
@@ -58,6 +58,7 @@ def _candidate(
     figures = {name: answers.figures[name][row].as_py() for name in answers.figures.column_names}
     verdict = int(answers.verdict[row])
     judged = verdict != NOT_JUDGED
+    reward = judged_by(run.settings(), told, figures.get("split"))
     failure = snapshot.held_columns.record["failure"][row].as_py()
     return wire.Candidate(
         index=index,
@@ -69,7 +70,7 @@ def _candidate(
         reason=told.reason,
         metrics=_metrics(told),
         response=_response(told),
-        spans=[],
+        spans=spans_of(told, None if reward is None else reward.path, {} if reward is None else reward.params),
         steps=steps_of(told),
         model=str(figures.get("model") or ""),
         finish_reason=figures.get("finish_reason"),
@@ -78,7 +79,7 @@ def _candidate(
         cost=figures.get("cost"),
         cached=bool(told.line.get("cached")),
         review=reviews.get(index),
-        command="",
+        command=try_command(reward, told, run.found.path),
     )
 
 
@@ -139,7 +140,49 @@ def steps_of(told: Told) -> list[wire.Step]:
     """The steps of an episode, or of a shell task; none of a plain answer."""
     if isinstance(told.line.get("trajectory"), list):
         return [_shell_step(number, step) for number, step in enumerate(told.line["trajectory"])]
-    return []
+    steps = told.line.get("steps")
+    return _episode(told, [step for step in steps if isinstance(step, Mapping)]) if isinstance(steps, list) else []
+
+
+def _episode(told: Told, steps: Sequence[Mapping[str, Any]]) -> list[wire.Step]:
+    """Each step with its turn, and what it was answered. A step says where its turn stands among the episode's."""
+    messages = [turn for turn in told.line.get("messages") or [] if isinstance(turn, Mapping)]
+    places = step_places(messages, steps)
+    worth = {as_text(one.get("step_index")): one for one in _outputs(told)}
+    found = []
+    for number, step in enumerate(steps):
+        place = places[number] if places else None
+        after = places[number + 1] if places and number + 1 < len(places) else len(messages)
+        answers = [] if place is None else messages[place + 1 : after]
+        judged = worth.get(str(number), {})
+        reward = judged.get("base_reward", step.get("reward"))
+        calls = [call for call in step.get("calls") or [] if isinstance(call, Mapping)]
+        seconds = [call["seconds"] for call in calls if isinstance(call.get("seconds"), int | float)]
+        latency = step.get("latency_ms")
+        waited = latency / 1_000 if isinstance(latency, int | float) else 0.0
+        found.append(
+            wire.Step(
+                number=number,
+                does=_nothing() if place is None else part_of(messages[place]),
+                answers=[part_of(turn) for turn in answers],
+                command=None,
+                output=None,
+                exit_code=None,
+                seconds=waited + sum(seconds) if waited or seconds else None,
+                reward=float(reward) if isinstance(reward, int | float) else None,
+                error=", ".join(as_text(call["error"]) for call in calls if call.get("error")) or None,
+            )
+        )
+    return found
+
+
+def _outputs(told: Told) -> list[Mapping[str, Any]]:
+    held = told.line.get("step_outputs")
+    return [one for one in held if isinstance(one, Mapping)] if isinstance(held, list) else []
+
+
+def _nothing() -> wire.Part:
+    return wire.Part(role="assistant", text="", reasoning=None, name=None, tool_calls=[])
 
 
 def _shell_step(number: int, step: Any) -> wire.Step:
@@ -199,8 +242,3 @@ def _neighbours(snapshot: Snapshot, table: Table, sample: int) -> wire.Neighbour
         previous_failure=name(int(before[-1]) if len(before) else None),
         next_failure=name(place + 1 + int(after[0]) if len(after) else None),
     )
-
-
-def last_of(turns: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any] | None:
-    """The last turn of a role."""
-    return next((turn for turn in reversed(turns) if turn.get("role") == role), None)

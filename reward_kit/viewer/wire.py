@@ -373,15 +373,22 @@ class Review(TypedDict):
     passed: bool | None
     reason: str
     results_digest: str
+    answer_digest: str
+    """Of the answer that was looked at: a review says nothing of another one in its place."""
     chosen: Literal["random", "disagreement", "browsing"]
     probability: float | None
+    """Of this draw; None where the reviewer chose."""
+    pool: int | None
+    """How many records the draw was made from."""
 
 
 class ReviewPage(TypedDict):
     reviews: list[Review]
     """The last word of each reviewer on each record, newest first."""
     figures: list[list[str]]
-    """Precision, recall and agreement as `reward-kit review` prints them."""
+    """Precision, recall and agreement as `reward-kit review` prints them: name, value with interval, what it means."""
+    notes: list[str]
+    """What a reader should know before believing a figure."""
     wrong: int
     outdated: int
     """Reviews of verdicts that have changed since."""

@@ -81,6 +81,14 @@ def test_json_says_of_each_what_it_is_for_and_what_to_do(call: Call) -> None:
     assert re.fullmatch(r"pyarrow \d[\d.]+", checks["extra", "parquet"]["detail"])
 
 
+def test_a_package_within_a_package_that_is_missing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`google.auth` is looked for inside `google`, which nothing of ours brings without the extra."""
+    inside = extras.Extra("something rare", {"no-such-thing": "no_such_package.inside"})
+    monkeypatch.setattr(extras, "EXTRAS", {"rare": inside})
+    (found,) = extras.look_for_extras()
+    assert not found.works and found.detail == "not installed: no-such-thing"
+
+
 def test_a_package_that_is_installed_and_broken_is_told_from_one_that_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,8 @@ def check(body: dict[str, Any]) -> None:
         needs(block["type"] == "text", f"system.{place}.type: Input should be 'text'")
         check_block(block, f"system.{place}")
     for place, tool in enumerate(body.get("tools", [])):
-        unknown = tool.keys() - {"name", "description", "input_schema", "cache_control", "strict"}
+        unknown = tool.keys() - {"type", "name", "description", "input_schema", "cache_control", "strict"}
+        needs(tool.get("type", "custom") == "custom", f"tools.{place}.type: Input should be 'custom'")
         needs(not unknown, f"tools.{place}.custom.{min(unknown, default='')}: Extra inputs are not permitted")
         needs(re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", tool["name"]), f"tools.{place}.custom.name: does not match")
         needs(tool["input_schema"].get("type") == "object", f"tools.{place}.custom.input_schema.type: Field required")

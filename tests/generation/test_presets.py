@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from reward_kit.auth import key_variable_of
-from reward_kit.config_models import GenerationConfig, JudgeConfig, Sampling
+from reward_kit.config_models import GenerationConfig, JudgeConfig, Price, Sampling
 from reward_kit.errors import AuthError, ConfigError
 from reward_kit.generation.batch.choose import batch_model, batch_price
 from reward_kit.generation.client import ModelClient
@@ -21,7 +21,7 @@ from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompa
 from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.http.transport import Transport
 from reward_kit.generation.presets import ADDRESS_VARIABLES, PRESETS, asked_name
-from reward_kit.generation.prices import price_of
+from reward_kit.generation.prices import price_for, price_of, price_table
 from reward_kit.models import Completion, Message
 from tests.doc_pages import ROOT
 from tests.generation.loopback import Loopback, Says, answer, complains, loopback
@@ -35,7 +35,7 @@ ADDRESSES = {
     "azure": "https://mine.openai.azure.com/openai/v1",
     "bedrock": "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
     "vertex": "https://aiplatform.googleapis.com/v1/projects/my-project/locations/global/endpoints/openapi",
-    "together": "https://api.together.xyz/v1",
+    "together": "https://api.together.ai/v1",
     "groq": "https://api.groq.com/openai/v1",
     "mistral": "https://api.mistral.ai/v1",
     "deepseek": "https://api.deepseek.com/v1",
@@ -205,7 +205,39 @@ def test_a_preset_has_the_price_of_its_model() -> None:
     online = price_of("gpt-6-luna")
     assert half is not None and online is not None and half.input == online.input / 2
     # Another provider's model of the same name is not the one in the table.
-    assert price_of(made("openrouter/openai/gpt-6-luna").model) is None
+    assert price_for(config("openrouter/openai/gpt-6-luna")) is None
+    assert price_for(config("groq/gpt-6-luna")) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "section", "name"),
+    [
+        ("azure/gpt-4o", "OpenAI", "gpt-4o"),
+        ("vertex/gemini-2.5-flash", "Google", "gemini-2.5-flash"),
+        ("gemini/gemini-2.5-flash", "Google", "gemini-2.5-flash"),
+        ("anthropic/claude-haiku-4-5", "Anthropic", "claude-haiku-4-5"),
+        ("openai/gpt-4o-2024-08-06", "OpenAI", "gpt-4o"),
+        ("groq/openai/gpt-oss-120b", "Groq", "openai/gpt-oss-120b"),
+        ("together/openai/gpt-oss-120b", "Together", "openai/gpt-oss-120b"),
+        ("bedrock/openai.gpt-oss-20b-1:0", "Bedrock", "openai.gpt-oss-20b-1:0"),
+        ("mistral/mistral-large-latest", "Mistral", "mistral-large-latest"),
+        ("xai/grok-4.7", "xAI", "grok-4.7"),
+        ("deepseek/deepseek-v4-pro", "DeepSeek", "deepseek-v4-pro"),
+        ("fireworks/gpt-oss-20b", "Fireworks", "accounts/fireworks/models/gpt-oss-20b"),
+    ],
+)
+def test_a_price_is_that_of_the_provider_who_is_asked(model: str, section: str, name: str) -> None:
+    assert price_for(config(model)) == price_table().by_provider[section][name]
+
+
+def test_every_section_of_prices_is_some_presets() -> None:
+    assert {preset.prices for preset in PRESETS.values()} - {None} == price_table().by_provider.keys()
+
+
+def test_a_name_alone_does_not_tell_that_a_host_of_others_models_is_asked() -> None:
+    assert price_of("openai/gpt-oss-120b") is None
+    assert price_for(config("openai/gpt-oss-120b", api_base="http://127.0.0.1:1/v1")) is None
+    assert price_for(config("groq/m", price={"input": 1, "output": 2})) == Price(input=1, output=2)
 
 
 def test_batches_know_the_prefix_too() -> None:

@@ -36,7 +36,8 @@ def test_a_dated_snapshot_costs_what_its_model_costs() -> None:
 
 def test_every_price_is_whole_and_no_model_is_listed_twice() -> None:
     table = price_table()
-    listed = [model for models in table.by_provider.values() for model in models]
+    makers = {who: models for who, models in table.by_provider.items() if who not in {"Groq", "Together"}}
+    listed = [model for models in makers.values() for model in models]  # a host has models that others have, too
     assert len(listed) == len(set(listed)) and {"gpt-4o", "gpt-4o-mini"} <= set(listed)
     for price in (price for models in table.by_provider.values() for price in models.values()):
         assert 0 < price.input <= price.output

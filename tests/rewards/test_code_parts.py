@@ -27,6 +27,7 @@ from reward_kit.rewards._code.cases import (
 from reward_kit.rewards._code.compare import OutputComparison, same_output, same_value, similarity
 from reward_kit.rewards._code.programs import take_apart
 from reward_kit.rewards.code_execution import e2b_code_execution_reward, fractional_code_reward
+from reward_kit.rewards.deepcoder_reward import deepcoder_code_reward
 from tests.growth import growth_of_time
 from tests.rewards.code_parts import answer
 
@@ -247,6 +248,7 @@ class FakeE2b(types.ModuleType):
         super().__init__("e2b")
         self.directory = directory
         self.asked: list[str] = []
+        self.keys: list[str | None] = []
         self.AsyncSandbox = self
         self.files = self.commands = self
         self.refuses = False
@@ -255,6 +257,7 @@ class FakeE2b(types.ModuleType):
         if self.refuses:
             raise self.AuthenticationException("no such key")
         self.asked.append(f"create {allow_internet_access}")
+        self.keys.append(api_key)
         return self
 
     async def write(self, path: str, data: bytes) -> None:
@@ -290,6 +293,15 @@ def test_e2b_by_output(e2b: FakeE2b) -> None:
     assert e2b_code_execution_reward(messages=answer("print(6 * 7)"), ground_truth="42").score == 1.0
     assert e2b.asked[0] == "create False" and e2b.asked[-1] == "kill"
     assert e2b_code_execution_reward(messages=answer("1 / 0"), ground_truth="42").score == 0.0
+
+
+def test_e2b_is_called_with_the_key_that_was_given(e2b: FakeE2b) -> None:
+    e2b_code_execution_reward(messages=answer("print(1)"), ground_truth="1", api_key="mine")
+    e2b_code_execution_reward(messages=answer("print(1)"), ground_truth="1")
+    tests = [{"input": "1", "expected_output": "1"}]
+    for reward in (fractional_code_reward, deepcoder_code_reward):
+        reward(messages=answer("print(input())"), ground_truth=tests, environment="e2b", api_key="mine")
+    assert e2b.keys == ["mine", None, "mine", "mine"]
 
 
 def test_e2b_by_tests(e2b: FakeE2b) -> None:

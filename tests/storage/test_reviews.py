@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.errors import StorageError
-from reward_kit.storage.reviews import Review, append_review, last_words, read_reviews, reviews_path
+from reward_kit.storage.reviews import Review, Says, append_review, last_words, read_reviews, reviews_path
 
 REVIEW = Review(
     id="q1", response_index=0, says="wrong", note="1/2 is 0.5", reviewer="ada", at="2026-01-01T00:00:00.000+00:00",
@@ -51,7 +51,8 @@ def test_what_was_said_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_person_passes_what_they_call_a_right_pass_or_a_wrong_failure() -> None:
-    said = [(passed, says) for passed in (True, False, None) for says in ("right", "wrong", "unclear")]
+    words: tuple[Says, ...] = ("right", "wrong", "unclear")
+    said = [(passed, says) for passed in (True, False, None) for says in words]
     found = [replace(REVIEW, passed=passed, says=says).human_passes for passed, says in said]
     assert found == [True, False, None, False, True, None, None, None, None]
 

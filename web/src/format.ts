@@ -11,7 +11,7 @@ export const plural = (value: number, one: string, many = `${one}s`): string =>
 
 export function score(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  return Number.isFinite(value) ? value.toFixed(3) : String(value);
+  return Number.isFinite(value) ? value.toFixed(3).replace("-", "−") : String(value);
 }
 
 export function signed(value: number): string {

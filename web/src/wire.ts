@@ -43,6 +43,8 @@ export interface RunCard {
   reviews: number;
   /** Why it cannot be shown, where it cannot. */
   problem: string | null;
+  /** How much of a large file was read so far, from 0 to 1; then there are no figures yet: ask again in a second. */
+  reading: number | null;
 }
 
 export interface Overview {
@@ -324,15 +326,22 @@ export interface Review {
   passed: boolean | null;
   reason: string;
   results_digest: string;
+  /** Of the answer that was looked at: a review says nothing of another one in its place. */
+  answer_digest: string;
   chosen: "random" | "disagreement" | "browsing";
+  /** Of this draw; None where the reviewer chose. */
   probability: number | null;
+  /** How many records the draw was made from. */
+  pool: number | null;
 }
 
 export interface ReviewPage {
   /** The last word of each reviewer on each record, newest first. */
   reviews: Review[];
-  /** Precision, recall and agreement as `reward-kit review` prints them. */
+  /** Precision, recall and agreement as `reward-kit review` prints them: name, value with interval, what it means. */
   figures: string[][];
+  /** What a reader should know before believing a figure. */
+  notes: string[];
   wrong: number;
   /** Reviews of verdicts that have changed since. */
   outdated: number;

@@ -24,7 +24,7 @@ from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.judge import JudgeUse
-from reward_kit.generation.prices import price_of
+from reward_kit.generation.prices import price_for
 from reward_kit.generation.stack import ModelStack
 from reward_kit.models import Failure, Rollout, Sample, Verdict
 from reward_kit.redaction import mask, without_secrets
@@ -86,7 +86,7 @@ class RayEngine(Engine):
             return
         generation, wanted = self._config.generation, self._config.engine.generate
         looked_at = make_client(generation, needs_key=False)
-        within(self._budget, looked_at, price_of(looked_at.model, generation.price), "generation")
+        within(self._budget, looked_at, price_for(generation), "generation")
         self._services.turns = turns
         if turns is not None:
             self._counters.episodes = self._services.watch

@@ -12,10 +12,10 @@ from reward_kit.generation.batch.fireworks import FireworksBatches, fireworks_ro
 from reward_kit.generation.batch.openai import OpenAIBatches
 from reward_kit.generation.batch.provider import BatchLimits, BatchProvider, LineShape
 from reward_kit.generation.batch.rest import Rest
-from reward_kit.generation.factory import is_fireworks, make_client
+from reward_kit.generation.factory import THROUGH_LITELLM, is_fireworks, make_client
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.presets import asked_name, by_prefix
-from reward_kit.generation.prices import price_of
+from reward_kit.generation.presets import by_prefix
+from reward_kit.generation.prices import price_for
 
 __all__ = ["BatchModel", "batch_model", "batch_price", "open_provider"]
 
@@ -32,7 +32,8 @@ class BatchModel(NamedTuple):
 def batch_model(config: GenerationConfig) -> BatchModel:
     """The model that `config` names, asked by batches. A `ConfigError` where it cannot be."""
     client = make_client(config, needs_key=False)
-    if not isinstance(client, OpenAICompatibleClient):
+    through_litellm = config.api_base is None and (config.model_name or "").startswith(THROUGH_LITELLM)
+    if through_litellm or not isinstance(client, OpenAICompatibleClient):
         raise ConfigError(
             f"`generation.transport=batch` needs an endpoint that has OpenAI's or Fireworks' batches, and "
             f"{config.model_name!r} is not asked at one. Leave `generation.transport` out, or name another model."
@@ -67,7 +68,7 @@ def open_provider(config: GenerationConfig) -> BatchProvider:
 
 def batch_price(config: GenerationConfig) -> Price | None:
     """What tokens cost in a batch: the online price less the discount; None where that is not known."""
-    online = price_of(asked_name(config), config.price)
+    online = price_for(config)
     if online is None:
         return None
     share = 1 - config.batch.discount

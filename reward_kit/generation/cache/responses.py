@@ -88,6 +88,16 @@ def draw_key(request: bytes, draw: int) -> str:
     return hashlib.sha256(b"%b%d" % (request, draw)).hexdigest()
 
 
+_DIGEST_LENGTH = 64
+
+
+def _as_digest(key: str) -> str:
+    """A key as the file has it: 64 hex digits, which ours are already. Any other text is hashed."""
+    if len(key) == _DIGEST_LENGTH and not key.strip("0123456789abcdef"):
+        return key
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _canonical(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -130,7 +140,8 @@ class ResponseCache:
             ) from error
 
     def get(self, key: str) -> Completion | None:
-        """The completion stored under `key`, marked as cached; None when there is none that can be read."""
+        """The completion stored under `key`, any text, marked as cached; None when there is none that can be read."""
+        key = _as_digest(key)
         if key in self._unwritten:
             return self._unwritten[key][0].model_copy(update={"cached": True})
         try:
@@ -143,6 +154,7 @@ class ResponseCache:
 
     def put(self, key: str, completion: Completion, *, model: str = "") -> None:
         """Store a completion; `model` is for `upkeep.info`. Where that fails, warn once: whoever asked has it."""
+        key = _as_digest(key)
         self._unwritten[key] = (completion, model)
         self._writing.add(key)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig
-from reward_kit.generation.http.endpoint import EndpointClient
+from reward_kit.generation.http.endpoint import Carrier, EndpointClient
 from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.http.transport import CHAT_ROUTE
 from reward_kit.generation.presets import PLAIN, Dialect
@@ -38,11 +38,12 @@ class OpenAICompatibleClient(EndpointClient):
         timing: Timing | None = None,
         route: str = CHAT_ROUTE,
         dialect: Dialect = PLAIN,
+        carrier: Carrier | None = None,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
         super().__init__(
             model, api_base=api_base, api_key=api_key, api_params=api_params, n_mode=n_mode, headers=headers,
-            timing=timing, route=route,
+            timing=timing, route=route, carrier=carrier,
         )  # fmt: skip
         self._dialect = dialect
         self._seed_name = ""

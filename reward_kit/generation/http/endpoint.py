@@ -12,7 +12,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
@@ -36,13 +36,29 @@ from reward_kit.utils.tasks import together
 if TYPE_CHECKING:
     from reward_kit.generation.http.exchange import Reply
 
-__all__ = ["EndpointClient"]
+__all__ = ["Carrier", "EndpointClient"]
 
 _log = logging.getLogger(__name__)
 
 _AS_MANY_AS_ASKED = 1 << 30
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_PER_TOKEN = 4
+
+
+class Carrier(Protocol):
+    """What carries bodies to an endpoint, and replies back."""
+
+    async def post(self, data: bytes) -> Reply:
+        """The reply to one body, whatever it means."""
+        ...
+
+    def check_reachable(self, attempts_per_call: int) -> None:
+        """Stop the run when nobody has answered for long: called when a call has used up its attempts."""
+        ...
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        ...
 
 
 class EndpointClient(ABC):
@@ -60,6 +76,7 @@ class EndpointClient(ABC):
         timing: Timing | None = None,
         route: str = CHAT_ROUTE,
         key_header: KeyHeader = "Authorization",
+        carrier: Carrier | None = None,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
         self.model = model
@@ -74,7 +91,7 @@ class EndpointClient(ABC):
         self._n_mode = n_mode
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
-        self._transport = Transport(
+        self._transport: Carrier = carrier or Transport(
             self.api_base,
             api_key=api_key,
             headers=headers or {},

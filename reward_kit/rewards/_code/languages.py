@@ -29,7 +29,16 @@ from reward_kit.rewards._code.results import CaseResult, of_run, shown
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.python.by_commands import CommandSandbox, longest_by_the_clock, run_within
 
-__all__ = ["LANGUAGES", "Language", "compiler_limits", "judge_in", "language_of", "program_limits", "run_in"]
+__all__ = [
+    "LANGUAGES",
+    "Language",
+    "compiler_limits",
+    "judge_in",
+    "language_of",
+    "program_limits",
+    "run_in",
+    "with_usual_includes",
+]
 
 _COMPILE_SECONDS, _COMPILE_MB = 60.0, 1536
 _PROGRAM_MB = 64
@@ -125,6 +134,15 @@ def language_of(name: str) -> str:
     return found
 
 
+def with_usual_includes(code: str, language: str) -> str:
+    """A program that includes nothing, with what programs of its language usually include; others as they are."""
+    return _with_usual(LANGUAGES[language_of(language)], code)
+
+
+def _with_usual(language: Language, code: str) -> str:
+    return language.usual + code if language.usual and not _INCLUDES.search(code) else code
+
+
 async def judge_in(
     place: CommandSandbox, workshop: CommandSandbox, language: str, code: str, tests: Tests, options: Options
 ) -> list[CaseResult]:
@@ -179,8 +197,7 @@ class _Program:
                 f"The sandbox has no {self.language.tool!r}. Install it there, or use an image that has it.",
                 retryable=False,
             )
-        if self.language.usual and not _INCLUDES.search(code):
-            code = self.language.usual + code
+        code = _with_usual(self.language, code)
         await workshop.write(self.language.file, code.encode(errors="replace"))
         for name, content in self.language.beside.items():
             await workshop.write(name, content.encode())

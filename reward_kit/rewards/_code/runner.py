@@ -61,6 +61,8 @@ class Where(NamedTuple):
     sandbox: OpenSandbox | None = None
     isolated_python: IsolatedPython | None = None
     environment: Environment = "local"
+    api_key: str | None = None
+    """Of the service that rents sandboxes out, where its own variable does not hold it."""
 
 
 HERE = Where()
@@ -103,7 +105,7 @@ def _with_python(where: Where, work: Callable[[IsolatedPython], Coroutine[Any, A
     """Have something done with isolated Python, where it lives."""
     given = where.isolated_python
     if where.environment != "local":
-        given = PythonByCommands(_rented(where.environment))
+        given = PythonByCommands(_rented(where))
     if given is not None:
         return wait_on(given.loop or own_host().loop, work(given))
     host = own_host()
@@ -117,16 +119,16 @@ def _with_python(where: Where, work: Callable[[IsolatedPython], Coroutine[Any, A
 def _with_sandbox(where: Where, work: Callable[[OpenCommandSandbox], Coroutine[Any, Any, T]]) -> T:
     """Have something done with what opens sandboxes, where they live."""
     if where.environment != "local":
-        return own_host().wait(work(_rented(where.environment)))
+        return own_host().wait(work(_rented(where)))
     sandbox = where.sandbox or own_host().sandbox
     return wait_on(sandbox.loop or own_host().loop, work(lambda limits: sandbox(limits=limits)))
 
 
-def _rented(environment: str) -> OpenCommandSandbox:
+def _rented(where: Where) -> OpenCommandSandbox:
     """Opens what is not the run's own."""
-    if environment != "e2b":
-        raise ConfigError(f"There is no environment {environment!r} to run code in. Choose 'local' or 'e2b'.")
-    return lambda limits: open_e2b()
+    if where.environment != "e2b":
+        raise ConfigError(f"There is no environment {where.environment!r} to run code in. Choose 'local' or 'e2b'.")
+    return lambda limits: open_e2b(where.api_key)
 
 
 def _using(python: IsolatedPython, named: object) -> IsolatedPython:

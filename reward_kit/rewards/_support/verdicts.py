@@ -41,10 +41,10 @@ def no_verdict(reason: str, metrics: Metrics | None = None) -> EvaluateResult:
     )
 
 
-def no_reply() -> EvaluateResult:
-    """0.0 with the metric `error`, because the last message is not the assistant's."""
+def no_reply(*metrics: str) -> EvaluateResult:
+    """0.0 with the metric `error`, and these metrics of the reward, because the last message is not the assistant's."""
     reason = "The last message is not the assistant's, so there is no answer to judge."
-    return wrong(reason, {"error": check(False, reason)})
+    return wrong(reason, {name: check(False, reason) for name in (*metrics, "error")})
 
 
 # ── quoting in reasons ───────────────────────────────────────────────────────────────────────────────────────────────

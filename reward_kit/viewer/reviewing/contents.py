@@ -40,21 +40,15 @@ def read_rollouts(records: JudgedRecords, keys: Sequence[Key]) -> dict[Key, Roll
     return {key: _from_result(orjson.loads(line)) for key, line in _lines(directory / RESULTS, keys)}
 
 
-def read_group(records: JudgedRecords, sample_id: str) -> list[Rollout]:
-    """All rollouts of a sample, in their order: some rewards judge them together."""
-    (row,) = records.rows([(sample_id, _first_index(records, sample_id))])
+def read_group(records: JudgedRecords, key: Key) -> list[Rollout]:
+    """All rollouts of the record's sample, in their order: some rewards judge them together."""
+    (row,) = records.rows([key])
     if row is None:
         return []
-    query = int(records.answers.query_of_row[row])
-    indexes = records.answers.candidate[records.answers.rows_of(query)].tolist()
-    found = read_rollouts(records, [(sample_id, index) for index in indexes])
-    return [found[sample_id, index] for index in indexes if (sample_id, index) in found]
-
-
-def _first_index(records: JudgedRecords, sample_id: str) -> int:
-    ids = records.answers.query_ids
-    place = ids.index(sample_id).as_py()
-    return int(records.answers.candidate[records.answers.starts[place]]) if place >= 0 else -1
+    rows = records.answers.rows_of(int(records.answers.query_of_row[row]))
+    keys = [(key[0], int(index)) for index in records.answers.candidate[rows]]
+    found = read_rollouts(records, keys)
+    return [found[one] for one in keys if one in found]
 
 
 def _lines(path: Path, keys: Sequence[Key]) -> Iterator[tuple[Key, bytes]]:
@@ -103,21 +97,11 @@ _READ = ("split", "query", "messages", "tools", "ground_truth", "response", "rea
 
 
 def _from_parquet(records: JudgedRecords, keys: Sequence[Key]) -> Iterator[tuple[Key, Rollout]]:
-    import pyarrow.parquet as pq
-
     wanted = [(key, row) for key, row in zip(keys, records.rows(keys), strict=True) if row is not None]
-    places = np.array([records.answers.source_rows[row] for _, row in wanted], dtype=np.int64)
-    with pq.ParquetFile(records.path, page_checksum_verification=True) as file:
-        names = find_columns({field: plain_names(field) for field in _READ}, file.schema_arrow.names)
-        ends = np.cumsum([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
-        group_of = np.searchsorted(ends, places, side="right")
-        for group in np.unique(group_of):
-            table = file.read_row_group(int(group), columns=list(names.values()))
-            first = int(ends[group]) - table.num_rows
-            for number in np.flatnonzero(group_of == group).tolist():
-                held = table.slice(int(places[number]) - first, 1).to_pylist()[0]
-                key = wanted[number][0]
-                yield key, _from_row(key, {field: held[name] for field, name in names.items()})
+    places = records.answers.source_rows[np.array([row for _, row in wanted], dtype=np.int64)]
+    for (key, _), held in zip(wanted, records.answers.texts.whole(places) if wanted else [], strict=True):
+        names = find_columns({field: plain_names(field) for field in _READ}, held)
+        yield key, _from_row(key, {field: held[name] for field, name in names.items()})
 
 
 def _from_row(key: Key, row: Mapping[str, Any]) -> Rollout:

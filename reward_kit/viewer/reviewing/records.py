@@ -19,6 +19,7 @@ from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
 from reward_kit.analysis.loading import load
 from reward_kit.storage.run_directory import RESULTS, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
+from reward_kit.viewer.sample_names import sample_names
 
 __all__ = ["JudgedRecords", "PresentVerdict", "digest_of_answer"]
 
@@ -39,10 +40,12 @@ class PresentVerdict(NamedTuple):
 class JudgedRecords:
     """The records of one run, or of one Parquet file. Texts are read when they are asked for."""
 
-    def __init__(self, path: Path, *, pass_threshold: float | None = None) -> None:
-        """Read the figures of `path`: a run directory, its results.jsonl, or a Parquet file."""
+    def __init__(
+        self, path: Path, *, pass_threshold: float | None = None, answers: JudgedAnswers | None = None
+    ) -> None:
+        """Read the figures of `path`: a run directory, its results.jsonl, or a Parquet file; unless they are given."""
         self.path = path
-        self.answers: JudgedAnswers = load(path, pass_threshold=pass_threshold)
+        self.answers: JudgedAnswers = answers or load(path, pass_threshold=pass_threshold)
         self._given_threshold = pass_threshold
 
     @property
@@ -50,6 +53,11 @@ class JudgedRecords:
         """The run directory; None where there is none."""
         place = self.path if self.path.is_dir() else self.path.parent
         return place if (place / RESULTS).exists() and self.path.suffix != ".parquet" else None
+
+    @cached_property
+    def names(self) -> pa.Array[Any]:
+        """What each sample is called."""
+        return sample_names(self.answers).cast(pa.string())
 
     @cached_property
     def judged(self) -> NDArray[np.bool_]:
@@ -80,7 +88,7 @@ class JudgedRecords:
         if not keys:
             return []
         ids = pa.array([name for name, _ in keys], pa.string())
-        found = pc.index_in(ids, value_set=self.answers.query_ids.cast(pa.string())).to_pylist()
+        found = pc.index_in(ids, value_set=self.names).to_pylist()
         return [
             None if query is None else self._row_in(query, index) for query, (_, index) in zip(found, keys, strict=True)
         ]
@@ -93,7 +101,7 @@ class JudgedRecords:
     def key(self, row: int) -> tuple[str, int]:
         """The sample's id and the answer's index of a row."""
         query = int(self.answers.query_of_row[row])
-        return self.answers.query_name(query)[1], int(self.answers.candidate[row])
+        return str(self.names[query].as_py()), int(self.answers.candidate[row])
 
     def passed(self, row: int) -> bool | None:
         """Whether the record passes, by its verdict."""

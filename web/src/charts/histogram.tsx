@@ -32,7 +32,7 @@ export function Histogram({ bins, threshold, href }: HistogramProps) {
             <>
               <rect class="touch" x={`${x(bin.low)}%`} width={`${wide}%`} y="0" height={HEIGHT} />
               <rect class={threshold === null ? "bar" : passes ? "bar good" : "bar bad"} x={`${x(bin.low) + wide * 0.06}%`} width={`${wide * 0.88}%`} y={HEIGHT - height} height={height} />
-              {bin.count === most && (
+              {(bin.count === most || bins.length <= 12) && (
                 <text x={`${x(bin.low) + wide / 2}%`} y={HEIGHT - height - 5} text-anchor="middle">
                   {count(bin.count)}
                 </text>
@@ -55,8 +55,8 @@ export function Histogram({ bins, threshold, href }: HistogramProps) {
         <text x="100%" y={HEIGHT + 15} text-anchor="end">
           {number(last.high)}
         </text>
-        {threshold !== null && x(threshold) > 12 && x(threshold) < 88 && (
-          <text x={`${x(threshold)}%`} y={HEIGHT + 15} text-anchor="middle">
+        {threshold !== null && x(threshold) > 0 && x(threshold) < 100 && (
+          <text x={`${x(threshold) > 50 ? x(threshold) - 1 : x(threshold) + 1}%`} y="10" text-anchor={x(threshold) > 50 ? "end" : "start"}>
             passes from {number(threshold)}
           </text>
         )}

@@ -77,6 +77,8 @@ function Paired({ page, pairing }: { page: Page; pairing: Pairing }) {
   const a = page.runs[0]!;
   const b = page.runs.find((run) => run.key === pairing.b)!;
   const name = letter(page.runs.indexOf(b));
+  const whole = pairing.differences.filter((line) => !isPart(line));
+  const parts = pairing.differences.filter(isPart);
   return (
     <>
       <p class="facts">
@@ -87,20 +89,33 @@ function Paired({ page, pairing }: { page: Page; pairing: Pairing }) {
       {pairing.notes.map((note) => (
         <p key={note} class="note">{note}</p>
       ))}
-      {pairing.differences.length > 0 && <Differences lines={pairing.differences} name={name} />}
+      {whole.length > 0 && (
+        <section aria-labelledby="differences">
+          <h2 id="differences">Paired differences</h2>
+          <Differences lines={whole} name={name} title="Paired differences" />
+        </section>
+      )}
+      {parts.length > 0 && (
+        <details class="fold">
+          <summary>By split</summary>
+          <Differences lines={parts} name={name} title="Paired differences by split" />
+        </details>
+      )}
       {pairing.common > 0 && <Flips a={a} b={b} name={name} pairing={pairing} />}
     </>
   );
 }
 
-function Differences({ lines, name }: { lines: DifferenceLine[]; name: string }) {
+const isPart = (line: DifferenceLine): boolean => line.split !== "" && line.split !== "all";
+
+const FIGURES: Record<string, string> = { score: "mean score", rate: "pass rate", first: "first candidate passes" };
+
+function Differences({ lines, name, title }: { lines: DifferenceLine[]; name: string; title: string }) {
   const far = Math.max(...lines.flatMap((line) => [Math.abs(line.low), Math.abs(line.high), Math.abs(line.difference)]), 0.02);
   const domain: Domain = [-far * 1.08, far * 1.08];
   const tone = (line: DifferenceLine): "good" | "bad" | "quiet" => (line.low > 0 ? "good" : line.high < 0 ? "bad" : "quiet");
   return (
-    <section aria-labelledby="differences">
-      <h2 id="differences">Paired differences</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Paired differences">
+      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
         <table class="list">
           <thead>
             <tr>
@@ -118,10 +133,10 @@ function Differences({ lines, name }: { lines: DifferenceLine[]; name: string })
           </thead>
           <tbody>
             {lines.map((line, nth) => (
-              <tr key={nth} class={line.split === "" ? undefined : "part"}>
+              <tr key={nth}>
                 <th scope="row">
-                  {line.figure}
-                  {line.split !== "" && <span class="badge"><Word text={line.split} most={40} /></span>}
+                  {FIGURES[line.figure] ?? line.figure}
+                  {isPart(line) && <span class="badge"><Word text={line.split} most={40} /></span>}
                 </th>
                 <td class="n">{count(line.samples)}</td>
                 <td class="n">{score(line.a)}</td>
@@ -143,7 +158,6 @@ function Differences({ lines, name }: { lines: DifferenceLine[]; name: string })
           </tbody>
         </table>
       </div>
-    </section>
   );
 }
 

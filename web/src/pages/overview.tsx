@@ -29,6 +29,17 @@ export function OverviewPage() {
   );
 }
 
+/** The folder that all paths begin with; none where there is one path. */
+function sharedFolder(paths: string[]): string {
+  const [first = "", ...rest] = paths;
+  if (rest.length === 0) return "";
+  let folder = first.slice(0, first.lastIndexOf("/") + 1);
+  while (folder !== "" && !rest.every((path) => path.startsWith(folder))) {
+    folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
+  }
+  return folder;
+}
+
 type Order = "given" | "title" | "mean" | "rate" | "started_at" | "failed";
 
 function value(run: RunCard, order: Order): number | string {
@@ -46,12 +57,20 @@ function Runs({ runs }: { runs: RunCard[] }) {
     return x < y ? -1 : x > y ? 1 : 0;
   });
   const domain = domainOf(runs.flatMap((run) => [run.mean, run.rate]));
+  const above = sharedFolder(runs.map((run) => run.path));
   const toggle = (key: string): void =>
     setChosen((old) => (old.includes(key) ? old.filter((one) => one !== key) : [...old, key]));
   return (
     <>
       <div class="head">
-        <h1>{plural(runs.length, "run")}</h1>
+        <div>
+          <h1>{plural(runs.length, "run")}</h1>
+          {above !== "" && (
+            <p class="facts mono">
+              <Word text={above} />
+            </p>
+          )}
+        </div>
         <div class="actions">
           <label class="inline">
             Order{" "}
@@ -100,7 +119,7 @@ function Runs({ runs }: { runs: RunCard[] }) {
             </thead>
             <tbody>
               {sorted.map((run) => (
-                <Line key={run.key} run={run} domain={domain} chosen={chosen.includes(run.key)} toggle={() => toggle(run.key)} />
+                <Line key={run.key} run={run} path={run.path.slice(above.length)} domain={domain} chosen={chosen.includes(run.key)} toggle={() => toggle(run.key)} />
               ))}
             </tbody>
           </table>
@@ -110,7 +129,7 @@ function Runs({ runs }: { runs: RunCard[] }) {
   );
 }
 
-function Line({ run, domain, chosen, toggle }: { run: RunCard; domain: Domain; chosen: boolean; toggle: () => void }) {
+function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: string; domain: Domain; chosen: boolean; toggle: () => void }) {
   const last = run.pass_at[run.pass_at.length - 1];
   return (
     <tr class={chosen ? "chosen" : undefined}>
@@ -124,9 +143,11 @@ function Line({ run, domain, chosen, toggle }: { run: RunCard; domain: Domain; c
         {run.live && <span class="badge live">running</span>}
         {!run.live && !run.finished && run.problem === null && <span class="badge">not finished</span>}
         {run.kind !== "run" && <span class="badge">{run.kind}</span>}
-        <span class="path">
-          <Word text={run.path} most={160} />
-        </span>
+        {path !== run.title && (
+          <span class="path" title={run.path}>
+            <Word text={path} most={160} />
+          </span>
+        )}
         {run.problem !== null && (
           <span class="trouble">
             <Word text={run.problem} most={400} />

@@ -35,7 +35,7 @@ export function Sample({ run, id }: { run: string; id: string }) {
       {problem && <Problem problem={problem} again={again} />}
       {!shown && !problem && <Waiting what="the sample" />}
       {shown && (
-        <div class={loading && shown.id !== id ? "stale" : undefined} aria-busy={loading}>
+        <div class={loading && shown.id !== id ? "stack stale" : "stack"} aria-busy={loading}>
           <Whole key={shown.id} run={run} page={shown} again={again} />
         </div>
       )}
@@ -77,7 +77,7 @@ function Whole({ run, page, again }: { run: string; page: SamplePage; again: () 
   return (
     <>
       <Bar run={run} page={page} look={look} byIndex={byIndex} />
-      <div class={`sample n${Math.min(candidates.length, 3)}`}>
+      <div class="sample">
         <section class="asked" aria-label="What was asked">
           {page.prompt.map((part, nth) => (
             <Message key={nth} part={part} look={look} />
@@ -101,7 +101,7 @@ function Whole({ run, page, again }: { run: string; page: SamplePage; again: () 
             </details>
           )}
         </section>
-        <section class="answers" aria-label="Candidates">
+        <section class={candidates.length === 4 || candidates.length === 2 ? "answers n4" : "answers"} aria-label="Candidates">
           {candidates.length > 1 && <Strip candidates={candidates} chosen={chosen} choose={(one) => choose(one, true)} />}
           {differing[0] && differing[1] && (
             <div class="panel">

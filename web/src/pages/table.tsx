@@ -43,7 +43,7 @@ function Whole({ run, page, version, live }: { run: string; page: RunPage; versi
   const by: By = query.get("by") === "record" ? "record" : "sample";
   const all = page.columns[by];
   const wanted = query.get("cols")?.split(",") ?? firstColumns(by, all);
-  const columns = all.filter((column) => wanted.includes(column.name));
+  const columns = wanted.flatMap((name) => all.find((column) => column.name === name) ?? []);
   const shown = columns.length > 0 ? columns : all.slice(0, 1);
   const found = useRows(run, String(viewOf(query)), shown.map((column) => column.name), version);
   const [draft, setDraft] = useState<Condition | null>(null);
@@ -292,16 +292,19 @@ function Chooser({ by, all, shown }: { by: By; all: ColumnInfo[]; shown: ColumnI
 
 // ── the table itself ────────────────────────────────────────────────────────────────────────────────────────────────
 
-function width(column: ColumnInfo): string {
-  if (column.wide) return "minmax(14rem, 3fr)";
-  if (column.name === "id") return "minmax(7rem, 1fr)";
-  if (column.type === "number") return "minmax(5.5rem, auto)";
-  if (column.type === "boolean") return "5rem";
-  return "minmax(6rem, 1fr)";
+/** How wide a column is at least, in rem. It does not depend on what is in it: every row is laid out by itself. */
+function measure(column: ColumnInfo): number {
+  if (column.name === "ground_truth") return 8;
+  if (column.wide) return 14;
+  const title = 2.6 + 0.46 * Math.min(column.label.length, 18);
+  return Math.max(column.name === "id" ? 7 : 5, title);
 }
 
-const MEASURES: Record<string, number> = { wide: 14, id: 7, number: 5.5, boolean: 5, text: 6 };
-const measure = (column: ColumnInfo): number => MEASURES[column.wide ? "wide" : column.name === "id" ? "id" : column.type]!;
+function width(column: ColumnInfo): string {
+  const least = `${measure(column).toFixed(1)}rem`;
+  if (column.type === "number" || column.type === "boolean") return least;
+  return `minmax(${least}, ${column.name === "ground_truth" ? 1 : column.wide ? 4 : 0.6}fr)`;
+}
 
 interface GridProps {
   run: string;
@@ -345,7 +348,7 @@ function Grid({ run, by, columns, found, filter }: GridProps) {
       else open(chosen);
     },
   });
-  const template = { gridTemplateColumns: columns.map(width).join(" "), minWidth: `${columns.reduce((sum, column) => sum + measure(column), 0) + columns.length}rem` };
+  const template = { gridTemplateColumns: columns.map(width).join(" "), minWidth: `${columns.reduce((sum, column) => sum + measure(column), 0).toFixed(1)}rem` };
   const rows: number[] = [];
   for (let nth = sight.first; nth < sight.last; nth++) rows.push(nth);
   return (

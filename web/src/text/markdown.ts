@@ -261,9 +261,24 @@ function escaped(source: Piece, at: number, seek: Seeker): Found | null {
     const end = seek.next(after === "(" ? "\\)" : "\\]", at + 2);
     if (end > 0) return { node: { kind: "math", piece: source.slice(at + 2, end), display: after === "[" }, next: end + 2 };
   }
+  if (source.text.startsWith("\\boxed{", at)) {
+    const end = closed(source.text, at + 6);
+    if (end > at + 7) return { node: { kind: "math", piece: source.slice(at, end + 1), display: false }, next: end + 1 };
+  }
   // Before a letter a backslash is TeX outside of formulas, which is better read whole.
   if (!/[!-/:-@[-`{-~]/.test(after)) return null;
   return { node: { kind: "text", piece: source.slice(at + 1, at + 2) }, next: at + 2 };
+}
+
+/** Where the brace that is opened at `at` is closed. */
+function closed(text: string, at: number): number {
+  let depth = 0;
+  for (let place = at; place < text.length && place < at + 500; place++) {
+    if (text[place] === "\\") place++;
+    else if (text[place] === "{") depth++;
+    else if (text[place] === "}" && --depth === 0) return place;
+  }
+  return -1;
 }
 
 function codeSpan(source: Piece, at: number, seek: Seeker): Found | null {

@@ -28,9 +28,7 @@ const NAMES: Record<number, string> = {
 
 function sign(character: string): string {
   const code = character.charCodeAt(0);
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
-  if (code === 0x7f) return "␡";
-  return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  return `⟨${code.toString(16).toUpperCase().padStart(code < 0x100 ? 2 : 4, "0")}⟩`;
 }
 
 /** The text in one line without anything that acts. */

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reward-kit report`: runs as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reward_kit.cli_commands.options import FiniteRange, NamedPath, NamedSource, reading_own_files
+from reward_kit.cli_commands.output import echo
+
+__all__ = ["report"]
+
+_MOST = 2_000
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=NamedSource(path_type=Path), metavar="PATH...")
+@click.option("-o", "--output", "target", type=NamedPath(path_type=Path, dir_okay=False), default="report.html",
+              show_default=True, help="The file to write.")  # fmt: skip
+@click.option("--title", help="What stands at the top.  [default: the run's name]")
+@click.option("--records", type=click.IntRange(0, _MOST), default=_MOST, show_default=True,
+              help="Records whose texts are in the file, at most; more are drawn by lot.")  # fmt: skip
+@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
+              help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+def report(
+    paths: tuple[Path | str, ...], target: Path, title: str | None, records: int, threshold: float | None, verbose: bool
+) -> None:
+    """Write a report of runs into one HTML file, to send to somebody.
+
+    PATH is a run directory, its results.jsonl or a Parquet file of `best-of-n`, on this machine or in an object store.
+    With several, each is compared with the first. The file holds the figures that `inspect` prints, charts, the hardest
+    and the most contested samples, and up to 2,000 records. It loads nothing, needs no server, and what models wrote is
+    shown as text. Long texts are cut, so that it stays small enough to mail.
+
+    \b
+    reward-kit report outputs/my_run -o report.html
+    reward-kit report results/baseline.parquet results/new.parquet -o compared.html --title 'New prompt'
+    """
+    from reward_kit.storage.at_hand import at_hand
+    from reward_kit.viewer.report.page import write_report
+
+    with reading_own_files(*paths), at_hand(*paths) as found:
+        names: list[str | None] = [path.resolve().name for path in found]
+        shown = [None if names.count(name) == 1 else str(path) for name, path in zip(names, found, strict=True)]
+        size = write_report(found, shown, target, title=title, most=records, pass_threshold=threshold)
+    echo(f"{target}: {size / 1e6:.2f} MB", err=True)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that are asked through the package litellm: `litellm/PROVIDER/NAME`, for providers without a prefix here.
+
+    body of chat completions ─▶ litellm.acompletion ─▶ its answer, or its error, as a reply of an endpoint
+
+The limits, retries, cache and refusals of every endpoint hold: litellm's own retries are off, and it drops nothing by
+itself. It finds keys in the environment, under its own names for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from reward_kit.config_models import ApiParamsConfig
+from reward_kit.errors import ConfigError, ProviderError
+from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.http.retry import Timing
+from reward_kit.redaction import blot_bytes, remember
+
+if TYPE_CHECKING:
+    from reward_kit.generation.http.exchange import Reply
+
+__all__ = ["LiteLLMClient"]
+
+
+class LiteLLMClient(OpenAICompatibleClient):
+    """The client of a model that litellm knows how to ask: `PROVIDER/NAME` in its own spelling."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        api_params: ApiParamsConfig | None = None,
+        n_mode: Literal["auto", "native", "fanout"] = "auto",
+        timing: Timing | None = None,
+    ) -> None:
+        """Remember whom to ask. litellm, which takes seconds to import, is not imported before the first request."""
+        params = api_params or ApiParamsConfig()
+        super().__init__(
+            model, api_base="litellm", api_params=params, n_mode=n_mode, timing=timing,
+            carrier=_Carrier(model, api_key, params.timeout),
+        )  # fmt: skip
+
+
+class _Carrier:
+    """Carries bodies to litellm, and its answers and errors back as replies."""
+
+    def __init__(self, model: str, api_key: str | None, timeout: float) -> None:
+        self._model = model
+        self._given: dict[str, Any] = {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": False}
+        if api_key is not None:
+            remember(api_key)
+            self._given["api_key"] = api_key
+        self._timeout = timeout
+        self._litellm: Any = None
+
+    async def post(self, data: bytes) -> Reply:
+        """The answer to one body; litellm's error as the reply that it stands for."""
+        from reward_kit.generation.http.exchange import Reply
+
+        if self._litellm is None:
+            self._litellm = _imported(self._model)
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await self._litellm.acompletion(**orjson.loads(data), **self._given)
+        except TimeoutError:
+            raise ProviderError(
+                f"{self._model} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
+            ) from None
+        except Exception as error:  # noqa: BLE001 - whatever litellm raises stands for a reply
+            return Reply(_status_of(error), _headers_of(error), blot_bytes(_as_error(error)))
+        return Reply(200, {}, blot_bytes(orjson.dumps(answer.model_dump(exclude_none=True), default=str)))
+
+    def check_reachable(self, attempts_per_call: int) -> None:
+        """Nothing is known here of connections."""
+
+    async def close(self) -> None:
+        """litellm keeps its connections to itself."""
+
+
+def _imported(model: str) -> Any:
+    """The package litellm, quiet; a `ConfigError` where it is missing or does not know the provider."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches a table of prices on import
+    try:
+        import litellm
+    except ImportError as error:
+        raise ConfigError(
+            f"A model called 'litellm/{model}' needs litellm ({error}): pip install 'reward-kit[litellm]'"
+        ) from None
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)  # what it says there, it also raises
+    try:
+        litellm.get_llm_provider(model)
+    except litellm.exceptions.BadRequestError:
+        raise ConfigError(
+            f"litellm knows no provider for {model!r}. Write litellm/PROVIDER/NAME, with a provider of its list."
+        ) from None
+    return litellm
+
+
+def _status_of(error: Exception) -> int:
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) and 400 <= status < 600 else 500
+
+
+def _headers_of(error: Exception) -> Mapping[str, str]:
+    headers = getattr(error, "litellm_response_headers", None)
+    return {name.title(): value for name, value in headers.items()} if headers else {}
+
+
+def _as_error(error: Exception) -> bytes:
+    message = getattr(error, "message", None) or str(error)
+    named = {"message": message, "type": type(error).__name__, "param": getattr(error, "param", None)}
+    return orjson.dumps({"error": named}, default=str)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Having the run's own reward judge an edited answer.
+
+    the page ──▶ here ──▶ a process of its own, which lives for this trial ──▶ the usual worker or sandbox ──▶ verdict
+
+A process for each trial, because the reward may have been mended since the last one: its source is read anew each time,
+and nothing of it is ever imported into the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import orjson
+
+from reward_kit.answers.reasoning import split_reasoning
+from reward_kit.models import Message, Rollout
+from reward_kit.viewer import wire
+
+__all__ = ["edited", "try_again"]
+
+_PATIENCE = 30.0
+"""Seconds beside the reward's own limit: for starting processes, and for ending them."""
+_LONGEST = 600.0
+"""Seconds after which a trial is ended, whatever its reward may take in a run."""
+_OUTPUT = 2_000
+
+
+def edited(group: Sequence[Rollout], index: int, answer: str, ground_truth: str | None) -> list[Rollout]:
+    """The rollouts of a sample, one of them with another answer, all with another ground truth."""
+    truth = _truth(group[0].sample.ground_truth, ground_truth)
+    sample = group[0].sample.model_copy(update={"ground_truth": truth})
+    return [
+        rollout.model_copy(
+            update={
+                "sample": sample,
+                "turns": _turns(rollout.turns, answer) if rollout.response_index == index else rollout.turns,
+            }
+        )
+        for rollout in group
+    ]
+
+
+def _truth(held: Any, given: str | None) -> Any:
+    """What the page sent, as what it stands for: it shows data as JSON text."""
+    if given is None or isinstance(held, str):
+        return given
+    try:
+        return orjson.loads(given)
+    except orjson.JSONDecodeError:
+        return given
+
+
+def _turns(turns: Sequence[Message], answer: str) -> list[Message]:
+    """The turns with the last answer replaced; as they are where the text is the one that the page shows."""
+    if not turns or turns[-1].role != "assistant":
+        return [*turns, Message(role="assistant", content=answer)]
+    last = turns[-1]
+    if answer in (last.text, split_reasoning(last.text)[1], split_reasoning(last.text)[1].strip()):
+        return list(turns)
+    return [*turns[:-1], last.model_copy(update={"content": answer})]
+
+
+def try_again(config: str, group: Sequence[Rollout], index: int, answer: str, truth: str | None) -> wire.TrialResult:
+    """The verdict of the reward that `config` (a run's config.yaml) names. What goes wrong is told, and is no score."""
+    start = time.perf_counter()
+    rollouts = edited(group, index, answer, truth)
+    order = orjson.dumps(
+        {"config": config, "index": index, "rollouts": [one.model_dump(mode="json") for one in rollouts]}
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-m", "reward_kit.viewer.reviewing.trial_process"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        said, errors = child.communicate(order, timeout=_LONGEST + _PATIENCE)
+    except subprocess.TimeoutExpired:
+        return _failed(f"The trial took longer than {_LONGEST:g} s and was ended.", start)
+    finally:
+        _end(child)
+    try:
+        found = orjson.loads(said)
+    except orjson.JSONDecodeError:
+        tail = errors.decode("utf-8", "replace").strip()[-_OUTPUT:]
+        return _failed(f"The trial ended without a verdict (exit code {child.returncode}). {tail}", start)
+    return cast(wire.TrialResult, {**found, "seconds": time.perf_counter() - start})
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the process and whatever it started: they are a session of their own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses where all of them have ended
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _failed(failure: str, start: float) -> wire.TrialResult:
+    return wire.TrialResult(
+        score=None, passed=None, reason="", metrics=[], failure=failure, seconds=time.perf_counter() - start
+    )

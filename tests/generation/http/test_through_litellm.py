@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`litellm/PROVIDER/NAME` as far as it goes without litellm; with it, see tests/with_litellm."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from reward_kit.config_models import GenerationConfig, Sampling
+from reward_kit.errors import ConfigError
+from reward_kit.generation.batch.choose import batch_model
+from reward_kit.generation.factory import key_of, make_client
+from reward_kit.models import Message
+
+
+@pytest.fixture(autouse=True)
+def a_key_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+
+
+async def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    client = make_client(GenerationConfig(model_name="litellm/cohere_chat/command-a"))
+    assert client.model == "cohere_chat/command-a"
+    with pytest.raises(ConfigError, match=r"pip install 'reward-kit\[litellm\]'"):
+        await client.generate([Message(role="user", content="?")], draws=[0], sampling=Sampling())
+    await client.close()
+
+
+def test_no_key_is_sent_but_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "sk-mine")
+    assert key_of(GenerationConfig(model_name="litellm/cohere_chat/m")) is None
+    assert key_of(GenerationConfig(model_name="litellm/cohere_chat/m", api_key_env="MINE")) == "sk-mine"
+
+
+def test_what_it_cannot_be() -> None:
+    with pytest.raises(ConfigError, match="litellm/PROVIDER/NAME"):
+        make_client(GenerationConfig(model_name="litellm/m"))
+    with pytest.raises(ConfigError, match=r"Leave `generation\.transport` out"):
+        batch_model(GenerationConfig(model_name="litellm/openai/m", transport="batch"))

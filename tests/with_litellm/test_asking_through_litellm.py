@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models asked through litellm, at endpoints on this machine: our limits, retries, cache and refusals hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.config_models import ApiParamsConfig, CacheConfig, GenerationConfig, Sampling
+from reward_kit.errors import AuthError, ConfigError
+from reward_kit.generation.cache.responses import cached
+from reward_kit.generation.factory import make_client
+from reward_kit.generation.http.through_litellm import LiteLLMClient
+from reward_kit.models import Completion, Failure, Message
+from tests.generation.anthropic_endpoint import message, strict, text, tool_use
+from tests.generation.loopback import FakeTime, answer, complains, loopback, scripted
+
+QUESTION = [Message(role="system", content="Be brief."), Message(role="user", content="Is it?")]
+ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{name}_API_KEY", f"sk-of-{name.lower()}")
+
+
+def client_of(model: str, time: FakeTime | None = None, **params: Any) -> LiteLLMClient:
+    return LiteLLMClient(model, api_params=ApiParamsConfig(**params), timing=(time or FakeTime()).timing())
+
+
+async def ask(client: LiteLLMClient, *draws: int, **given: Any) -> list[Completion | Failure]:
+    sampling = Sampling(**{"max_tokens": 9, **given.pop("sampling", {})})
+    return await client.generate(QUESTION, draws=draws or (0,), sampling=sampling, sample_id="s", **given)
+
+
+async def test_several_answers_with_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with loopback(lambda body, number: answer(*["yes"] * body.get("n", 1))) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.api_base)
+        client = make_client(GenerationConfig(model_name="litellm/openai/gpt-4o"))
+        assert isinstance(client, LiteLLMClient) and client.model == "openai/gpt-4o"
+        entries = await ask(client, 0, 1, sampling={"temperature": 0.5, "seed": 3})
+    assert [entry.text for entry in entries if isinstance(entry, Completion)] == ["yes", "yes"]
+    assert isinstance(entries[0], Completion) and entries[0].usage is not None
+    assert (entries[0].usage.prompt_tokens, entries[0].usage.completion_tokens) == (10, 4)
+    (body,) = server.requests
+    assert (body["model"], body["n"], body["temperature"], body["max_tokens"]) == ("gpt-4o", 2, 0.5, 9)
+    assert "sk-of-openai" in server.heads[0] and "sk-of-anthropic" not in server.heads[0]
+
+
+async def test_what_litellm_does_not_take_is_left_out_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with loopback(strict(scripted(message(tool_use("add", {"a": 1}), stop="tool_use")))) as server:
+        monkeypatch.setenv("ANTHROPIC_API_BASE", f"http://127.0.0.1:{server.port}")
+        client = client_of("anthropic/claude-sonnet-4-5")
+        for _ in range(2):
+            (entry,) = await ask(client, tools=[ADD], sampling={"seed": 3, "temperature": 0.5})
+    assert isinstance(entry, Completion), entry
+    assert entry.message.tool_calls and entry.message.tool_calls[0].function.name == "add"
+    assert entry.finish_reason == "tool_calls"
+    assert client.dropped_parameters.keys() == {"seed"}
+    assert len(server.requests) == 2
+
+
+async def test_litellm_tries_nothing_again_and_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = FakeTime()
+    replies = scripted(complains(429, "slow down", {"Retry-After": "7"}), complains(503, "busy"), answer("yes"))
+    async with loopback(replies) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.api_base)
+        (entry,) = await ask(client_of("openai/gpt-4o", time, max_retries=2))
+        assert isinstance(entry, Completion), entry
+        assert len(server.requests) == 3
+        assert time.slept[0] >= 7
+    async with loopback(scripted(complains(500, "broken"))) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.api_base)
+        (entry,) = await ask(client_of("openai/gpt-4o", max_retries=1))
+    assert isinstance(entry, Failure) and entry.type == "ProviderError"
+    assert len(server.requests) == 2
+
+
+async def test_a_wrong_key_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with loopback(scripted(complains(401, "Incorrect API key provided: sk-of-openai"))) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.api_base)
+        with pytest.raises(AuthError):
+            await ask(client_of("openai/gpt-4o"))
+    assert len(server.requests) == 1
+
+
+async def test_a_provider_that_litellm_does_not_know_is_said_at_once() -> None:
+    with pytest.raises(ConfigError, match="litellm knows no provider for 'nobody/m'"):
+        await ask(client_of("nobody/m"))
+
+
+async def test_the_cache_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async with loopback(strict(scripted(message(text())))) as server:
+        monkeypatch.setenv("ANTHROPIC_API_BASE", f"http://127.0.0.1:{server.port}")
+        client = client_of("anthropic/claude-sonnet-4-5")
+        with cached(client, CacheConfig(cache_dir=str(tmp_path))) as layered:
+            for _ in range(2):
+                (entry,) = await layered.generate(QUESTION, draws=[0], sampling=Sampling(max_tokens=9))
+    assert isinstance(entry, Completion) and entry.cached and entry.text == "yes"
+    assert len(server.requests) == 1

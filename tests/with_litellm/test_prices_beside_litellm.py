@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every price of our table beside the table that litellm ships. Every difference is meant."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from reward_kit.generation.prices import price_table
+
+PREFIXES = {
+    "OpenAI": "", "Anthropic": "", "Google": "gemini/", "DeepSeek": "deepseek/", "Fireworks": "fireworks_ai/",
+    "Mistral": "mistral/", "xAI": "xai/", "Groq": "groq/", "Together": "together_ai/", "Bedrock": "",
+}  # fmt: skip
+"""What litellm puts before a model's name, by the sections of our table."""
+FIELDS = {
+    "input": "input_cost_per_token", "output": "output_cost_per_token", "cached_input": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+}  # fmt: skip
+DIFFERENCES = {
+    ("accounts/fireworks/models/deepseek-v3p2", "cached_input"): "on Fireworks' page, and not in litellm's table",
+    **{
+        (model, "cache_write"): "litellm says 0, and DeepSeek tells no such tokens: they are part of the input"
+        for model in ("deepseek-chat", "deepseek-flash", "deepseek-v4-flash", "deepseek-v4-pro")
+    },
+}
+ONLY_OURS = {"accounts/fireworks/models/glm-5": "on Fireworks' page, and not in litellm's table"}
+
+
+@pytest.fixture(scope="module")
+def theirs() -> dict[str, Any]:
+    shipped = files("litellm") / "model_prices_and_context_window_backup.json"
+    table: dict[str, Any] = json.loads(shipped.read_text(encoding="utf-8"))
+    return table
+
+
+def test_every_section_has_its_prefix() -> None:
+    assert price_table().by_provider.keys() == PREFIXES.keys()
+
+
+def test_our_prices_are_litellms_but_for_what_is_meant(theirs: dict[str, Any]) -> None:
+    differ: set[tuple[str, str]] = set()
+    missing: set[str] = set()
+    compared = 0
+    for provider, models in price_table().by_provider.items():
+        for model, price in models.items():
+            entry = theirs.get(PREFIXES[provider] + model)
+            if entry is None:
+                missing.add(model)
+                continue
+            for field, name in FIELDS.items():
+                mine, cost = getattr(price, field), entry.get(name)
+                # litellm counts by the token, we by the million: both to 1e-9 of a dollar for a million.
+                same = mine is None if cost is None else mine is not None and abs(mine - cost * 1e6) <= 1e-9
+                compared += 1
+                if not same:
+                    differ.add((model, field))
+    assert (differ, missing) == (DIFFERENCES.keys(), ONLY_OURS.keys())
+    assert compared > 300
