@@ -309,7 +309,10 @@ _HYDRAS_OWN = {
 
 def _own_part(config: ConfigFile) -> dict[str, Any]:
     """What the file itself says to Hydra."""
-    values = yaml.safe_load((config.directory / config.name).read_text(encoding="utf-8"))
+    file = config.directory / config.name
+    if not file.is_file():  # a packaged one, found on the search path
+        return {}
+    values = yaml.safe_load(file.read_text(encoding="utf-8"))
     told = values.get("hydra") if isinstance(values, dict) else None
     return told if isinstance(told, dict) else {}
 
