@@ -24,7 +24,7 @@ from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.files import DataFile, Format, count_lines, file_format, files_of, fingerprint, open_bytes
 from reward_kit.datasets.huggingface import HuggingFaceSource
 from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, check_depth, plain
-from reward_kit.errors import DatasetError, MissingExtraError, boundary
+from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
 from reward_kit.stores.addresses import is_stored
 from reward_kit.stores.reasons import StoreError
@@ -327,8 +327,12 @@ class FunctionSource:
 
     def rows(self, bad: BadRows) -> Iterator[Row]:
         """The rows, each as plain data; the function is called anew each time."""
-        with boundary(DatasetError, f"{self._path!r}, which `dataset.path_or_name` names,"):
+        try:
             given = list(self._function(*self._arguments))
+        except Exception as error:  # somebody else's function may raise anything
+            raise DatasetError(
+                f"{self._path!r}, the source of the dataset, raised {type(error).__name__}: {error}. Correct it."
+            ) from error
         yield from MemorySource(given, self._path).rows(bad)
 
     def size_hint(self, up_to: int | None) -> int | None:

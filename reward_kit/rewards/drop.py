@@ -87,7 +87,7 @@ def _references(ground_truth: Any) -> list[tuple[str, ...]]:
     """The right answers, each as its spans."""
     if isinstance(ground_truth, Mapping) and isinstance(ground_truth.get("spans"), list | tuple):
         spans = tuple(_texts(ground_truth["spans"]))
-        each = [(span,) for span in spans]
+        each: list[tuple[str, ...]] = [(span,) for span in spans]
         return [*each, spans] if len(spans) > 1 else each
     given = ground_truth if isinstance(ground_truth, list | tuple) else [ground_truth]
     return [(text,) for text in _texts(given)]

@@ -236,5 +236,6 @@ def test_a_name_that_nobody_knows_is_said(home: Path, capsys: pytest.CaptureFixt
         main(["benchmarks", "show", "gsm8l"])
     assert leave.value.code == 2
     assert "There is no benchmark 'gsm8l'. There are: " in capsys.readouterr().err
-    assert run("+benchmark=gsm8l", MODEL) == 2
-    assert "gsm8l" in capsys.readouterr().err
+    for named in ("+benchmark=gsm8l", "benchmark=gsm8l", "+benchmark=gsm8k,gsm8l"):
+        assert run("-m", named, MODEL) == 2
+        assert "There is no benchmark 'gsm8l'. There are: aime_24" in capsys.readouterr().err
