@@ -133,7 +133,7 @@ test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjs
 .PHONY: test-browser
 test-browser: $(STAMP) $(PAGE)  ## Use the viewer's page in a real browser, installed where it is missing (3 minutes)
 	scripts/system-packages.sh chromium
-	REWARD_KIT_TEST_BROWSER=1 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/browser $(ARGS)
+	REWARD_KIT_TEST_BROWSER=1 $(PYTEST) -n 0 tests/browser $(ARGS)
 
 .PHONY: fix
 fix: $(STAMP)  ## Format, and correct what ruff can correct
