@@ -33,6 +33,8 @@ class Picture(NamedTuple):
     dark: bool = False
     width: int = 1280
     height: int = 800
+    marks: str = ""
+    """Keys that are pressed first, one verdict after the other."""
 
 
 PICTURES = (
@@ -42,7 +44,9 @@ PICTURES = (
     Picture("viewer-sample", "/runs/{arithmetic}/sample?id=q002&order=index", ".formula math"),
     Picture("viewer-steps", "/runs/{lake}/sample?id=lake-4x4-0", ".timeline > li", dark=True),
     Picture("viewer-compare", "/compare?runs={arithmetic},{arithmetic_better}&cell=only_b", ".flip"),
-    Picture("viewer-review", "/runs/{arithmetic}/review?choose=disagreement", ".one .candidate", height=620),
+    Picture(
+        "viewer-review", "/runs/{arithmetic}/review?choose=disagreement", ".one .candidate", height=640, marks="rrwrurr"
+    ),
     Picture("viewer-small", "/runs/{arithmetic}/sample?id=q004", ".candidate .answer", dark=True, width=390),
 )
 
@@ -55,7 +59,8 @@ def main() -> None:
         sys.exit("There is no chromium here. Install it (scripts/system-packages.sh chromium) and try again.")
     target.mkdir(parents=True, exist_ok=True)
     # A path that says nothing of the machine: it is in the pictures.
-    folder = Path(tempfile.mkdtemp(prefix="reward-kit-")) / "runs"
+    folder = Path(tempfile.gettempdir()) / "reward-kit-pictures" / "runs"
+    folder.mkdir(parents=True)
     try:
         subprocess.run(
             [sys.executable, str(ROOT / "scripts" / "sample_runs.py"), str(folder)],
@@ -86,6 +91,10 @@ def take(program: str, served: Served, target: Path) -> None:
                 path = path.replace("{" + title + "}", key)
             page.goto(served.base + path)
             page.locator(picture.there).first.wait_for()
+            for nth, key in enumerate(picture.marks, 1):
+                page.keyboard.press(key)
+                page.locator("aside h2", has_text=f"{nth} review").wait_for()
+                page.locator(f"{picture.there} .mark[aria-pressed=true]").wait_for(state="detached")
             settle(page)
             file = target / f"{picture.name}.png"
             page.screenshot(path=file)
