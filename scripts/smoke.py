@@ -217,7 +217,7 @@ def _start(place: Place, folder: str, options: str) -> None:
     place.type(advised[1])
 
 
-def _serve(place: Place, line: str, path: str, holds: str) -> None:
+def _serve(place: Place, line: str, path: str, holds: str = "") -> None:
     """Start a server, ask it once, and end it."""
     with subprocess.Popen(
         line.split(), cwd=place.folder / "starter", env=place.environment, text=True,
