@@ -205,7 +205,7 @@ def _try_starters(place: Place) -> None:
     for template in place.python(TEMPLATES).split():
         place.try_it(
             f"init --template {template}",
-            lambda template=template: _start(place, template, f"--template {template}"),  # type: ignore[misc]
+            lambda template=template: _start(place, f"my_{template}", f"--template {template}"),  # type: ignore[misc]
         )
 
 
