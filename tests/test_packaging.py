@@ -69,8 +69,8 @@ def canonical(requirement: str) -> str:
 
 # ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-COME_WITH_ANOTHER = {"botocore", "jsonschema_specifications", "pydantic_core", "referencing"}
-"""Parts of boto3, of jsonschema and of pydantic."""
+COME_WITH_ANOTHER = {"anyio", "botocore", "jsonschema_specifications", "markupsafe", "pydantic_core", "referencing"}
+"""Parts of Starlette, of boto3, of jsonschema, of Jinja and of pydantic."""
 OTHER_PEOPLES = {
     "IPython", "bfcl_eval", "duckdb", "fastapi", "openenv", "openrlhf", "pandas", "pytest", "skyrl_gym",
     "tinker_cookbook", "verifiers", "verl",

@@ -65,7 +65,7 @@ def try_command(reward: JudgedBy | None, told: Told, beside: Path) -> str:
         return f"There is none{refusal}"
     words = ["reward-kit", "rewards", "try", _named(reward, beside), *_conversation(told)]
     if told.ground_truth is not None:
-        words += ["--ground-truth", shlex.quote(_plain(told.ground_truth))]
+        words += ["--ground-truth", _plain(told.ground_truth)]
     for name, value in {**_columns(reward, told, beside), **reward.params}.items():
         words += ["-p", shlex.quote(f"{name}={json.dumps(value, ensure_ascii=False)}")]
     command = " ".join(words)
@@ -92,8 +92,9 @@ def _why_none(reward: JudgedBy | None, told: Told) -> str:
 
 
 def _plain(ground_truth: Any) -> str:
+    """The ground truth as the shell takes it; one that begins like the name of a file is handed over as a file."""
     text = str(ground_truth)
-    return f"@<(printf %s {shlex.quote(text)})" if text.startswith("@") else text
+    return f"@<(printf %s {shlex.quote(text)})" if text.startswith("@") else shlex.quote(text)
 
 
 def _named(reward: JudgedBy, beside: Path) -> str:

@@ -46,9 +46,9 @@ _LARGE = 16 << 20
 """Bytes of results from which on an index is kept."""
 _WORTH_KEEPING = 0.25
 """The share of answers that must be new for the index to be written again."""
-_QUICK = 0.05
+_QUICK = 20_000
 _REST = 10.0
-"""A run that grows, and takes longer than `_QUICK` seconds to work out, is left alone for this many times as long."""
+"""A run of more than `_QUICK` records that grows is left alone for this many times as long as working it out took."""
 
 
 class Snapshot:
@@ -98,7 +98,10 @@ class Snapshot:
             return None
         start = time.perf_counter()
         with reading(self.run):
-            found = analyse(self.answers, **options)
+            try:
+                found = analyse(self.answers, **options)
+            except UnicodeDecodeError:  # bytes that are no text, which votes and examples would be read from
+                found = analyse(self.answers, vote_limit=0, examples=0)
         self.cost += time.perf_counter() - start
         return found
 
@@ -348,8 +351,10 @@ class OpenedRun:
 
     def _is_due(self) -> bool:
         """Whether it is time to work out again what has changed."""
-        cost = 0.0 if self._snapshot is None else self._snapshot.cost
-        return cost <= _QUICK or time.monotonic() >= self._built + _REST * cost
+        known = self._snapshot
+        if known is None or known.answers is None or known.answers.records <= _QUICK:
+            return True
+        return time.monotonic() >= self._built + _REST * known.cost
 
     def _read(self, seen: FileIdentity | None) -> tuple[JudgedAnswers | None, Store | None]:
         if seen is None or not seen.size:

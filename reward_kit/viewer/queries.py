@@ -21,7 +21,7 @@ from reward_kit.viewer.problems import Unreadable, ViewerError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Database", "Interrupted", "Query", "quoted"]
+__all__ = ["Database", "Interrupted", "NotText", "Query", "quoted"]
 
 _MEMORY = "400MB"
 
@@ -31,6 +31,10 @@ class Interrupted(ViewerError):
 
     code = "interrupted"
     status = 503
+
+
+class NotText(Unreadable):
+    """A column of texts holds bytes that are none: DuckDB does not read such a file."""
 
 
 def quoted(name: str) -> str:
@@ -59,6 +63,8 @@ class Query:
         except duckdb.OutOfMemoryException as error:
             raise ViewerError("The query needs more memory than the viewer takes. Filter for less.") from error
         except (duckdb.Error, OSError) as error:
+            if "nvalid string encoding" in str(error) or "nvalid unicode" in str(error):
+                raise NotText("Some texts are not UTF-8. Write the file again.") from error
             raise Unreadable(
                 f"The files cannot be read ({_first_line(error)}). They are damaged, or changed just now: load the "
                 "page again, or see what `reward-kit doctor` says of the run."

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from reward_kit.errors import DatasetError
-from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
+from reward_kit.storage.run_directory import OWN_FILES, RESULTS, ROLLOUTS
 from reward_kit.storage.vocabularies import FIGURES, TEXTS, find_columns, vocabulary_of
 
 __all__ = ["Found", "Kind", "find_runs"]
@@ -63,9 +63,8 @@ def find_runs(paths: Sequence[Path]) -> list[Found]:
     for root in roots:
         given_alone = [root] if root.is_file() else None
         for place in given_alone or _below(root):
-            resolved = place.resolve()
-            if any(resolved == base or base in resolved.parents for base in roots):
-                places[resolved] = None
+            if all(_is_inside(file, roots) for file in _files(place)):
+                places[place.resolve()] = None
     found = [place for place in places if not _is_unfinished_twin(place, places, roots)]
     if not found:
         shown = ", ".join(repr(str(path)) for path in paths)
@@ -74,6 +73,17 @@ def find_runs(paths: Sequence[Path]) -> list[Found]:
             "holds some."
         )
     return [Found(_key(place), place, title) for place, title in zip(found, _titles(found), strict=True)]
+
+
+def _files(place: Path) -> list[Path]:
+    """What is read of a run: the file, or the directory with the files that a run lives on."""
+    return [place] if place.is_file() else [place, *(place / name for name in OWN_FILES)]
+
+
+def _is_inside(path: Path, roots: Sequence[Path]) -> bool:
+    """Whether a path stands below one that was given, once all links are followed."""
+    resolved = path.resolve()
+    return any(resolved == base or base in resolved.parents for base in roots)
 
 
 def _existing(path: Path) -> Path:

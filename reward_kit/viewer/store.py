@@ -26,7 +26,7 @@ from reward_kit.storage.vocabularies import TEXTS, find_columns
 from reward_kit.viewer.columns import DATA
 from reward_kit.viewer.lines import Told, as_text, read_line, texts_of
 from reward_kit.viewer.problems import Unreadable
-from reward_kit.viewer.queries import Database, Query, quoted
+from reward_kit.viewer.queries import Database, NotText, Query, quoted
 from reward_kit.viewer.views import Operator
 
 __all__ = ["SEARCHED", "FileIdentity", "Lines", "Matched", "Store", "TableFile", "TextMatch"]
@@ -281,9 +281,11 @@ class TableFile:
 
     def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
         """Read these rows with all their columns."""
-        return [
-            {name: value for name, value in row.items() if name != _ROW} for row in self._rows("*", rows)
-        ]  # fmt: skip
+        try:
+            found = self._rows("*", rows)
+        except NotText:
+            found = self._slow_rows(rows)
+        return [{name: value for name, value in row.items() if name != _ROW} for row in found]
 
     def told(self, rows: SourceRows) -> list[Told]:
         """Read the columns that a table shows, long texts cut."""
@@ -299,13 +301,20 @@ class TableFile:
                 chosen.append(quoted(column))
         if "columns" in self._schema.names:
             chosen.append(quoted("columns"))
-        return [_with_length(row) for row in self._rows(", ".join(chosen), rows)]
+        try:
+            return [_with_length(row) for row in self._rows(", ".join(chosen), rows)]
+        except NotText:
+            return [read_line(row) for row in self._slow_rows(rows)]
 
     def column(self, name: str, kind: str) -> Any:
         """Read it once."""
         if name not in self._columns:
-            with self._database.query() as query:
-                self._columns[name] = self._read_column(query, name, kind)
+            try:
+                with self._database.query() as query:
+                    self._columns[name] = self._read_column(query, name, kind)
+            except NotText:
+                every = (read_line(row) for group in range(len(self._ends)) for row in self._slow_group(group))
+                self._columns[name] = _typed([_plain(name, told) for told in every], kind)
         return self._columns[name]
 
     def _read_column(self, query: Query, name: str, kind: str) -> Any:
@@ -313,14 +322,9 @@ class TableFile:
             response = self._text("response")
             values = self._run(query, f"SELECT length({response}) AS value FROM {_FILE} ORDER BY {_ROW}", [])["value"]
             return values.combine_chunks()
-        held, key = name.removeprefix(DATA), '$."' + name.removeprefix(DATA).replace('"', '\\"') + '"'
-        if "columns" not in self._schema.names:
-            sql = f"SELECT left(CAST({quoted(held)} AS VARCHAR), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
-            texts = self._run(query, sql, [])["value"]
-        else:
-            sql = f"SELECT left(json_extract_string(columns, ?), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
-            texts = self._run(query, sql, [key])["value"]
-        return _converted(texts.combine_chunks(), kind)
+        key = '$."' + name.removeprefix(DATA).replace('"', '\\"') + '"'
+        sql = f"SELECT left(json_extract_string(columns, ?), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
+        return _converted(self._run(query, sql, [key])["value"].combine_chunks(), kind)
 
     def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
         """Look through some row groups at a time."""
@@ -328,11 +332,42 @@ class TableFile:
         condition, values = _sql_match(texts, match)
         first, group, step = 0, 0, _FIRST_GROUPS
         while group < len(self._ends):
-            last = self._ends[min(group + step, len(self._ends)) - 1]
+            until = min(group + step, len(self._ends))
+            last = self._ends[until - 1]
             sql = f"SELECT {_ROW} FROM {_FILE} WHERE {_ROW} BETWEEN ? AND ? AND ({condition}) ORDER BY {_ROW}"
-            found = self._run(query, sql, [first, last - 1, *values])[_ROW]
-            yield Matched(last, found.to_numpy().astype(np.int64))
-            first, group, step = last, group + step, _GROUPS
+            try:
+                found = self._run(query, sql, [first, last - 1, *values])[_ROW].to_numpy().astype(np.int64)
+            except NotText:
+                found = self._slow_scan(range(group, until), match, query)
+            yield Matched(last, found)
+            first, group, step = last, until, _GROUPS
+
+    # ── files with bytes in them that are no text ────────────────────────────────────────────────────────────────────
+
+    def _slow_rows(self, rows: SourceRows) -> list[dict[str, Any]]:
+        """Rows of a file that DuckDB does not read."""
+        found: dict[int, dict[str, Any]] = {}
+        groups = np.searchsorted(self._ends, rows, side="right")
+        for group in np.unique(groups).tolist():
+            start, held = self._start(group), self._slow_group(group)
+            found.update({row: held[row - start] for row in rows[groups == group].tolist()})
+        return [found[row] for row in rows.tolist()]
+
+    def _slow_scan(self, groups: range, match: TextMatch, query: Query) -> SourceRows:
+        matches = _predicate(match)
+        found: list[int] = []
+        for group in groups:
+            query.check()
+            start = self._start(group)
+            found += [start + place for place, row in enumerate(self._slow_group(group)) if matches(read_line(row))]
+        return np.array(found, dtype=np.int64)
+
+    def _slow_group(self, group: int) -> list[dict[str, Any]]:
+        with pq.ParquetFile(self._path) as file:
+            return plain_rows(file.read_row_group(group))
+
+    def _start(self, group: int) -> int:
+        return int(self._ends[group - 1]) if group else 0
 
     def _readable(self) -> set[str]:
         return {"reason" if name == "verification_reason" else name for name in self._held}
