@@ -22,13 +22,13 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 """A link or a picture: its `!`, its text (which may hold a picture), its target."""
 OTHER_HOST = re.compile(r"[a-z][a-z0-9+.-]*:")
 BESIDE = {
-    "README.md": "index.md",
+    "README.md": "about/readme.md",
     "CHANGELOG.md": "about/changelog.md",
     "CONTRIBUTING.md": "about/contributing.md",
     "CODE_OF_CONDUCT.md": "about/conduct.md",
     "SECURITY.md": "about/reporting.md",
 }
-"""Pages of the root, and where the site has them. Who reads the README there reads the start page here."""
+"""Pages of the root, and where the site has them."""
 API = "reference/api"
 NOT_COLOURED = {"csv"}
 """Languages of blocks that Pygments does not know."""
@@ -40,7 +40,7 @@ def pages() -> dict[Path, str]:
     for page in sorted((ROOT / "examples").rglob("README.md")):
         folder = page.parent.relative_to(ROOT / "examples")
         found[page] = f"examples/{folder.as_posix()}.md" if folder.parts else "examples/index.md"
-    return {**found, **{ROOT / name: place for name, place in BESIDE.items() if name != "README.md"}}
+    return {**found, **{ROOT / name: place for name, place in BESIDE.items()}}
 
 
 def stage(directory: Path) -> int:
@@ -67,9 +67,7 @@ def _moved(page: Path, place: str, places: dict[Path, str], directory: Path) -> 
         file = Path(os.path.normpath(page.parent / path))
         if file.is_dir():
             file /= "README.md"
-        if file == ROOT / "README.md":
-            new = BESIDE["README.md"]
-        elif file in places:
+        if file in places:
             new = places[file]
         elif file.is_file():
             new = f"files/{file.relative_to(ROOT).as_posix()}"

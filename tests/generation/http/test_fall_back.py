@@ -13,7 +13,9 @@ from aiohttp import ClientRequest, TCPConnector
 from aiohttp.client_proto import ResponseHandler
 
 from reward_kit.generation.http import raw_exchange
+from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.exchange import SessionExchange
+from reward_kit.generation.http.transport import Transport
 from tests.generation.loopback import answer, ask, client_of, failure, loopback, scripted, texts
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -91,6 +93,12 @@ BREAKS: tuple[Break, ...] = (
 )
 
 
+def transport_of(client: OpenAICompatibleClient) -> Transport:
+    transport = client._transport
+    assert isinstance(transport, Transport)
+    return transport
+
+
 @pytest.mark.parametrize("broken", BREAKS)
 async def test_what_the_rehearsal_finds_changed_costs_no_request(
     broken: Break, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -99,7 +107,7 @@ async def test_what_the_rehearsal_finds_changed_costs_no_request(
     async with loopback(scripted(answer("yes"))) as endpoint, client_of(endpoint.api_base, max_retries=0) as client:
         assert texts(await ask(client)) == ["yes"]
         assert texts(await ask(client)) == ["yes"]
-        assert isinstance(client._transport._exchange, SessionExchange)
+        assert isinstance(transport_of(client)._exchange, SessionExchange)
     assert len(endpoint.requests) == 2
     assert [(record.levelno, "sessions" in record.message) for record in caplog.records] == [(logging.WARNING, True)]
 
@@ -107,7 +115,7 @@ async def test_what_the_rehearsal_finds_changed_costs_no_request(
 async def test_an_aiohttp_that_is_as_expected_is_not_complained_of(caplog: pytest.LogCaptureFixture) -> None:
     async with loopback(scripted(answer("yes"))) as endpoint, client_of(endpoint.api_base) as client:
         assert texts(await ask(client)) == ["yes"]
-        assert isinstance(client._transport._exchange, raw_exchange.RawExchange)
+        assert isinstance(transport_of(client)._exchange, raw_exchange.RawExchange)
     assert caplog.records == []
 
 
@@ -130,7 +138,7 @@ async def test_a_request_that_was_sent_when_a_change_was_met_is_lost_as_on_a_bro
         loopback(scripted(answer("yes"))) as endpoint,
         client_of(endpoint.api_base, max_retries=retries) as client,
     ):
-        monkeypatch.delattr(client._transport._open(), "_limit")  # missed when the reply is there
+        monkeypatch.delattr(transport_of(client)._open(), "_limit")  # missed when the reply is there
         first = await ask(client)
         assert texts(await ask(client)) == ["yes"]
     if retries:
