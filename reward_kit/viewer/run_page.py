@@ -32,7 +32,7 @@ _PATIENCE = 2.0
 """Seconds that a page waits for the majority vote."""
 _VOTING = "The majority vote is still being worked out. Load the page again to see it."
 _LATER = "The majority vote and the hardest samples are worked out when the run has ended."
-_FIRST_LOOK = 1.0
+_FIRST_LOOK = 3.0
 """Seconds that the overview waits for a run that is read for the first time."""
 _UNITS = {"prompt_tokens": "tokens", "completion_tokens": "tokens", "latency_ms": "ms", "cost": ""}
 
