@@ -241,6 +241,8 @@ class DatasetConfig(_Part):
     """The split to load (Hugging Face), and the split every sample is labelled with."""
     config_name: str | None = None
     """The configuration (subset) of a Hugging Face dataset; what a function that returns rows is called with."""
+    revision: str | None = None
+    """The version of a Hugging Face dataset: a branch, a tag or a commit. Left out, the newest one."""
     data_files: dict[str, Any] | str | list[str] | None = None
     """Passed to Hugging Face `load_dataset`."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
@@ -911,7 +913,7 @@ def _nearest(path: str, model: type[BaseModel]) -> str:
 
 _RARE: Mapping[str, tuple[str, ...]] = {
     "": ("engine",),
-    "dataset": ("storage_options", "choices", "few_shot"),
+    "dataset": ("revision", "storage_options", "choices", "few_shot"),
     "generation": ("transport", "batch"),
     "reward": ("remote",),
     "output": ("mirror_seconds", "storage_options"),

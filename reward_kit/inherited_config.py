@@ -26,12 +26,19 @@ class InheritedKey(NamedTuple):
     """For the documentation: why it is taken like this."""
     gives_way: bool = False
     """Where our key is set too: the inherited one is left out. Otherwise both at once are refused."""
+    had_effect: bool = False
+    """It is a section, and what was in it had an effect: each entry that no other key takes is named by itself."""
 
 
 KEYS = (
     InheritedKey("dataset._target_", None, "there is one loader"),
     InheritedKey("dataset.description", None, "nothing reads it"),
-    InheritedKey("dataset.hf_extra_load_params", None, "the other settings of `dataset` say what is loaded"),
+    InheritedKey("dataset.hf_extra_load_params.revision", "dataset.revision", "the same version is loaded"),
+    InheritedKey(
+        "dataset.hf_extra_load_params", None,
+        "what else was in it went to the loader of Hugging Face datasets; the other settings of `dataset` say what "
+        "is loaded", had_effect=True,
+    ),
     InheritedKey("dataset.preprocessing_steps", "dataset.preprocess", "the same: functions of a row, in order"),
     InheritedKey("dataset.derived_column_mapping", "dataset.column_mapping", "a derived dataset is a dataset"),
     InheritedKey("dataset.derived_max_samples", "dataset.max_samples", "a derived dataset is a dataset"),
@@ -86,9 +93,26 @@ def take(given: Mapping[str, Any], find_dataset: FindDataset | None = None) -> T
 
 
 def remark(ignored: list[str]) -> str:
-    """The one sentence about keys that were left out."""
-    names = ", ".join(f"`{name}`" for name in dict.fromkeys(ignored))
-    return f"Left out, because nothing depends on them: {names}. You can delete them."
+    """What is said about keys that were left out: those without an effect, and those that had one, by themselves."""
+    names = dict.fromkeys(ignored)
+    lost = [name for name in names if name.startswith(_NOT_PASSED_ON)]
+    idle = [name for name in names if name not in lost]
+    said: list[str] = []
+    if idle:
+        said.append(f"Left out, because nothing depends on them: {_listed(idle)}. You can delete them.")
+    if lost:
+        said.append(
+            f"Not passed on to Hugging Face: {_listed(lost)}. Check that the right data is loaded without them; where "
+            "it is not, load it yourself in a function, and name that function as `dataset.path_or_name`."
+        )
+    return " ".join(said)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+_NOT_PASSED_ON = tuple(f"{key.path}." for key in KEYS if key.had_effect)
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,15 +120,36 @@ def remark(ignored: list[str]) -> str:
 
 def _take_key(values: dict[str, Any], key: InheritedKey, ignored: list[str]) -> None:
     section, _, name = key.path.rpartition(".")
-    holder = values if not section else values.get(section)
-    if not isinstance(holder, Mapping) or name not in holder:
+    holder = _copied(values, section)
+    if holder is None or name not in holder:
         return
-    if section:
-        values[section] = holder = dict(holder)
-    assert isinstance(holder, dict)  # a copy of ours
     value = holder.pop(name)
-    if key.becomes is None or not (_is_nothing(value) or _set(values, key, value)):
+    if not holder and "." in section:
+        _take_out(values, section)  # a section of theirs, and all that was in it is taken
+    if key.had_effect and isinstance(value, Mapping) and value:
+        ignored.extend(f"{key.path}.{entry}" for entry in value)
+    elif key.becomes is None or not (_is_nothing(value) or _set(values, key, value)):
         ignored.append(key.path)
+
+
+def _copied(values: dict[str, Any], section: str) -> dict[str, Any] | None:
+    """A section that may be changed: a copy of ours, down from `values`. None where there is no such section."""
+    holder = values
+    for name in section.split(".") if section else ():
+        inner = holder.get(name)
+        if not isinstance(inner, Mapping):
+            return None
+        copy = dict(inner)
+        holder[name] = copy
+        holder = copy
+    return holder
+
+
+def _take_out(values: dict[str, Any], path: str) -> None:
+    section, _, name = path.rpartition(".")
+    holder = _copied(values, section)
+    assert holder is not None  # it held what was just taken
+    del holder[name]
 
 
 def _set(values: dict[str, Any], key: InheritedKey, value: Any) -> bool:
@@ -203,8 +248,6 @@ _DEEPEST = 20
 def documented() -> Iterator[tuple[str, str, str]]:
     """Each key as the documentation has it: what you have, what happens now, why."""
     for key in KEYS:
-        yield (
-            f"`{key.path}`",
-            "ignored, and named in one remark" if key.becomes is None else f"`{key.becomes}`",
-            key.why,
-        )
+        left_out = "not passed on" if key.had_effect else "ignored"
+        now = f"{left_out}, and named in one remark" if key.becomes is None else f"`{key.becomes}`"
+        yield f"`{key.path}`", now, key.why

@@ -34,7 +34,7 @@ def source_of(config: DatasetConfig, settings: FewShotConfig) -> DatasetConfig:
     given = {name: value for name, value in changed.items() if value is not None}
     nothing: dict[str, Any] = {"few_shot": None, "prompt_template": None, "max_samples": None}
     if settings.path_or_name is not None:
-        nothing |= {"source_type": None, "data_files": None, "base_dataset": None}
+        nothing |= {"source_type": None, "data_files": None, "revision": None, "base_dataset": None}
     return config.model_copy(update=nothing | given)
 
 

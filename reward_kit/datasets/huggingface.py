@@ -56,6 +56,7 @@ class HuggingFaceSource:
         """What was asked for; the Hub keeps its content under that name."""
         config = self._config
         parts = [self._name, config.config_name, config.split, config.data_files]
+        parts += [] if config.revision is None else [config.revision]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def _load(self) -> Any:
@@ -71,6 +72,7 @@ class HuggingFaceSource:
                 config.config_name,
                 split=config.split,
                 data_files=config.data_files,
+                revision=config.revision,
                 streaming=config.streaming,
                 **({"storage_options": config.storage_options} if config.storage_options else {}),
             )

@@ -85,6 +85,7 @@ def _dataset(dataset: DatasetConfig) -> dict[str, Any]:
     }
     named = ("split", "config_name", "column_mapping", "preprocess", "system_prompt", "prompt_template")
     shape: dict[str, Any] = {} if dataset.format == "auto" else {"format": dataset.format}
+    shape |= {} if dataset.revision is None else {"revision": dataset.revision}
     for name, part in (("choices", dataset.choices), ("few_shot", dataset.few_shot)):
         shape |= {} if part is None else {name: part.model_dump()}
     return settings | shape | {name: value for name, value in dataset.model_dump().items() if name in named}

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of Fireworks as scripts of the older package make it: from a config and a key.
+"""`FireworksModelClient(config, key)`: one answer at a time, for scripts. The names are inherited.
 
-What asks the model is `generation/http`. A failure is raised, where the older client gave an empty answer.
+A run does not use this module. Requests, attempts and limits are those of `generation/http`, here as there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import BaseModel
 
 from reward_kit.config_models import ApiParamsConfig, Sampling, validated
-from reward_kit.errors import EndpointError
+from reward_kit.errors import ConfigError, EndpointError
 from reward_kit.generation.http import clients
 from reward_kit.models import ChatCompletionMessageToolCall, Failure, Message
 
@@ -20,34 +21,38 @@ __all__ = ["FireworksModelClient", "GenerationResult"]
 
 
 class GenerationResult(BaseModel):
-    """What a model answered: text, tool calls, or both."""
+    """One answer of a model. It has text, or calls of tools, or both."""
 
     content: str | None = None
-    """The text."""
+    """The text; None where the model only called tools."""
     tool_calls: list[ChatCompletionMessageToolCall] | None = None
-    """The calls."""
+    """The calls of tools, in the model's order; None where there are none."""
 
 
 class FireworksModelClient:
-    """`FireworksModelClient(config, key).generate(messages)`; the config has the keys of `generation`."""
+    """A model of Fireworks, asked from a script: `await FireworksModelClient(config, key).generate(messages)`."""
 
     def __init__(self, client_config: Mapping[str, Any], api_key: str) -> None:
-        """Of the config, the model, the sampling, `api_base` and `api_params` count."""
-        self.client_config = client_config
-        self.model_name = str(client_config.get("model_name") or "unknown_model")
-        self.temperature = client_config.get("temperature", 0.0)
-        self.max_tokens = client_config.get("max_tokens", 1024)
-        given = {name: client_config[name] for name in Sampling.model_fields if client_config.get(name) is not None}
-        given |= {"temperature": self.temperature, "max_tokens": self.max_tokens}
-        self._sampling = validated(Sampling, given, "The client's config")
-        self._waiting = 0
-        params = dict(client_config.get("api_params") or {})
-        self._client = clients.FireworksModelClient(
-            self.model_name,
+        """Read the settings of `generation`: `model_name`, those of sampling, `api_base` and `api_params`.
+
+        Without a temperature it is 0.0, and without a limit an answer has at most 1024 tokens.
+        """
+        told = {name: value for name, value in client_config.items() if value is not None}
+        if "model_name" not in told:
+            raise ConfigError("The client's config has no `model_name`. Name the model that is to be asked.")
+        chosen = {name: told[name] for name in Sampling.model_fields if name in told}
+        self._sampling = validated(Sampling, _DEFAULTS | chosen, "The client's config")
+        self._endpoint = clients.FireworksModelClient(
+            str(told["model_name"]),
             api_key=api_key,
-            api_base=client_config.get("api_base"),
-            api_params=validated(ApiParamsConfig, params, "The client's `api_params`"),
+            api_base=told.get("api_base"),
+            api_params=validated(ApiParamsConfig, told.get("api_params", {}), "The client's `api_params`"),
         )
+        self._in_flight = 0
+        self.client_config = client_config
+        self.model_name = str(told["model_name"])
+        self.temperature = self._sampling.temperature
+        self.max_tokens = self._sampling.max_tokens
 
     async def generate(
         self,
@@ -55,15 +60,28 @@ class FireworksModelClient:
         session: object = None,
         tools: list[dict[str, Any]] | None = None,
     ) -> GenerationResult:
-        """One answer. The client has connections of its own, which end when nobody waits; a `session` is not used."""
-        told = [turn if isinstance(turn, Message) else Message.model_validate(dict(turn)) for turn in messages]
-        self._waiting += 1
-        try:
-            (answer,) = await self._client.generate(told, draws=[0], sampling=self._sampling, tools=tools)
-        finally:
-            self._waiting -= 1
-            if not self._waiting:  # the older client had nothing to close, so its users close nothing
-                await self._client.close()
+        """Ask once, and return the answer. What fails after all attempts is an `EndpointError`.
+
+        `session` has no effect: the client opens connections itself, and closes them after the last answer under way.
+        """
+        conversation = [Message.model_validate(m if isinstance(m, Message) else dict(m)) for m in messages]
+        async with self._connected():
+            (answer,) = await self._endpoint.generate(conversation, draws=[0], sampling=self._sampling, tools=tools)
         if isinstance(answer, Failure):
             raise EndpointError(answer.message)
-        return GenerationResult(content=answer.message.text or None, tool_calls=answer.message.tool_calls)
+        said = answer.message
+        return GenerationResult(content=said.text or None, tool_calls=said.tool_calls)
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[None]:
+        """Scripts have no call that closes this client, so it must not leave a connection open."""
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            if self._in_flight == 0:
+                await self._endpoint.close()
+
+
+_DEFAULTS = {"temperature": 0.0, "max_tokens": 1024}

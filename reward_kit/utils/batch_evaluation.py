@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging rows of the batch format with a batch reward, under the name of the older package."""
+"""A batch reward over a file of batches, as `batch_transformation` makes them. The name is inherited."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from reward_kit.errors import RewardError
+from reward_kit.errors import DatasetError
 from reward_kit.utils.module_loader import load_function
 
 __all__ = ["run_batch_evaluation"]
 
 Row = dict[str, Any]
+
+_BATCH_COLUMNS = ("request_id", "rollouts_messages", "num_variants", "response_ids")
 
 
 def run_batch_evaluation(
@@ -25,50 +27,54 @@ def run_batch_evaluation(
     output_path: str | Path,
     reward_function_kwargs: Mapping[str, Any] | None = None,
 ) -> list[Row]:
-    """Call a batch reward with each row of a file, and write one row for each answer.
+    """Judge the answers of each batch together. Return one row per answer, and write the rows as JSON lines.
 
-    They have `request_id`, `response_id`, `rollout_index`, `evaluation_score`, `evaluation_reason`, `is_score_valid`,
-    `evaluation_metrics`, and the row's other columns. The reward gets the row's columns by name. What it raises is
-    raised: no answer is written with a score that nobody gave.
+    The reward is called with `rollouts_messages`, the further columns of the batch, and `reward_function_kwargs`,
+    which count before columns of the same name. A row has `request_id`, `response_id`, `rollout_index`, the verdict
+    (`evaluation_score`, `evaluation_reason`, `is_score_valid`, `evaluation_metrics`) and the batch's further columns.
+    When the reward raises, or does not return one result per answer, that is raised here, and nothing is written.
     """
     from reward_kit.common_utils import load_jsonl
+    from reward_kit.typed_interface import checked
 
-    reward = load_function(reward_function_path)
-    results = [
-        judged
-        for row in load_jsonl(batch_jsonl_path)
-        for judged in _judged(reward, row, dict(reward_function_kwargs or {}))
-    ]
-    lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in results)
-    Path(output_path).write_bytes(b"".join(lines))
-    return results
+    reward = checked(load_function(reward_function_path), "batch")
+    judged: list[Row] = []
+    for number, batch in enumerate(load_jsonl(batch_jsonl_path), start=1):
+        ids = _response_ids(batch, f"Row {number} of {str(batch_jsonl_path)!r}")
+        judged += _verdicts(reward, batch, ids, reward_function_kwargs or {})
+    with Path(output_path).open("wb") as file:
+        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in judged)
+    return judged
 
 
-def _judged(reward: Any, row: Row, params: Row) -> list[Row]:
-    others = {name: value for name, value in row.items() if name not in _OF_THE_BATCH}
-    verdicts = reward(rollouts_messages=row["rollouts_messages"], **{**others, **params})
-    if inspect.isawaitable(verdicts):
-        verdicts = asyncio.run(_awaited(verdicts))
-    ids = row.get("response_ids") or list(range(len(row["rollouts_messages"])))
-    if len(verdicts) != len(ids):
-        raise RewardError(f"The reward gave {len(verdicts)} results for {len(ids)} answers. Return one for each.")
-    return [
-        {
-            **others,
-            "request_id": row.get("request_id"),
-            "response_id": response,
+def _response_ids(batch: Row, place: str) -> list[Any]:
+    """What the answers of a batch are called: their numbers, where the batch does not say."""
+    answers = batch.get("rollouts_messages")
+    if not isinstance(answers, list):
+        raise DatasetError(
+            f"{place} has no list `rollouts_messages`. Make the file with "
+            "`reward_kit.utils.batch_transformation.create_batch_evaluation_dataset`."
+        )
+    ids = batch.get("response_ids")
+    if ids is None:
+        return list(range(len(answers)))
+    if not isinstance(ids, list) or len(ids) != len(answers):
+        raise DatasetError(f"{place} has {len(answers)} answers, and other `response_ids`. Give one id per answer.")
+    return ids
+
+
+def _verdicts(reward: Callable[..., Any], batch: Row, ids: list[Any], given: Mapping[str, Any]) -> Iterator[Row]:
+    further = {name: value for name, value in batch.items() if name not in _BATCH_COLUMNS}
+    results = reward(rollouts_messages=batch["rollouts_messages"], **(further | dict(given)))
+    if inspect.iscoroutine(results):
+        results = asyncio.run(results)
+    for index, (response_id, result) in enumerate(zip(ids, results, strict=True)):
+        verdict = result.model_dump(include={"score", "reason", "metrics"})
+        yield {
+            **further,
+            "request_id": batch.get("request_id"),
+            "response_id": response_id,
             "rollout_index": index,
-            "evaluation_score": verdict.score,
-            "evaluation_reason": verdict.reason,
-            "is_score_valid": verdict.is_score_valid,
-            "evaluation_metrics": {name: metric.model_dump() for name, metric in verdict.metrics.items()},
+            **{f"evaluation_{name}": value for name, value in verdict.items()},
+            "is_score_valid": result.is_score_valid,
         }
-        for index, (response, verdict) in enumerate(zip(ids, verdicts, strict=True))
-    ]
-
-
-_OF_THE_BATCH = frozenset({"request_id", "rollouts_messages", "num_variants", "response_ids"})
-
-
-async def _awaited(verdicts: Any) -> Any:
-    return await verdicts

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load_jsonl_to_hf_dataset`, at the import path that users of the older package have."""
+"""A file of JSON lines as the training data of a Hugging Face trainer. The name is inherited."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import DatasetError, MissingExtraError
@@ -23,9 +23,11 @@ def load_jsonl_to_hf_dataset(
     required_columns: Sequence[str] | None = None,
     dataset_filter_fn: Callable[[Row], bool] | None = None,
 ) -> Dataset:
-    """A JSON lines file as a Hugging Face `Dataset`, each row through `transform_fn` (None drops it) and the filter.
+    """Read a file of JSON lines into a `Dataset` for a trainer (extra `hf`).
 
-    A line that is no object, and a column that is missing in the end, are a `DatasetError`: neither is passed over.
+    Each row is first given to `transform_fn`, which returns the new row, or None to drop it. Then `dataset_filter_fn`
+    says whether the row stays. A row that stays must have the `prompt_column` and all `required_columns`; one that
+    lacks any of them is a `DatasetError`, and so is a line that is not a JSON object.
     """
     try:
         from datasets import Dataset
@@ -33,20 +35,17 @@ def load_jsonl_to_hf_dataset(
         raise MissingExtraError("A Hugging Face `Dataset`", "hf") from error
     from reward_kit.common_utils import load_jsonl
 
-    rows = list(_kept(load_jsonl(dataset_path), transform_fn, dataset_filter_fn))
-    columns = {name for row in rows for name in row}
-    if rows and (missing := [name for name in (prompt_column, *(required_columns or ())) if name not in columns]):
-        raise DatasetError(
-            f"{dataset_path!r} has no column {missing[0]!r} after the transformation; there are "
-            f"{', '.join(sorted(columns))}. Have `transform_fn` make it, or name another."
-        )
-    return Dataset.from_list(rows)
-
-
-def _kept(
-    rows: list[Row], transform: Callable[[Row], Row | None] | None, wanted: Callable[[Row], bool] | None
-) -> Iterator[Row]:
-    for row in rows:
-        made = row if transform is None else transform(row)
-        if made is not None and (wanted is None or wanted(made)):
-            yield made
+    needed = dict.fromkeys([prompt_column, *(required_columns or [])])  # each name once, in this order
+    chosen: list[Row] = []
+    for number, read in enumerate(load_jsonl(dataset_path), start=1):
+        row = transform_fn(read) if transform_fn else read
+        if row is None or (dataset_filter_fn and not dataset_filter_fn(row)):
+            continue
+        for column in needed:
+            if column not in row:
+                raise DatasetError(
+                    f"Row {number} of {dataset_path!r} has no column {column!r}, only {', '.join(map(repr, row))}. "
+                    "Let `transform_fn` add it, or pass the right `prompt_column` and `required_columns`."
+                )
+        chosen.append(row)
+    return Dataset.from_list(chosen)

@@ -12,6 +12,7 @@ import pytest
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import load_samples
 from reward_kit.datasets.huggingface import HuggingFaceSource
+from reward_kit.datasets.loader import load_and_process_dataset
 from reward_kit.errors import DatasetError, MissingExtraError
 
 WriteRows = Callable[..., str]
@@ -79,3 +80,21 @@ def test_the_fingerprint_is_what_was_asked_for() -> None:
         load_samples(DatasetConfig(path_or_name="openai/gsm8k", split=split)).fingerprint() for split in ("a", "b")
     }
     assert len(prints) == 2
+    versions = (None, "v1", "v2")
+    assert len({HuggingFaceSource(config("a.json", revision=one), "json").fingerprint() for one in versions}) == 3
+
+
+def test_the_loader_is_told_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    asked: list[str | None] = []
+
+    def load_dataset(*args: Any, revision: str | None, **settings: Any) -> list[dict[str, Any]]:
+        asked.append(revision)
+        return [{"user_query": "1?"}]
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    for revision in ("v1.2", None):
+        list(load_samples(DatasetConfig(path_or_name="somebody/set", split="train", revision=revision)))
+    extra = {"revision": "v1.3"}
+    assert len(load_and_process_dataset("huggingface", "somebody/set", "train", hf_extra_load_params=extra)) == 1
+    assert asked == ["v1.2", None, "v1.3"]

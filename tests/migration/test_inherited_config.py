@@ -9,7 +9,7 @@ import pytest
 
 from reward_kit.config_models import load_config
 from reward_kit.errors import ConfigError
-from reward_kit.inherited_config import KEYS, InheritedKey, take
+from reward_kit.inherited_config import KEYS, InheritedKey, remark, take
 
 PLAIN: dict[str, Any] = {
     "dataset": {"path_or_name": "rows.jsonl"},
@@ -21,6 +21,7 @@ VALUES: dict[str, Any] = {
     "dataset.preprocessing_steps": ["steps.one"],
     "dataset.derived_column_mapping": {"user_query": "question"},
     "dataset.derived_max_samples": 3,
+    "dataset.hf_extra_load_params.revision": "v1.2",
     "dataset.hf_extra_load_params": {},
     "generation.max_new_tokens": 64,
     "reward_function_path": "my_rewards.mine",
@@ -43,13 +44,18 @@ def without(config: dict[str, Any], path: str | None) -> dict[str, Any]:
 
 
 def at(config: dict[str, Any], path: str) -> Any:
-    section, _, name = path.rpartition(".")
-    return (config[section] if section else config).get(name)
+    *sections, name = path.split(".")
+    for section in sections:
+        config = config.get(section, {})
+    return config.get(name)
 
 
 def put(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    section, _, name = path.rpartition(".")
-    (config[section] if section else config)[name] = value
+    *sections, name = path.split(".")
+    part = config
+    for section in sections:
+        part = part.setdefault(section, {})
+    part[name] = value
     return config
 
 
@@ -97,6 +103,19 @@ def test_a_config_of_ours_comes_back_as_it_is() -> None:
 def test_a_typo_is_refused_as_ever(path: str) -> None:
     with pytest.raises(ConfigError, match="unknown key"):
         load_config(take(put(without(PLAIN, None), path, "x")).values)
+
+
+def test_the_version_of_a_dataset_is_not_lost_and_what_else_was_handed_to_its_loader_is_named() -> None:
+    extra = {"revision": "v1.2", "data_dir": "part", "num_proc": 4}
+    given = {"path_or_name": "somebody/set", "hf_extra_load_params": extra}
+    taken = take({"dataset": {"base_dataset": given}, "verbose": True})
+    assert taken.values["dataset"] == {"base_dataset": {"path_or_name": "somebody/set", "revision": "v1.2"}}
+    said = remark(taken.ignored)
+    assert said.startswith("Left out, because nothing depends on them: `verbose`. You can delete them. Not passed on")
+    assert "`dataset.hf_extra_load_params.data_dir`, `dataset.hf_extra_load_params.num_proc`" in said
+    assert extra == {"revision": "v1.2", "data_dir": "part", "num_proc": 4}, "what was given is left as it is"
+    alone = take({"dataset": {"path_or_name": "somebody/set", "hf_extra_load_params": {"revision": "v1.2"}}})
+    assert alone == ({"dataset": {"path_or_name": "somebody/set", "revision": "v1.2"}}, [])
 
 
 def test_a_column_that_is_mapped_to_nothing_needs_no_mapping() -> None:

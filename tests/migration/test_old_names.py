@@ -19,7 +19,7 @@ from reward_kit.adapters.braintrust import scorer_to_reward_fn
 from reward_kit.adapters.trl import create_trl_adapter
 from reward_kit.cli import cli
 from reward_kit.datasets.loader import load_and_process_dataset, load_derived_dataset
-from reward_kit.errors import DatasetError, EndpointError
+from reward_kit.errors import ConfigError, DatasetError, EndpointError, RewardError
 from reward_kit.generation.cache import ResponseCache
 from reward_kit.generation.clients import FireworksModelClient, GenerationResult
 from reward_kit.models import Completion
@@ -135,7 +135,7 @@ def test_lines_as_a_hugging_face_dataset(tmp_path: Path) -> None:
     assert kept.to_list() == [{"prompt": "b", "n": 2}]
     with pytest.raises(DatasetError, match="no column 'prompt'"):
         load_jsonl_to_hf_dataset(file)
-    with pytest.raises(DatasetError, match="no column 'level'"):
+    with pytest.raises(DatasetError, match="Row 2 of .* has no column 'level'"):
         load_jsonl_to_hf_dataset(file, transform, required_columns=["level"])
 
 
@@ -183,6 +183,33 @@ async def test_the_results_of_a_run_become_batches_too(tmp_path: Path) -> None:
     batches = load_jsonl(made)
     assert [batch["response_ids"] for batch in batches] == [[0, 1]] * 4
     assert all(turns[-1]["role"] == "assistant" for batch in batches for turns in batch["rollouts_messages"])
+    assert [batch["level"] for batch in batches] == [0, 1, 2, 0], "a column of the dataset reaches the reward"
+
+
+def test_the_conversation_and_the_ids_may_be_in_other_columns(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+    rows = [{"prompt": "a", "try": k, "talk": turns, "topic": "t", "mood": k} for k in (1, 0)]
+    file = write_rows(tmp_path / "variants.jsonl", rows)
+    (batch,) = transform_n_variant_jsonl_to_batch_format(file, None, "prompt", "try", "none", ["talk"])
+    assert batch == {
+        "request_id": "a", "rollouts_messages": [turns, turns], "num_variants": 2, "response_ids": [0, 1], "topic": "t",
+    }, "`mood` differs between the answers, so it is none of the prompt's"  # fmt: skip
+    with pytest.raises(DatasetError, match="Row 1 of .* name the right columns"):
+        transform_n_variant_jsonl_to_batch_format(file)
+
+
+def test_a_batch_reward_must_give_one_result_per_answer(tmp_path: Path) -> None:
+    (tmp_path / "short.py").write_text("async def short(rollouts_messages, **kwargs):\n    return kwargs['given']\n")
+    answers = [[{"role": "assistant", "content": text}] for text in "ab"]
+    file = write_rows(tmp_path / "batches.jsonl", [{"request_id": "a", "rollouts_messages": answers}])
+    out = tmp_path / "out.jsonl"
+    reward = f"{tmp_path}/short.py:short"
+    judged = run_batch_evaluation(file, reward, out, {"given": [0.5, {"score": 1}]})
+    assert [(row["response_id"], row["evaluation_score"]) for row in judged] == [(0, 0.5), (1, 1.0)]
+    out.unlink()
+    with pytest.raises(RewardError, match="1 results for 2 rollouts"):
+        run_batch_evaluation(file, reward, out, {"given": [0.5]})
+    assert not out.exists()
 
 
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,6 +235,8 @@ async def test_a_client_is_made_of_a_config_and_a_key() -> None:
             await FireworksModelClient({**told, "api_base": server.url + "/nowhere"}, "key").generate(
                 [{"role": "user", "content": "2"}]
             )
+        with pytest.raises(ConfigError, match="no `model_name`"):
+            FireworksModelClient({"api_base": server.url}, "key")
     assert answer == GenerationResult(content=" 4 ")
     assert called.content is None and called.tool_calls is not None and called.tool_calls[0].function.name == "add"
     assert (server.requests[0].body["max_tokens"], server.requests[0].body["temperature"]) == (7, 0.1)
