@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configs in the shape that the older package's examples have, run with the mock model and without an edit.
+"""Configs with the keys of the older package, run with the mock model and without an edit.
 
-`project/` is the folder of such a user: configs, groups of datasets, data, and rewards written for the older package.
+`project/` is what a user of it may have: configs, groups of datasets, data, and rewards of their own.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Expected(NamedTuple):
 
 
 RUNS = {
-    "math": Expected([1.0, 1.0, 0.0]),
-    "math_formatting": Expected([1.0, 1.0, None, 1.0]),
-    "math_format_length": Expected([1.0, 1.0, 2 / 3, 1.0]),
-    "apps_coding": Expected([1.0, 0.5], needs_sandbox=True),
-    "tool_calling": Expected([1.0, 0.0]),
-    "tool_calling_generated": Expected([1.0, 1.0]),
-    "n_variants": Expected([1.0, 0.0, 1.0, 0.0] * 2),
-    "word_count": Expected([0.25, 1.0]),
-    "json_judge": Expected([0.7 + 0.3 * 0.5] * 2),
-    "derived_math": Expected([1.0, 1.0]),
+    "arithmetic": Expected([1.0, 1.0, 0.0, 1.0]),
+    "arithmetic_tags": Expected([1.0, 1.0, None, 1.0, 0.8]),
+    "arithmetic_tags_length": Expected([1.0, 1.0, 0.5, 1.0, 0.75]),
+    "programs": Expected([1.0, 0.75], needs_sandbox=True),
+    "recorded_calls": Expected([1.0, 0.0, 1.0]),
+    "fresh_calls": Expected([1.0, 1.0, 1.0]),
+    "three_answers": Expected([1.0, 0.0, 1.0] * 2),
+    "motto_words": Expected([0.125, 0.5, 1.0]),
+    "judged_json": Expected([0.6 + 0.4 * 0.8] * 2),
+    "derived_arithmetic": Expected([1.0, 1.0, 0.0]),
 }
 
 
@@ -55,7 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The user's folder, as the current one."""
     shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PWD", str(tmp_path))  # which the configs' search path is made of
+    monkeypatch.setenv("PUZZLES_HOME", str(tmp_path))  # in a config's search path
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("old_") or name.endswith("_scripted_model")]:
         del sys.modules[name]
@@ -76,50 +76,50 @@ def test_a_config_runs_without_an_edit(name: str, project: Path, call: Call, mon
     expected = RUNS[name]
     if expected.needs_sandbox:
         require_namespaces()
-    with MockServer({"rules": [{"pattern": ".", "response": "VERDICT: 5"}]}) as judge:
+    with MockServer({"rules": [{"pattern": ".", "response": "VERDICT: 8"}]}) as judge:
         monkeypatch.setenv("OPENAI_BASE_URL", judge.url)
         said = call("run", "--config-path", "conf", "--config-name", name, "reward.workers=1", *MOCK)
     assert said.code == 0, said.err
     rows = lines(run_directory(project) / "results.jsonl")
     assert [row["evaluation_score"] for row in rows] == pytest.approx(expected.scores)
-    assert (name == "json_judge") == bool(judge.requests), "the judge that OPENAI_BASE_URL names is asked"
+    assert (name == "judged_json") == bool(judge.requests), "the judge that OPENAI_BASE_URL names is asked"
 
 
 def test_what_is_left_out_is_named_in_one_remark(project: Path, call: Call) -> None:
-    said = call("run", "--config-path", "conf", "--config-name", "word_count", *MOCK)
+    said = call("run", "--config-path", "conf", "--config-name", "motto_words", *MOCK)
     (remark,) = [line for line in said.err.splitlines() if line.startswith("Left out")]
     assert remark == (
         "Left out, because nothing depends on them: `description`, `dataset._target_`, `dataset.description`. "
         "You can delete them."
     )
-    assert "Left out" not in call("run", "--config-path", "conf", "--config-name", "word_count", "-q", *MOCK).err
+    assert "Left out" not in call("run", "--config-path", "conf", "--config-name", "motto_words", "-q", *MOCK).err
 
 
 def test_hydras_run_directory_is_the_runs(project: Path, call: Call) -> None:
-    assert call("run", "--config-path", "conf", "--config-name", "word_count", *MOCK).code == 0
+    assert call("run", "--config-path", "conf", "--config-name", "motto_words", *MOCK).code == 0
     place = run_directory(project)
-    assert place.parent.parent == project / "outputs" / "word_count"
-    assert len(lines(place / "word_count_results.jsonl")) == 2, "`output_file` is a file in it"
+    assert place.parent.parent == project / "outputs" / "mottos"
+    assert len(lines(place / "mottos.jsonl")) == 3, "`output_file` is a file in it"
 
 
 @pytest.mark.parametrize(
     ("overrides", "place"),
     [
-        ([], "outputs/word_count/"),
+        ([], "outputs/mottos/"),
         (["hydra.run.dir=elsewhere"], "elsewhere"),
         (["output.output_dir=mine"], "mine"),
         (["output.output_dir=mine", "hydra.run.dir=elsewhere"], "mine"),
     ],
 )
 def test_who_decides_where_the_run_is(project: Path, overrides: list[str], place: str) -> None:
-    (job,) = compose_jobs(ConfigFile(project / "conf", "word_count.yaml"), overrides, sweep=False)
+    (job,) = compose_jobs(ConfigFile(project / "conf", "motto_words.yaml"), overrides, sweep=False)
     assert job.values["output"]["output_dir"].removeprefix("./").startswith(place)
 
 
 def test_hydras_sweep_directory_holds_the_runs_of_a_sweep(project: Path) -> None:
-    jobs = compose_jobs(ConfigFile(project / "conf", "math.yaml"), ["generation.n=1,2"], sweep=True)
+    jobs = compose_jobs(ConfigFile(project / "conf", "arithmetic.yaml"), ["generation.n=1,2"], sweep=True)
     (place,) = {job.values["output"]["output_dir"] for job in jobs}
-    assert place.startswith("./multirun/math/")
+    assert place.startswith("./sweeps/arithmetic/")
 
 
 def test_hydras_own_directory_is_nobodys_wish(tmp_path: Path) -> None:
@@ -133,10 +133,10 @@ def test_hydras_own_directory_is_nobodys_wish(tmp_path: Path) -> None:
 
 
 def test_a_named_dataset_takes_the_place_of_one_that_is_written_in_the_file(project: Path) -> None:
-    config = ConfigFile(project / "conf", "math_formatting.yaml")
-    (job,) = compose_jobs(config, ["dataset=apps_prompts", "dataset.max_samples=1"], sweep=False)
+    config = ConfigFile(project / "conf", "arithmetic_tags.yaml")
+    (job,) = compose_jobs(config, ["dataset=tasks", "dataset.max_samples=1"], sweep=False)
     dataset = job.values["dataset"]
-    assert (dataset["path_or_name"], dataset["max_samples"], dataset["column_mapping"]) == ("data/apps.jsonl", 1, {})
+    assert (dataset["path_or_name"], dataset["max_samples"], dataset["column_mapping"]) == ("data/tasks.jsonl", 1, {})
     (packaged,) = compose_jobs(config, ["dataset=gsm8k"], sweep=False)
     assert packaged.values["dataset"]["path_or_name"] == "openai/gsm8k"
     assert packaged.values["dataset"]["column_mapping"] == {}, "nothing is left of the one in the file"
@@ -145,8 +145,8 @@ def test_a_named_dataset_takes_the_place_of_one_that_is_written_in_the_file(proj
 def test_a_users_own_dataset_comes_before_one_of_the_package(project: Path) -> None:
     (project / "conf" / "dataset" / "gsm8k.yaml").write_text("path_or_name: mine.jsonl\n")
     (project / "other").mkdir()
-    shutil.move(project / "conf" / "math.yaml", project / "other" / "math.yaml")
-    (job,) = compose_jobs(ConfigFile(project / "other", "math.yaml"), ["dataset=gsm8k"], sweep=False)
+    shutil.move(project / "conf" / "arithmetic.yaml", project / "other" / "arithmetic.yaml")
+    (job,) = compose_jobs(ConfigFile(project / "other", "arithmetic.yaml"), ["dataset=gsm8k"], sweep=False)
     assert job.values["dataset"]["path_or_name"] == "mine.jsonl"
 
 
@@ -154,13 +154,17 @@ def test_the_bases_of_datasets_come_with_the_package(project: Path, call: Call) 
     """The older package had them in its repository only, and who has no copy of them needs none."""
     for name in ("base_dataset", "base_derived_dataset"):
         (project / "conf" / "dataset" / f"{name}.yaml").unlink()
-    config = ConfigFile(project / "conf", "derived_math.yaml")
+    config = ConfigFile(project / "conf", "derived_arithmetic.yaml")
     (job,) = compose_jobs(config, [], sweep=False)
     dataset = load_config(job.values).dataset
     assert dataset is not None and dataset.base_dataset is not None
-    assert (dataset.max_samples, dataset.base_dataset.split) == (2, "train")
-    assert call("run", "--config-path", "conf", "--config-name", "derived_math", "reward.workers=1", *MOCK).code == 0
-    assert [row["evaluation_score"] for row in lines(run_directory(project) / "results.jsonl")] == [1.0, 1.0]
+    assert (dataset.max_samples, dataset.base_dataset.split) == (3, "train")
+    assert dataset.base_dataset.revision == "spring", "which went to the loader of Hugging Face datasets"
+    assert (
+        call("run", "--config-path", "conf", "--config-name", "derived_arithmetic", "reward.workers=1", *MOCK).code == 0
+    )
+    rows = lines(run_directory(project) / "results.jsonl")
+    assert [row["evaluation_score"] for row in rows] == RUNS["derived_arithmetic"].scores
 
 
 def test_the_examples_have_every_key_of_the_table(project: Path) -> None:
@@ -181,8 +185,8 @@ def test_the_examples_have_every_key_of_the_table(project: Path) -> None:
 
 
 def test_the_config_that_a_run_writes_has_our_names_only(project: Path, call: Call) -> None:
-    assert call("run", "--config-path", "conf", "--config-name", "n_variants", *MOCK).code == 0
+    assert call("run", "--config-path", "conf", "--config-name", "three_answers", *MOCK).code == 0
     written = yaml.safe_load((run_directory(project) / "config.yaml").read_text())
     assert not {"seed", "verbose", "logging_params"} & written.keys()
-    assert (written["generation"]["seed"], written["generation"]["max_tokens"]) == (42, 512)
-    assert orjson.loads((run_directory(project) / "summary.json").read_bytes())["judged"] == 8
+    assert (written["generation"]["seed"], written["generation"]["max_tokens"]) == (271, 256)
+    assert orjson.loads((run_directory(project) / "summary.json").read_bytes())["judged"] == 6

@@ -135,7 +135,7 @@ def test_lines_as_a_hugging_face_dataset(tmp_path: Path) -> None:
     assert kept.to_list() == [{"prompt": "b", "n": 2}]
     with pytest.raises(DatasetError, match="no column 'prompt'"):
         load_jsonl_to_hf_dataset(file)
-    with pytest.raises(DatasetError, match="Row 2 of .* has no column 'level'"):
+    with pytest.raises(DatasetError, match=r"Row 2 of .* has no column 'level'"):
         load_jsonl_to_hf_dataset(file, transform, required_columns=["level"])
 
 
@@ -194,7 +194,7 @@ def test_the_conversation_and_the_ids_may_be_in_other_columns(tmp_path: Path) ->
     assert batch == {
         "request_id": "a", "rollouts_messages": [turns, turns], "num_variants": 2, "response_ids": [0, 1], "topic": "t",
     }, "`mood` differs between the answers, so it is none of the prompt's"  # fmt: skip
-    with pytest.raises(DatasetError, match="Row 1 of .* name the right columns"):
+    with pytest.raises(DatasetError, match=r"Row 1 of .* name the right columns"):
         transform_n_variant_jsonl_to_batch_format(file)
 
 
