@@ -70,7 +70,7 @@ def test_the_examples_are_listed_with_what_each_shows(call: Call) -> None:
     lines = [line.split(maxsplit=1) for line in call("examples", "list").out.splitlines()]
     assert [name for name, _ in lines] == example_names()
     assert {folder.parent.name for folder in (ROOT / "examples").glob("*/README.md")} == {name for name, _ in lines}
-    assert all(re.match(r"[A-Z0-9].{10,}", about) for _, about in lines)
+    assert all(re.match(r"\w[^`*]{10,}$", about) for _, about in lines)
 
 
 def test_an_example_is_copied_and_runs_where_it_was_copied_to(tmp_path: Path, call: Call) -> None:
