@@ -18,7 +18,7 @@ PYTEST = $(if $(filter-out 0,$(AGAIN)),$(BIN)/python scripts/again.py $(AGAIN),$
 ARGS ?=
 # The viewer's page, and what it is made of.
 PAGE := reward_kit/viewer/static/index.html
-PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print) reward_kit/viewer/wire.py
+PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/test -prune -o -type f -print) reward_kit/viewer/wire.py
 
 .PHONY: help
 help:  ## List the targets
@@ -120,7 +120,7 @@ test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster 
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
-	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/agent/mcp/test_real_servers.py $(ARGS)
+	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/benchmarks_by_name/test_bfcl_multi_turn.py tests/agent/mcp/test_real_servers.py $(ARGS)
 
 .PHONY: test-litellm
 test-litellm: $(LITELLM_STAMP)  ## Compare our requests and prices with litellm's, and ask through it, in .venv-litellm
@@ -133,7 +133,8 @@ test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjs
 .PHONY: test-browser
 test-browser: $(STAMP) $(PAGE)  ## Use the viewer's page in a real browser, installed where it is missing (3 minutes)
 	scripts/system-packages.sh chromium
-	REWARD_KIT_TEST_BROWSER=1 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/browser $(ARGS)
+	npm --prefix web test
+	REWARD_KIT_TEST_BROWSER=1 $(PYTEST) -n 0 tests/browser $(ARGS)
 
 .PHONY: fix
 fix: $(STAMP)  ## Format, and correct what ruff can correct
@@ -161,15 +162,20 @@ $(PAGE): $(PAGE_SOURCES) scripts/web.sh scripts/generate_wire.py | $(STAMP)
 	$(BIN)/python scripts/generate_wire.py
 	scripts/web.sh
 
+.PHONY: screenshots
+screenshots: $(STAMP) $(PAGE)  ## Take the pictures of docs/viewer.md anew
+	scripts/system-packages.sh chromium
+	$(BIN)/python scripts/screenshots.py
+
 .PHONY: golden
 golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a file format is changed on purpose
 	$(BIN)/python -m tests.golden.front_doors
 
 .PHONY: dist
-dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
+dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in fresh environments and start it and its viewer
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
-	$(BIN)/python scripts/smoke.py --only base --wheel dist/*.whl
+	$(BIN)/python scripts/smoke.py --only base view --wheel dist/*.whl
 
 .PHONY: smoke
 smoke: $(STAMP) $(PAGE)  ## Install the wheel with each extra alone, and try commands and starters there (3 minutes)

@@ -229,17 +229,18 @@ class FewShotConfig(_Part):
 class DatasetConfig(_Part):
     """Where the samples come from, and how a row becomes one."""
 
-    source_type: Literal["jsonl", "csv", "parquet", "huggingface"] | None = None
-    """How to read the source. Left out, the file's suffix says; a name without one is a Hugging Face dataset."""
+    source_type: Literal["jsonl", "csv", "parquet", "huggingface", "python"] | None = None
+    """How to read the source. Left out, the file's suffix says; `pkg.mod:function` is Python; any other name without a
+    suffix is a Hugging Face dataset."""
     path_or_name: str | None = None
-    """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, or the name of a
-    Hugging Face dataset."""
+    """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, the name of a
+    Hugging Face dataset, or the import path of a function that returns rows."""
     base_dataset: "DatasetConfig | None" = None
     """Derive from another dataset: its rows come first through its own settings, then through these."""
     split: str | None = None
     """The split to load (Hugging Face), and the split every sample is labelled with."""
     config_name: str | None = None
-    """The configuration (subset) of a Hugging Face dataset."""
+    """The configuration (subset) of a Hugging Face dataset; what a function that returns rows is called with."""
     data_files: dict[str, Any] | str | list[str] | None = None
     """Passed to Hugging Face `load_dataset`."""
     storage_options: dict[str, Any] = Field(default_factory=dict)

@@ -40,13 +40,14 @@ class RewardKitRun:
 
 
 def _run_config(config: str, overrides: list[str], output_dir: Path, **options: Any) -> RunResult:
+    from reward_kit.cli_commands.benchmark_configs import as_plain_run
     from reward_kit.cli_commands.config_paths import resolve_paths
     from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
     from reward_kit.execution.pipeline import EvaluationPipeline
 
     file, rest = find_config(None, None, [config, *overrides])
     (job,) = compose_jobs(file, rest, sweep=False)
-    values = resolve_paths(job.values, file.directory)
+    values = resolve_paths(as_plain_run(job.values), file.directory)
     values["output"] = {**(values.get("output") or {}), "output_dir": str(output_dir)}
     return EvaluationPipeline(values, **options).run()
 

@@ -146,7 +146,9 @@ PURPOSES: dict[str, dict[str, tuple[str, str]]] = {
         "contains_reward": ("words or phrases that must stand in the answer", TRUTH),
         "regex_reward": ("a pattern that the answer must match", "`pattern`, or `ground_truth`"),
         "multiple_choice_reward": ("a choice by any label or by its text", "`ground_truth`, `choices`"),
+        "multiple_answers_reward": ("a choice of several options", "`ground_truth`, `choices`"),
         "token_f1_reward": ("short answers to questions, as in SQuAD", TRUTH),
+        "drop_reward": ("words, numbers and lists from a text, as in DROP", TRUTH),
         "rouge_reward": ("summaries", TRUTH),
         "bleu_reward": ("translations", TRUTH),
         "embedding_similarity_reward": ("the meaning of a text, by a model's embeddings", TRUTH),
@@ -186,6 +188,7 @@ PURPOSES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Models that judge": {
         "judge_reward": ("a grade by a model, with a rubric", "none, or `ground_truth`"),
+        "simpleqa_reward": ("facts: correct, incorrect or not attempted, as in SimpleQA", TRUTH),
         "pairwise_judge_reward": ("a comparison with a reference answer", TRUTH),
         "reward_model_reward": ("the score of a reward model behind an endpoint", "none"),
     },

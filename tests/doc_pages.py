@@ -59,9 +59,36 @@ def headings(page: Path) -> list[str]:
     return re.findall(r"^## (.+)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
 
 
-def run_program(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program in a directory, with this environment's commands on the PATH."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+TASKS = ROOT / "docs" / "tasks.md"
+
+
+def tasks() -> dict[str, tuple[Path, str | None]]:
+    """What a newcomer wants, as docs/tasks.md has it: the page that answers it and, where it is one, the section."""
+    rows = re.findall(r"^\| ([^|]+) \| \[[^\]]+\]\(([^)#]+)(?:#([^)]+))?\) \|", TASKS.read_text(), re.MULTILINE)
+    found: dict[str, tuple[Path, str | None]] = {}
+    for task, file, anchor in rows:
+        page = TASKS.parent / file
+        found[task] = (page, next(name for name in headings(page) if anchor_of(name) == anchor) if anchor else None)
+    return found
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor that a heading has where Markdown is shown."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def whole_pages() -> list[Path]:
+    """Pages that answer a task from beginning to end."""
+    return [page for page, heading in tasks().values() if heading is None]
+
+
+PROGRAMS = Path(sys.executable).parent
+"""The commands of this environment."""
+
+
+def run_program(*arguments: str, directory: Path, programs: Path = PROGRAMS) -> subprocess.CompletedProcess[str]:
+    """Run a program in a directory, with an environment's commands on the PATH: this one's, or another's."""
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
     return subprocess.run(
         arguments, cwd=directory, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=110,
         check=False,
@@ -89,16 +116,20 @@ class Reader:
     directory: Path
     endpoint: str = ENDPOINT
     said: list[Said] = field(default_factory=list)
+    programs: Path = PROGRAMS
+    """Whose `reward-kit` and `python` are meant."""
 
-    def follow(self, heading: str) -> None:
-        """Write the files of a section and run its blocks, as they stand."""
-        for block in blocks(section(self.page, heading)):
+    def follow(self, heading: str | None) -> None:
+        """Write the files of a section, or of the whole page, and run the blocks, as they stand."""
+        text_of_all = self.page.read_text(encoding="utf-8") if heading is None else section(self.page, heading)
+        for block in blocks(text_of_all):
             text = block.text.replace(ENDPOINT, self.endpoint)
             if block.file is not None:
                 (self.directory / block.file).write_text(text, encoding="utf-8")
             elif block.language == "python":
                 (self.directory / "block.py").write_text(text, encoding="utf-8")
-                self._ran(run_program(sys.executable, "block.py", directory=self.directory), text, block)
+                done = run_program("python", "block.py", directory=self.directory, programs=self.programs)
+                self._ran(done, text, block)
             else:
                 assert block.language == "sh", f"{heading}: nobody runs {block.language!r}"
                 self.type(text, block.exit_code)
@@ -107,7 +138,9 @@ class Reader:
         """Run lines of the shell; the last one ends with `exit_code`. What the last one wrote."""
         lines = [line for line in commands.splitlines() if line.strip()]
         noted = [f"{{ {line}\n}} >.out{number} 2>.err{number}" for number, line in enumerate(lines)]
-        done = run_program("bash", "-euo", "pipefail", "-c", "\n".join(noted), directory=self.directory)
+        done = run_program(
+            "bash", "-euo", "pipefail", "-c", "\n".join(noted), directory=self.directory, programs=self.programs
+        )
         wrote = [[self.directory / f".{stream}{number}" for stream in ("out", "err")] for number in range(len(lines))]
         for line, (out, err) in zip(lines, wrote, strict=True):
             if out.exists() and err.exists():

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.doc_pages import ROOT, blocks, run_program
+from tests.doc_pages import ROOT, blocks, run_program, whole_pages
 from tests.execution.shell_support import require_namespaces
 
 MODULE = re.compile(r"(?<![*\w])\w+\.py\b")
@@ -25,9 +25,9 @@ LARGE_ROOM = 8
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 BY_SECTION = ROOT / "docs" / "recipes.md"
 """Followed section by section, each in a directory of its own, by tests/first_hour."""
-
-
-FOLLOWED_HERE = [page for page in PAGES if page != BY_SECTION and not page.is_relative_to(ROOT / "examples")]
+ELSEWHERE = {BY_SECTION, *whole_pages()}
+"""With the pages that tests/first_hour/test_tasks.py follows from beginning to end, in a fresh environment."""
+FOLLOWED_HERE = [page for page in PAGES if page not in ELSEWHERE and not page.is_relative_to(ROOT / "examples")]
 
 
 @pytest.mark.parametrize("page", FOLLOWED_HERE, ids=lambda page: str(page.relative_to(ROOT)))

@@ -95,4 +95,4 @@ def _section(title: str, values: Mapping[str, Any]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(" ".join(text.split()), _WIDTH))
+    return "\n".join(textwrap.wrap(" ".join(text.split()), _WIDTH, break_on_hyphens=False))

@@ -37,7 +37,7 @@ VARIABLE = "_REWARD_KIT_COMPLETE"
 
 _CONFIG_FILES = (".yaml", ".yml")
 _VALUES = {
-    "dataset.source_type": ("jsonl", "csv", "parquet", "huggingface"),
+    "dataset.source_type": ("jsonl", "csv", "parquet", "huggingface", "python"),
 }
 """What is offered for keys that take any text."""
 _FILES = re.compile(r"(path_or_name|_file|_dir|script|data_files)$")

@@ -60,7 +60,9 @@ def _part(part: Any, places: list[Path]) -> Any:
 
 
 def _dataset(dataset: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
-    found = _with(dataset, "path_or_name", places, _file)
+    found = _with(dataset, "path_or_name", places, _source)
+    if isinstance(found.get("few_shot"), Mapping):
+        found["few_shot"] = _with(found["few_shot"], "path_or_name", places, _source)
     if isinstance(found.get("base_dataset"), Mapping):
         found["base_dataset"] = _dataset(found["base_dataset"], places)
     if isinstance(found.get("preprocess"), list):
@@ -79,6 +81,11 @@ def _file(name: str, places: list[Path]) -> str:
     if is_stored(name) or Path(name).is_absolute() or _matches(Path(), name):
         return name
     return next((str(place / name) for place in places if _matches(place, name)), name)
+
+
+def _source(name: str, places: list[Path]) -> str:
+    """A file, or a function in one that returns rows."""
+    return _object_path(name, places) if ".py:" in name else _file(name, places)
 
 
 def _matches(place: Path, name: str) -> bool:

@@ -102,7 +102,7 @@ def _about(folder: Traversable) -> str:
     text = (folder / "README.md").read_text(encoding="utf-8")
     _, _, body = text.partition("\n")
     paragraph = " ".join(body.strip().split("\n\n", 1)[0].split())
-    return re.split(r"(?<=[.:])\s", paragraph, maxsplit=1)[0].rstrip(":")
+    return re.split(r"(?<=[.:?])\s", paragraph, maxsplit=1)[0].rstrip(":")
 
 
 def _first_command(readme: str) -> str:

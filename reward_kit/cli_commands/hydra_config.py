@@ -34,8 +34,8 @@ __all__ = ["PACKAGED", "ConfigFile", "Job", "compose_jobs", "find_config"]
 
 PACKAGED = Path(reward_kit.conf.__file__).parent
 """The directory of the groups that come with the package."""
-_OF_BENCHMARK = "run_benchmark.yaml"
-"""The config of a run that names a benchmark and no config: empty, all comes from the group."""
+_OF_BENCHMARK = "+benchmark=…"
+"""What stands for the config of a run that names a benchmark and no config: there is no file, all is in the group."""
 
 _GROUPS = frozenset({"dataset", "generation", "reward", "output"})
 """Keys that `key=name` chooses a config group for, rather than setting a value."""
@@ -66,8 +66,9 @@ def find_config(
     if config_name is None and rest and rest[0].endswith((".yaml", ".yml")):
         file = Path(rest.pop(0))
         config_path, config_name = file.parent, file.name
-    if config_name is None and any(_names_benchmark(override) for override in rest):
+    if config_name is None and (benchmarks := [override for override in rest if _names_benchmark(override)]):
         own = (config_path or Path("conf")).resolve()
+        _check_benchmarks(benchmarks, own, rest)
         return ConfigFile(own if own.is_dir() else PACKAGED, _OF_BENCHMARK), rest
     if config_name is None:
         raise ConfigError(
@@ -85,6 +86,16 @@ def find_config(
 
 def _names_benchmark(override: str) -> bool:
     return override.lstrip("+").partition("=")[0] == "benchmark"
+
+
+def _check_benchmarks(overrides: Sequence[str], own: Path, others: Sequence[str]) -> None:
+    """Refuse benchmarks that are neither ours nor the project's; where Hydra is told to look elsewhere, it decides."""
+    if any(line.lstrip("+").startswith(_SEARCH_PATH) for line in others):
+        return
+    known = sorted({file.stem for place in (own, PACKAGED) for file in (place / "benchmark").glob("*.yaml")})
+    named = [name for override in overrides for name in override.partition("=")[2].strip("'\"").split(",")]
+    if unknown := [name for name in named if name.strip() not in known]:
+        raise ConfigError(f"There is no benchmark {unknown[0]!r}. There are: {', '.join(known)}.")
 
 
 def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -> list[Job]:
@@ -230,7 +241,7 @@ def _compose(config: ConfigFile, overrides: list[str]) -> DictConfig:
     """The config, not yet resolved, with Hydra's own part."""
     lines = [*(line for line in overrides if not line.startswith(_SEARCH_PATH)), _search_path(config, overrides)]
     try:
-        return _composed(config, config.name, lines)
+        return _composed(config, None if config.name == _OF_BENCHMARK else config.name, lines)
     except ConfigCompositionException as error:
         choice = next((line for line in overrides if _is_choice_refused(line, error)), None)
         if choice is None:
@@ -309,7 +320,10 @@ _HYDRAS_OWN = {
 
 def _own_part(config: ConfigFile) -> dict[str, Any]:
     """What the file itself says to Hydra."""
-    values = yaml.safe_load((config.directory / config.name).read_text(encoding="utf-8"))
+    file = config.directory / config.name
+    if config.name == _OF_BENCHMARK:
+        return {}
+    values = yaml.safe_load(file.read_text(encoding="utf-8"))
     told = values.get("hydra") if isinstance(values, dict) else None
     return told if isinstance(told, dict) else {}
 

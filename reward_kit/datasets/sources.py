@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rows come from: JSON lines, CSV and Parquet files, and rows already in memory.
+"""Where rows come from: JSON lines, CSV and Parquet files, functions, and rows already in memory.
 
 A source can be read any number of times, from its beginning, one row (or batch) in memory at a time. Hugging Face
 datasets are in `huggingface`.
@@ -8,6 +8,7 @@ datasets are in `huggingface`.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import re
 import zlib
@@ -27,9 +28,21 @@ from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
 from reward_kit.stores.addresses import is_stored
 from reward_kit.stores.reasons import StoreError
+from reward_kit.utils.module_loader import load_function, source_digest
 
-__all__ = ["CsvSource", "JsonlSource", "MemorySource", "ParquetSource", "Source", "open_files", "open_source"]
+__all__ = [
+    "CsvSource",
+    "FunctionSource",
+    "JsonlSource",
+    "MemorySource",
+    "ParquetSource",
+    "Source",
+    "open_files",
+    "open_source",
+]
 
+_IMPORT_PATH = re.compile(r"(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|(?!\w+://).+\.py):[A-Za-z_]\w*")
+"""`pkg.mod:function` or `file.py:function`."""
 _BATCH = 1024
 """Parquet rows in memory at a time."""
 _BOM = b"\xef\xbb\xbf"
@@ -59,9 +72,12 @@ def open_source(config: DatasetConfig) -> Source:
         raise DatasetError(
             "The dataset names no source. Set `dataset.path_or_name` to a file or a Hugging Face dataset."
         )
-    kind = config.source_type or file_format(path) or _format_on_disk(path, config.storage_options) or "huggingface"
+    kind = config.source_type or ("python" if _IMPORT_PATH.fullmatch(path) else None) or file_format(path)
+    kind = kind or _format_on_disk(path, config.storage_options) or "huggingface"
     if kind == "huggingface":
         return HuggingFaceSource(config, path)
+    if kind == "python":
+        return FunctionSource(path, config.config_name)
     return _FILE_SOURCES[kind](files_of(path, config.storage_options))
 
 
@@ -296,6 +312,37 @@ class MemorySource:
     def fingerprint(self) -> str | None:
         """None: rows in memory are told apart by their own ids and digests only."""
         return None
+
+
+class FunctionSource:
+    """The rows that a function returns: `f()`, or `f(config_name)` where the dataset names a configuration."""
+
+    def __init__(self, path: str, config_name: str | None) -> None:
+        self._path = path
+        self._arguments = [] if config_name is None else [config_name]
+        try:
+            self._function = load_function(path)
+        except ImportError as error:
+            raise DatasetError(f"`dataset.path_or_name` is {path!r}, which cannot be loaded: {error}") from error
+
+    def rows(self, bad: BadRows) -> Iterator[Row]:
+        """The rows, each as plain data; the function is called anew each time."""
+        try:
+            given = list(self._function(*self._arguments))
+        except Exception as error:  # somebody else's function may raise anything
+            raise DatasetError(
+                f"{self._path!r}, the source of the dataset, raised {type(error).__name__}: {error}. Correct it."
+            ) from error
+        yield from MemorySource(given, self._path).rows(bad)
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """Unknown until the function has been called."""
+        return None
+
+    def fingerprint(self) -> str:
+        """Changes with the function's source, and with what it is called with."""
+        parts = [self._path, *self._arguments, source_digest(self._function)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _rows_of_table(given: Any) -> Iterable[Mapping[str, Any] | Sample]:

@@ -36,6 +36,7 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     target_function: str | None = None,
     *,
     entry_point: str | None = None,
+    function_to_call: str | None = None,
     prompt: str | None = None,
     max_memory_mb: int = 512,
     tolerance: float = 0.0,
@@ -48,7 +49,8 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
 ) -> EvaluateResult:
     """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
 
-    Tests, `prompt`, `special_judge`, `python` and `api_key` are as for `fractional_code_reward`.
+    Tests, `prompt`, `special_judge`, `python` and `api_key` are as for `fractional_code_reward`. `target_function`,
+    `function_to_call` and `entry_point` are three names for the function that is called.
 
     Metrics: `extracted_code`, `overall_status`; `error`.
     Needs: sandbox.
@@ -67,7 +69,7 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     how = OutputComparison(tolerance=tolerance)
     options = Options(timeout, max_memory_mb, True, how, load_judge(special_judge), python)
     try:
-        tests = read_tests(ground_truth, target_function or entry_point)
+        tests = read_tests(ground_truth, target_function or function_to_call or entry_point)
     except GroundTruthError as error:
         return not_judged(error)
     where = Where(sandbox, isolated_python, environment, api_key)

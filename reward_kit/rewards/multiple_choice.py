@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multiple-choice questions: the answer chooses an option by its label or by its text."""
+"""Multiple-choice questions: the answer chooses an option, or several, by their labels or by their texts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from reward_kit.answers.final_answer import last_match, spoken_end, stated_answer
-from reward_kit.models import EvaluateResult, Message
+from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.references import as_text
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
 from reward_kit.typed_interface import reward_function
 
-__all__ = ["multiple_choice_reward"]
+__all__ = ["multiple_answers_reward", "multiple_choice_reward"]
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTION_LINE: Final = re.compile(
@@ -81,6 +81,51 @@ def multiple_choice_reward(
         reason = f"Expected {right}, the choice is {chosen[0]}."
     matched = chosen == [right]
     return EvaluateResult(score=float(matched), reason=reason, metrics={**found, "choice": check(matched, reason)})
+
+
+@reward_function
+def multiple_answers_reward(
+    messages: list[Message], *, ground_truth: Any = None, choices: Any = None, **kwargs: Any
+) -> EvaluateResult:
+    r"""The share of the options chosen by the last message that are right, where several are.
+
+    `choices` are the options, as for `multiple_choice_reward`. The ground truth is a list of labels, texts or indices,
+    or one of them. The answer names its choice in what it marks (`<answer>`, `\boxed`, `####`), else after the last
+    "answer:", else anywhere. An answer that chooses nothing gets 0.0. If each chosen option is taken as equally
+    probable, the score is TruthfulQA's MC2: the probability of the right options together.
+
+    Metrics: `precision` (the score), `recall` (the share of the right options that are chosen), `all_right` (exactly
+    the right ones are chosen), `found_choice`; `error`.
+    Cost: linear in the answer and in the number of options, about 50 µs.
+    Does not detect: an answer that chooses only what it is surest of: that is in `recall`.
+
+    >>> reply = [{"role": "assistant", "content": "Whales are no fish.\nAnswer: A, C"}]
+    >>> result = multiple_answers_reward(reply, ground_truth=["A", "B"], choices=["trout", "eel", "whale"])
+    >>> result.score, result.metrics["recall"].score
+    (0.5, 0.5)
+    """
+    reply = last_reply(messages)
+    if reply is None:
+        return no_reply()
+    try:
+        options = _options(choices, messages)
+        truths = ground_truth if isinstance(ground_truth, list | tuple) else [ground_truth]
+        right = {_right(truth, options, indexed=isinstance(choices, list | tuple)) for truth in truths}
+        if not right:
+            raise ValueError("The ground truth is empty. Give the labels of the right options.")
+    except ValueError as error:
+        return no_verdict(str(error))
+    chosen = set(_chosen(reply.text, options))
+    precision = len(chosen & right) / len(chosen) if chosen else 0.0
+    recall = len(chosen & right) / len(right)
+    reason = f"Expected {', '.join(sorted(right))}; chosen is {', '.join(sorted(chosen)) or 'nothing'}."
+    metrics = {
+        "found_choice": check(bool(chosen), reason),
+        "precision": MetricResult(score=precision, reason=reason, is_score_valid=precision == 1.0),
+        "recall": MetricResult(score=recall, reason=reason, is_score_valid=recall == 1.0),
+        "all_right": check(chosen == right, reason),
+    }
+    return EvaluateResult(score=precision, reason=reason, metrics=metrics)
 
 
 # ── the options ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -58,6 +58,6 @@ def _refuse_synchronous(call: RewardCall) -> None:
     for what in RESOURCES:
         if call.requires(what) or (what == "judge" and call.wants(what)):
             raise ConfigError(
-                f"Reward {call.name!r} asks for a {what} and is not asynchronous. Make it an `async def`, and await "
+                f"Reward {call.name!r} asks for `{what}` and is not asynchronous. Make it an `async def`, and await "
                 f"what the {what} does."
             )

@@ -22,16 +22,16 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 """A link or a picture: its `!`, its text (which may hold a picture), its target."""
 OTHER_HOST = re.compile(r"[a-z][a-z0-9+.-]*:")
 BESIDE = {
-    "README.md": "index.md",
+    "README.md": "about/readme.md",
     "CHANGELOG.md": "about/changelog.md",
     "CONTRIBUTING.md": "about/contributing.md",
     "CODE_OF_CONDUCT.md": "about/conduct.md",
     "SECURITY.md": "about/reporting.md",
 }
-"""Pages of the root, and where the site has them. Who reads the README there reads the start page here."""
+"""Pages of the root, and where the site has them."""
 API = "reference/api"
-NOT_COLOURED = {"csv"}
-"""Languages of blocks that Pygments does not know."""
+COLOURED_AS = {"csv": "text", "jsonl": "json"}
+"""Languages of blocks that Pygments does not know, and what comes next to them."""
 
 
 def pages() -> dict[Path, str]:
@@ -40,7 +40,7 @@ def pages() -> dict[Path, str]:
     for page in sorted((ROOT / "examples").rglob("README.md")):
         folder = page.parent.relative_to(ROOT / "examples")
         found[page] = f"examples/{folder.as_posix()}.md" if folder.parts else "examples/index.md"
-    return {**found, **{ROOT / name: place for name, place in BESIDE.items() if name != "README.md"}}
+    return {**found, **{ROOT / name: place for name, place in BESIDE.items()}}
 
 
 def stage(directory: Path) -> int:
@@ -67,9 +67,7 @@ def _moved(page: Path, place: str, places: dict[Path, str], directory: Path) -> 
         file = Path(os.path.normpath(page.parent / path))
         if file.is_dir():
             file /= "README.md"
-        if file == ROOT / "README.md":
-            new = BESIDE["README.md"]
-        elif file in places:
+        if file in places:
             new = places[file]
         elif file.is_file():
             new = f"files/{file.relative_to(ROOT).as_posix()}"
@@ -93,9 +91,9 @@ def _moved(page: Path, place: str, places: dict[Path, str], directory: Path) -> 
 def _block(fence: re.Match[str]) -> str:
     """A block that is a file shows the file's name above it."""
     language, _, rest = fence["info"].strip().partition(" ")
-    language = "text" if language in NOT_COLOURED else language
+    language = COLOURED_AS.get(language, language)
     if not rest.startswith("file="):
-        return fence[0]
+        return fence[0].replace(fence["info"], language, 1) if fence["info"].strip() in COLOURED_AS else fence[0]
     name = rest.removeprefix("file=")
     _, _, body = fence[0].partition("\n")
     return f"{fence['indent']}{fence['fence']}{{code-block}} {language}\n{fence['indent']}:caption: {name}\n\n{body}"

@@ -8,20 +8,18 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.plugins import Plugins
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
 from reward_kit.config_models import DatasetConfig
 
 GROUPS = Path(__file__).parents[2] / "reward_kit" / "conf" / "dataset"
-NEEDED = {"base": ["dataset.path_or_name=a.jsonl"], "local_jsonl": ["dataset.path_or_name=a.jsonl"]}
-
-
-class PackagedGroups(SearchPathPlugin):
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        search_path.append("reward_kit", "pkg://reward_kit.conf")
+FILE = "dataset.path_or_name=a.jsonl"
+NEEDED = {
+    "base": [FILE],
+    "base_dataset": [FILE],
+    "base_derived_dataset": ["dataset.base_dataset={path_or_name: a.jsonl}"],
+    "local_jsonl": [FILE],
+}
 
 
 @pytest.fixture
@@ -31,7 +29,8 @@ def user_dir(tmp_path: Path) -> Path:
 
 
 def composed(directory: Path, overrides: list[str]) -> dict[str, Any]:
-    Plugins.instance().register(PackagedGroups)
+    # As an override: a plugin for the search path would stay with Hydra, for every test of this process.
+    overrides = [*overrides, "hydra.searchpath=[pkg://reward_kit.conf]"]
     with initialize_config_dir(config_dir=str(directory), version_base="1.3"):
         config = OmegaConf.to_container(compose("run", overrides=overrides), resolve=True, throw_on_missing=True)
     assert isinstance(config, dict)

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets import load_samples
 from reward_kit.datasets.huggingface import HuggingFaceSource
 from reward_kit.datasets.rows import BadRows, Row
 from reward_kit.datasets.sources import CsvSource, JsonlSource, MemorySource, ParquetSource, open_source
@@ -223,3 +224,28 @@ def test_tables_of_other_packages_are_read_by_row() -> None:
     tables: list[Any] = [pa.Table.from_pylist(rows), pandas.DataFrame(rows)]
     for table in tables:
         assert columns(MemorySource(table)) == rows
+
+
+# ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_function_gives_rows_and_is_called_with_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def rows(kind='plain'):\n    for n in range(2):\n        yield {'user_query': f'{kind} {n}'}\n")
+    path = f"{file}:rows"
+    assert [sample.messages[0].text for sample in load_samples(DatasetConfig(path_or_name=path))] == [
+        "plain 0",
+        "plain 1",
+    ]
+    named = load_samples(DatasetConfig(path_or_name=path, config_name="odd", max_samples=1))
+    assert [sample.messages[0].text for sample in named] == ["odd 0"]
+    assert named.fingerprint() != load_samples(DatasetConfig(path_or_name=path)).fingerprint()
+
+
+def test_a_function_that_is_not_there_or_fails_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def rows():\n    raise OSError('the disk is away')\n")
+    with pytest.raises(DatasetError, match="the disk is away"):
+        list(load_samples(DatasetConfig(path_or_name=f"{file}:rows")))
+    with pytest.raises(DatasetError, match="which cannot be loaded"):
+        load_samples(DatasetConfig(path_or_name=f"{file}:others"))

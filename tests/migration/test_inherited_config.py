@@ -116,7 +116,7 @@ def test_the_column_of_answers_is_a_setting() -> None:
 
 
 def test_a_base_dataset_may_be_a_name() -> None:
-    configs = {
+    configs: dict[str, dict[str, Any]] = {
         "derived": {"_target_": "x", "base_dataset": "plain", "derived_max_samples": 2},
         "plain": {"path_or_name": "rows.jsonl", "description": "d"},
         "endless": {"base_dataset": "endless"},

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from reward_kit.cli_commands.hydra_config import ConfigFile, compose_jobs
+from reward_kit.config_models import load_config
 from reward_kit.inherited_config import KEYS
 from reward_kit.testing import MockServer
 from tests.cli_commands.conftest import Call, call
@@ -147,6 +148,19 @@ def test_a_users_own_dataset_comes_before_one_of_the_package(project: Path) -> N
     shutil.move(project / "conf" / "math.yaml", project / "other" / "math.yaml")
     (job,) = compose_jobs(ConfigFile(project / "other", "math.yaml"), ["dataset=gsm8k"], sweep=False)
     assert job.values["dataset"]["path_or_name"] == "mine.jsonl"
+
+
+def test_the_bases_of_datasets_come_with_the_package(project: Path, call: Call) -> None:
+    """The older package had them in its repository only, and who has no copy of them needs none."""
+    for name in ("base_dataset", "base_derived_dataset"):
+        (project / "conf" / "dataset" / f"{name}.yaml").unlink()
+    config = ConfigFile(project / "conf", "derived_math.yaml")
+    (job,) = compose_jobs(config, [], sweep=False)
+    dataset = load_config(job.values).dataset
+    assert dataset is not None and dataset.base_dataset is not None
+    assert (dataset.max_samples, dataset.base_dataset.split) == (2, "train")
+    assert call("run", "--config-path", "conf", "--config-name", "derived_math", "reward.workers=1", *MOCK).code == 0
+    assert [row["evaluation_score"] for row in lines(run_directory(project) / "results.jsonl")] == [1.0, 1.0]
 
 
 def test_the_examples_have_every_key_of_the_table(project: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import orjson
 import pytest
 from omegaconf import OmegaConf
@@ -16,6 +17,7 @@ from omegaconf import OmegaConf
 from reward_kit import EvaluateResult, EvaluationPipeline, Message, RewardFunction, load_jsonl, reward_function
 from reward_kit.adapters.braintrust import scorer_to_reward_fn
 from reward_kit.adapters.trl import create_trl_adapter
+from reward_kit.cli import cli
 from reward_kit.datasets.loader import load_and_process_dataset, load_derived_dataset
 from reward_kit.errors import DatasetError, EndpointError
 from reward_kit.generation.cache import ResponseCache
@@ -75,6 +77,27 @@ def test_helpers_of_the_cpp_rewards() -> None:
     assert "#include <stdio.h>" in add_c_includes("int main() {}")
     assert add_cpp_includes("#include <cstdio>\nint main() {}") == "#include <cstdio>\nint main() {}"
     assert extract_code_blocks("```cpp\nint x;\n```", "cpp") == [{"code": "int x;", "language": "cpp"}]
+
+
+FLAGS = {
+    "preview": "--metrics-folders -m --samples -s --max-samples --huggingface-dataset --hf --huggingface-split "
+    "--huggingface-prompt-key --huggingface-response-key --huggingface-key-map --remote-url",
+    "deploy": "--id --metrics-folders -m --display-name --description --force -f --huggingface-dataset --remote-url "
+    "--target --function-ref --local-port --gcp-project --gcp-region --gcp-ar-repo --service-account --entry-point "
+    "--runtime --gcp-auth-mode",
+    "deploy-mcp": "--id --mcp-server-module --dockerfile --gcp-project --gcp-region --gcp-ar-repo --port "
+    "--python-version --requirements --env-vars",
+    "agent-eval": "--task-def --parallel --max-concurrency --filter --output-dir --model --num-rollouts",
+    "run": "--config-path --config-name -m --multirun",
+}
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_the_flags_of_a_command_are_there(command: str) -> None:
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    known = {name for parameter in found.params for name in parameter.opts}
+    assert [flag for flag in FLAGS[command].split() if flag not in known] == []
 
 
 # ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

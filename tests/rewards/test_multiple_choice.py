@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.models import EvaluateResult
-from reward_kit.rewards.multiple_choice import multiple_choice_reward
+from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards.multiple_choice import multiple_answers_reward, multiple_choice_reward
 from tests.rewards.answers import answered
 
 CITIES = ["London", "New York", "New York City", "Oslo"]
@@ -88,3 +88,36 @@ def test_a_ground_truth_that_is_no_option_is_no_verdict(truth: Any, choices: Any
 @given(st.text(max_size=200))
 def test_no_answer_stops_it(answer: str) -> None:
     assert judge(answer).score in (0.0, 1.0)
+
+
+# ── several right options ────────────────────────────────────────────────────────────────────────────────────────────
+
+FISH = ["trout", "eel", "whale", "otter"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "precision", "recall"),
+    [
+        ("Answer: A, B", 1.0, 1.0),
+        ("The answer is A and B.", 1.0, 1.0),
+        ("Answer: A", 1.0, 0.5),
+        ("Answer: A, C", 0.5, 0.5),
+        ("Answer: C", 0.0, 0.0),
+        ("\\boxed{A, B, C, D}", 0.5, 1.0),
+        ("I cannot say.", 0.0, 0.0),
+        ("", 0.0, 0.0),
+    ],
+)
+def test_the_score_is_the_share_of_the_chosen_options_that_are_right(
+    answer: str, precision: float, recall: float
+) -> None:
+    said = [Message(role="assistant", content=answer)]
+    result = multiple_answers_reward(said, ground_truth=["A", "eel"], choices=FISH)
+    assert (result.score, result.metrics["recall"].score) == (precision, recall)
+    assert result.metrics["all_right"].score == float(precision == recall == 1.0)
+
+
+@pytest.mark.parametrize("truth", [None, [], ["E"], "shark"])
+def test_right_options_that_are_none_give_no_verdict(truth: Any) -> None:
+    said = [Message(role="assistant", content="Answer: A")]
+    assert not multiple_answers_reward(said, ground_truth=truth, choices=FISH).is_score_valid

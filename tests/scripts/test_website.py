@@ -15,6 +15,7 @@ from scripts.website.api import MODULES, api_pages
 from scripts.website.links import faults
 
 BUILT = staging.ROOT / "build" / "site" / "latest"
+WITHOUT_A_FRAME = {"index.md", "performance.md", "rewards.md", "viewer.md"}
 needs_the_site = pytest.mark.skipif(not (BUILT / "index.html").exists(), reason="`make site` builds it")
 
 
@@ -79,6 +80,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         CHANGELOG_md="# Changelog\n\n[Two](docs/two.md)\n",
         CONTRIBUTING_md="# C\n",
         SECURITY_md="# S\n",
+        README_md="# R\n",
     )
     (root / "CODE_OF_CONDUCT.md").write_text("# D\n")
     monkeypatch.setattr(staging, "ROOT", root)
@@ -121,6 +123,17 @@ def test_every_page_of_the_repository_has_a_place_in_the_contents() -> None:
     assert sorted(str(page.relative_to(staging.ROOT)) for page in pages - listed) == [], "list them in docs/index.md"
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in staging.pages() if page.parent.name == "docs"], ids=lambda page: page.name
+)
+def test_a_page_says_what_it_needs_and_where_to_go_next(page: Path) -> None:
+    if page.name in WITHOUT_A_FRAME:
+        pytest.skip("the start page, or made from the program or by measuring")
+    paragraphs = re.split(r"\n{2,}", page.read_text(encoding="utf-8").strip())
+    assert paragraphs[1].startswith("*You need: ") and paragraphs[1].endswith("*"), "say at the top what it assumes"
+    assert paragraphs[-1].startswith("*Next: ") and "](" in paragraphs[-1], "say at the end where to go next"
+
+
 # ── the API ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -134,6 +147,7 @@ def test_the_api_names_what_is_public_and_nothing_else(api: dict[str, str]) -> N
     named = re.findall(r"^## (\w+)$", api["reward_kit"], re.MULTILINE)
     assert named == [name for name in reward_kit.__all__ if name != "__version__"]
     assert not re.findall(r"^### \w+\._\w+", "".join(api.values()), re.MULTILINE)
+    assert "a kind of `_" not in "".join(api.values())
     assert " at 0x" not in "".join(api.values())
 
 

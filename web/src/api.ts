@@ -47,18 +47,24 @@ async function answer<T>(asked: Promise<Response>): Promise<T> {
 }
 
 /** Hears events until the function it returns is called. A connection that breaks is made again by the browser, unless
- * `once`: then `broken` is called instead. */
+ * `broken` is given: then that is called with the reason. */
 export function listen<T>(
   path: string,
   params: Params | undefined,
   hear: (event: T) => void,
-  options: { once?: boolean; broken?: () => void } = {},
+  broken?: (problem: Refusal) => void,
 ): () => void {
   const source = new EventSource(address(path, params));
   source.onmessage = (event: MessageEvent<string>) => hear(JSON.parse(event.data) as T);
+  source.addEventListener("problem", (event: MessageEvent<string>) => {
+    source.close();
+    const { code, message } = (JSON.parse(event.data) as { error: { code: string; message: string } }).error;
+    broken?.(new Refusal(200, code, message));
+  });
   source.onerror = () => {
-    if (options.once) source.close();
-    if (options.once || source.readyState === EventSource.CLOSED) options.broken?.();
+    if (!broken) return;
+    source.close();
+    broken(new Refusal(0, "unreachable", "The connection to the server broke. Try again."));
   };
   return () => source.close();
 }

@@ -56,7 +56,7 @@ export function useChanges(key: string, changed: () => void, pause = 1000): Chan
     let version: number | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = 0;
-    const stop = listen<Change>(runPath(key, "changes"), undefined, (event) => {
+    const hear = (event: Change): void => {
       setChange(event);
       const first = version === null;
       const same = version === event.version;
@@ -70,8 +70,17 @@ export function useChanges(key: string, changed: () => void, pause = 1000): Chan
         },
         Math.max(0, last + pause - Date.now()),
       );
-    });
+    };
+    // A page that nobody sees does not listen: browsers have few connections for all pages of a server.
+    let stop = (): void => undefined;
+    const attend = (): void => {
+      stop();
+      stop = document.hidden ? () => undefined : listen<Change>(runPath(key, "changes"), undefined, hear);
+    };
+    attend();
+    document.addEventListener("visibilitychange", attend);
     return () => {
+      document.removeEventListener("visibilitychange", attend);
       stop();
       clearTimeout(timer);
     };

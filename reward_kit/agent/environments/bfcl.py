@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """BFCL's multi-turn tasks as an environment, and its verdict as a reward. Needs the package `bfcl-eval`.
 
+`single_turn_rows` has the tasks of a single turn, which need no environment: `exact_tool_match_reward(rules="bfcl")`.
+
     write_rows("multi_turn_base", "tasks.jsonl")               the tasks of a category as a dataset
     agent.environment: reward_kit.agent.environments.bfcl:Bfcl
     reward.function_path: reward_kit.agent.environments.bfcl:bfcl_multi_turn
@@ -31,6 +33,7 @@ from reward_kit.agent.environments.bfcl_simulators import (
 )
 from reward_kit.agent.tools import Tool
 from reward_kit.agent.worker_worlds import InWorker
+from reward_kit.answers.tool_calls.tools import as_json_schema
 from reward_kit.errors import DatasetError, ReplayError
 from reward_kit.models import (
     ChatCompletionMessageToolCall,
@@ -44,9 +47,24 @@ from reward_kit.models import (
 )
 from reward_kit.typed_interface import reward_function
 
-__all__ = ["Bfcl", "BfclWorld", "bfcl_multi_turn", "recorded_turns", "rows", "verdict_of", "write_rows"]
+__all__ = [
+    "Bfcl",
+    "BfclWorld",
+    "bfcl_multi_turn",
+    "recorded_turns",
+    "rows",
+    "single_turn_rows",
+    "task_row",
+    "verdict_of",
+    "write_rows",
+]
 
 CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
+SINGLE_TURN = (
+    "simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance",
+    "live_simple", "live_multiple", "live_parallel", "live_parallel_multiple", "live_irrelevance",
+)  # fmt: skip
+"""Categories whose calls are judged by their syntax, in Python; where nothing is relevant, no call is right."""
 _ERROR = "Error during execution: "
 _UNKNOWN = re.compile(rf"{_ERROR}name '.*' is not defined$", re.DOTALL)
 _VERSION = "BFCL_v4"
@@ -61,7 +79,7 @@ def rows(category: str) -> Iterator[dict[str, Any]]:
         raise DatasetError(
             f"There is no category {category!r} of multi-turn tasks. There are: {', '.join(CATEGORIES)}."
         )
-    gold = {row["id"]: row["ground_truth"] for row in _lines(f"possible_answer/{_VERSION}_{category}.json")}
+    gold = _gold(category)
     for task in _lines(f"{_VERSION}_{category}.json"):
         yield {
             "id": task["id"],
@@ -72,6 +90,53 @@ def rows(category: str) -> Iterator[dict[str, Any]]:
             "involved_classes": task["involved_classes"],
             "missed_function": task.get("missed_function", {}),
         }
+
+
+def single_turn_rows(category: str = "non_live") -> Iterator[dict[str, Any]]:
+    """The tasks of a single turn, of a category such as `parallel`, or of all that are `non_live` or `live`.
+
+    As BFCL does for models that call functions by an API: dots in the names of functions become underscores, and types
+    have the names that JSON Schema knows.
+    """
+    groups = {"live": [name for name in SINGLE_TURN if name.startswith("live_")]}
+    groups["non_live"] = [name for name in SINGLE_TURN if name not in groups["live"]]
+    if category not in (*SINGLE_TURN, *groups):
+        raise DatasetError(
+            f"There is no category {category!r} of single-turn tasks. There are: "
+            f"non_live, live, {', '.join(SINGLE_TURN)}."
+        )
+    for name in groups.get(category, [category]):
+        gold = {} if "irrelevance" in name else _gold(name)
+        for task in _lines(f"{_VERSION}_{name}.json"):
+            yield task_row(task, gold.get(task["id"], []), name)
+
+
+def task_row(task: Mapping[str, Any], gold: Sequence[Mapping[str, Any]], category: str) -> dict[str, Any]:
+    """One task of a single turn as a row, `gold` being the acceptable calls; none where no call is right."""
+    return {
+        "id": task["id"],
+        "messages": task["question"][0],
+        "tools": [_as_tool(function) for function in task["function"]],
+        "ground_truth": [_renamed(call) for call in gold],
+        "category": category,
+    }
+
+
+def _gold(category: str) -> dict[str, list[dict[str, Any]]]:
+    return {row["id"]: row["ground_truth"] for row in _lines(f"possible_answer/{_VERSION}_{category}.json")}
+
+
+def _as_tool(function: Mapping[str, Any]) -> dict[str, Any]:
+    named = {
+        **function,
+        "name": function["name"].replace(".", "_"),
+        "parameters": as_json_schema(function["parameters"]),
+    }
+    return {"type": "function", "function": named}
+
+
+def _renamed(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.replace(".", "_"): arguments for name, arguments in call.items()}
 
 
 def write_rows(category: str, path: str | Path) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from reward_kit.answers.bounded_json import read_json
 from reward_kit.answers.tool_calls.calls import CallError
 
-__all__ = ["Tool", "Tools", "read_tools"]
+__all__ = ["Tool", "Tools", "as_json_schema", "read_tools"]
 
 _TYPE_NAMES = {"dict": "object", "float": "number", "tuple": "array", "int": "integer", "bool": "boolean"}
 """Python's names for types, which BFCL and many datasets use, as JSON Schema has them. (`any` and others: any type.)"""

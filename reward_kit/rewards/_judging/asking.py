@@ -20,7 +20,7 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.generation.judge import Judge, open_judge
 from reward_kit.models import Failure, Message
 from reward_kit.resources import Model
-from reward_kit.rewards._judging.prompts import comparing, grading
+from reward_kit.rewards._judging.prompts import classifying, comparing, grading
 
 __all__ = [
     "Asker",
@@ -28,10 +28,12 @@ __all__ = [
     "Comparison",
     "Grade",
     "as_asker",
+    "classify_answer",
     "compare_answers",
     "grade_answer",
     "read_choice",
     "read_grade",
+    "read_label",
 ]
 
 
@@ -126,6 +128,17 @@ async def compare_answers(
     return Comparison(0.5 if rest and rest[0][1] == count else most, outcomes)
 
 
+async def classify_answer(
+    judge: Asker, question: str, answer: str, *, criteria: str, reference: str, labels: Sequence[str], votes: int
+) -> tuple[str, str]:  # fmt: skip
+    """The label that most of `votes` give, the first of `labels` among equals; and a reply that gives it."""
+    prompt = classifying(question, answer, criteria=criteria, reference=reference, labels=labels)
+    read = await _votes(judge, prompt, votes, lambda reply: read_label(reply, labels))
+    counts = Counter(label for label, _ in read)
+    most = max(labels, key=lambda label: counts[label])
+    return most, next(reply for label, reply in read if label == most)
+
+
 def _outcome(forth: str, back: str) -> float:
     if (forth, back) == ("A", "B"):
         return 1.0
@@ -212,6 +225,16 @@ def read_choice(reply: str) -> Choice | None:
         case "A" | "B" | "TIE" as choice:
             return choice
     return None
+
+
+def read_label(reply: str, labels: Sequence[str]) -> str | None:
+    """The label, as it is written or in another case; None where the reply gives none, or several.
+
+    >>> read_label("It says so.\\nVERDICT: correct", ["CORRECT", "INCORRECT"]), read_label("CORRECT", ["CORRECT"])
+    ('CORRECT', None)
+    """
+    verdict = _verdict(reply)
+    return next((label for label in labels if verdict is not None and verdict.upper() == label.upper()), None)
 
 
 def _verdict(reply: str) -> str | None:

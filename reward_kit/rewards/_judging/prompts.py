@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import Message
 
-__all__ = ["answer_of", "comparing", "grading", "question_of"]
+__all__ = ["answer_of", "classifying", "comparing", "grading", "question_of"]
 
 _IMPARTIAL = (
     "You judge the work of another program, strictly and impartially. Blocks between <<<name digest>>> and "
@@ -43,6 +43,16 @@ def comparing(question: str, first: str, second: str, *, rubric: str | None) -> 
         {"question": question, "answer A": first, "answer B": second},
         "The order of the answers means nothing. Give your reasons in a few sentences. Then end with a line that holds "
         "nothing but your choice, in one of these forms:\nVERDICT: A\nVERDICT: B\nVERDICT: TIE",
+    )
+
+
+def classifying(question: str, answer: str, *, criteria: str, reference: str, labels: Sequence[str]) -> str:
+    """The prompt for one of several labels."""
+    forms = "\n".join(f"VERDICT: {label}" for label in labels)
+    return _prompt(
+        criteria,
+        {"question": question, "reference answer": reference, "answer": answer},
+        f"Give your reasons in a sentence or two. Then end with a line in one of these forms:\n{forms}",
     )
 
 

@@ -169,6 +169,17 @@ def test_only_the_wrong_ones_become_cases_where_that_is_asked_for(path: Path, tm
     assert told == (2, 1, 0)
 
 
+def test_a_table_shows_from_which_score_on_answers_pass(tmp_path: Path) -> None:
+    rows = rows_of({"a": "110"}, score=lambda name, index, verdict: (0.9, 0.5, 0.4)[index])
+    rows += rows_of({"b": "10"}, split="code", score=lambda name, index, verdict: (1.0, 0.9)[index])
+    path = write(tmp_path / "one.parquet", table_of(rows))
+    records = JudgedRecords(path)
+    assert (records.thresholds.of("math"), records.thresholds.of("code")) == (0.5, 1.0)
+    browse(path, ("a", 1), "right")
+    export_cases(records, read_reviews(reviews_path(path)), tmp_path / "cases.jsonl")
+    assert read_cases(tmp_path / "cases.jsonl")[0].threshold == 0.5
+
+
 def test_a_ticket_binds_the_record_to_its_draw() -> None:
     tickets, chosen = Tickets(), Chosen("random", 0.25, 4)
     ticket = tickets.issue("run", "ada", ("q0", 0), chosen)

@@ -34,6 +34,7 @@ function Whole({ page }: { page: Page }) {
   const shown = page.pairings.find((pairing) => pairing.b === param("b")) ?? page.pairings[0];
   return (
     <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
       <table class="list">
         <thead>
           <tr>
@@ -59,6 +60,7 @@ function Whole({ page }: { page: Page }) {
           ))}
         </tbody>
       </table>
+      </div>
       {page.pairings.length > 1 && (
         <p class="choice" role="group" aria-label="Which runs">
           {page.pairings.map((pairing, nth) => (
@@ -250,7 +252,7 @@ function FlipList({ a, b, name, cell, title }: { a: RunCard; b: RunCard; name: s
       <ul>
         {data.rows.map((row) => (
           <li key={row.id}>
-            <a class="flip" href={withParams({ open: open === row.id ? null : row.id })} aria-expanded={open === row.id} role="button">
+            <a class="flip" href={withParams({ open: open === row.id ? null : row.id })} aria-expanded={open === row.id}>
               <span class="n">
                 {score(row.a)} → {score(row.b)}
               </span>

@@ -20,8 +20,9 @@ export interface Found {
   again: () => void;
 }
 
-/** `view` is what is asked for, without what the page adds; `version` counts the changes of the run. */
-export function useRows(run: string, view: string, columns: string[], version: number): Found {
+/** `view` is what is asked for, without what the page adds; `all` names the columns of the hits of a search; `version`
+ * counts the changes of the run. */
+export function useRows(run: string, view: string, columns: string[], all: string[], version: number): Found {
   const searched = new URLSearchParams(view).get("q") ?? "";
   const [search, setSearch] = useState<{ of: string; told: SearchProgress; hits: Row[]; cancelled: boolean } | null>(null);
   const [, redraw] = useState(0);
@@ -55,7 +56,10 @@ export function useRows(run: string, view: string, columns: string[], version: n
         setSearch({ of: asked, told: event, hits: [...hits], cancelled: false });
         if (event.done) close();
       },
-      { once: true, broken: () => setSearch({ of: asked, told: { ...last, done: true }, hits, cancelled: false }) },
+      (problem) => {
+        state.current = { ...state.current, problem };
+        setSearch({ of: asked, told: last, hits: [...hits], cancelled: true });
+      },
     );
     stop.current = () => {
       close();
@@ -106,7 +110,7 @@ export function useRows(run: string, view: string, columns: string[], version: n
     const hits = searching && search?.of === asked ? search.hits : null;
     return {
       total: searching ? (hits?.length ?? 0) : state.current.total,
-      columns: searching ? columns : state.current.columns,
+      columns: searching ? all : state.current.columns,
       row: (nth: number) => (hits ? hits[nth] : pages.current.get(Math.floor(nth / PAGE))?.rows[nth % PAGE]),
       want: (first: number, last: number) => setSight((old) => (old.first === first && old.last === last ? old : { first, last })),
       problem: state.current.problem,

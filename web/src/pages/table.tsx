@@ -45,7 +45,7 @@ function Whole({ run, page, version, live }: { run: string; page: RunPage; versi
   const wanted = query.get("cols")?.split(",") ?? firstColumns(by, all);
   const columns = wanted.flatMap((name) => all.find((column) => column.name === name) ?? []);
   const shown = columns.length > 0 ? columns : all.slice(0, 1);
-  const found = useRows(run, String(viewOf(query)), shown.map((column) => column.name), version);
+  const found = useRows(run, String(viewOf(query)), shown.map((column) => column.name), all.map((column) => column.name), version);
   const [draft, setDraft] = useState<Condition | null>(null);
   return (
     <>
