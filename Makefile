@@ -18,7 +18,7 @@ PYTEST = $(if $(filter-out 0,$(AGAIN)),$(BIN)/python scripts/again.py $(AGAIN),$
 ARGS ?=
 # The viewer's page, and what it is made of.
 PAGE := reward_kit/viewer/static/index.html
-PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -type f -print) reward_kit/viewer/wire.py
+PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/test -prune -o -type f -print) reward_kit/viewer/wire.py
 
 .PHONY: help
 help:  ## List the targets
@@ -133,6 +133,7 @@ test-versions: $(STAMP)  ## Try the lowest and newest aiohttp, pydantic and orjs
 .PHONY: test-browser
 test-browser: $(STAMP) $(PAGE)  ## Use the viewer's page in a real browser, installed where it is missing (3 minutes)
 	scripts/system-packages.sh chromium
+	npm --prefix web test
 	REWARD_KIT_TEST_BROWSER=1 $(PYTEST) -n 0 tests/browser $(ARGS)
 
 .PHONY: fix
@@ -161,15 +162,20 @@ $(PAGE): $(PAGE_SOURCES) scripts/web.sh scripts/generate_wire.py | $(STAMP)
 	$(BIN)/python scripts/generate_wire.py
 	scripts/web.sh
 
+.PHONY: screenshots
+screenshots: $(STAMP) $(PAGE)  ## Take the pictures of docs/viewer.md anew
+	scripts/system-packages.sh chromium
+	$(BIN)/python scripts/screenshots.py
+
 .PHONY: golden
 golden: $(STAMP)  ## Make the golden directories of tests/golden anew, when a file format is changed on purpose
 	$(BIN)/python -m tests.golden.front_doors
 
 .PHONY: dist
-dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in a fresh environment and start it
+dist: $(STAMP) $(PAGE)  ## Build sdist and wheel, install the wheel in fresh environments and start it and its viewer
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
-	$(BIN)/python scripts/smoke.py --only base --wheel dist/*.whl
+	$(BIN)/python scripts/smoke.py --only base view --wheel dist/*.whl
 
 .PHONY: smoke
 smoke: $(STAMP) $(PAGE)  ## Install the wheel with each extra alone, and try commands and starters there (3 minutes)

@@ -171,10 +171,11 @@ OWN = {
 }
 """What an extra is for, where that can be tried without a network. The others are imported."""
 SERVED = {
-    "base": ("reward-kit mock serve", "/models"),
-    "serve": ("reward-kit serve math --port 0 --workers 1", "/health"),
-    "view": ("reward-kit view outputs --no-open", ""),
+    "base": ("reward-kit mock serve", "/models", ""),
+    "serve": ("reward-kit serve math --port 0 --workers 1", "/health", ""),
+    "view": ("reward-kit view outputs --no-open", "", 'src="/static/app-'),
 }
+"""A server's command, the path that it is asked for, and what its answer holds: the viewer's page is in the wheel."""
 
 
 def try_environment(place: Place) -> Place:
@@ -204,7 +205,7 @@ def _try_starters(place: Place) -> None:
     for template in place.python(TEMPLATES).split():
         place.try_it(
             f"init --template {template}",
-            lambda template=template: _start(place, template, f"--template {template}"),  # type: ignore[misc]
+            lambda template=template: _start(place, f"my_{template}", f"--template {template}"),  # type: ignore[misc]
         )
 
 
@@ -216,7 +217,7 @@ def _start(place: Place, folder: str, options: str) -> None:
     place.type(advised[1])
 
 
-def _serve(place: Place, line: str, path: str) -> None:
+def _serve(place: Place, line: str, path: str, holds: str = "") -> None:
     """Start a server, ask it once, and end it."""
     with subprocess.Popen(
         line.split(), cwd=place.folder / "starter", env=place.environment, text=True,
@@ -229,6 +230,7 @@ def _serve(place: Place, line: str, path: str) -> None:
             assert address, f"{line}: no address was printed: {''.join(said)[-600:]}"
             with urllib.request.urlopen(address.rstrip("/") + path, timeout=30) as answer:
                 assert answer.status == 200
+                assert holds in answer.read().decode(), f"{line}: the answer does not hold {holds!r}"
         finally:
             server.terminate()
             server.stdout.read()

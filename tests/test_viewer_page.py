@@ -61,7 +61,7 @@ def test_every_package_of_the_page_is_wanted_in_one_version() -> None:
 def checkout(tmp_path: Path) -> Path:
     """What a build needs of this checkout, without a page that may have been built here."""
     files = ("LICENSE", "NOTICE", "README.md", "pyproject.toml", "scripts/build_hook.py", "reward_kit/_version.py")
-    for name in (*files, "reward_kit/__init__.py"):
+    for name in (*files, "reward_kit/__init__.py", "examples/math_example/README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     return tmp_path

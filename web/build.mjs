@@ -25,6 +25,13 @@ function page(outputs) {
   writeFileSync(join(out, "index.html"), html.replace("SCRIPT", script).replace("STYLE", style).replace("SIGN", icon));
 }
 
+/** The licences of what is in the bundle ask to go along with it. */
+function licences(inputs) {
+  const names = new Set(Object.keys(inputs).flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []));
+  const texts = [...names].sort().map((name) => `${name}\n\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8").trim()}\n`);
+  writeFileSync(join(out, "licences.txt"), texts.join("\n\n"));
+}
+
 function weigh() {
   const sizes = readdirSync(out).map((name) => [name, gzipSync(readFileSync(join(out, name)), { level: 9 }).length]);
   const total = sizes.reduce((sum, [, size]) => sum + size, 0);
@@ -43,6 +50,7 @@ const finish = {
     on.onEnd((result) => {
       if (result.errors.length > 0) return;
       page(result.metafile.outputs);
+      licences(result.metafile.inputs);
       weigh();
     });
   },
@@ -62,7 +70,7 @@ const options = {
   jsx: "automatic",
   jsxImportSource: "preact",
   minify: !watch,
-  legalComments: "inline",
+  legalComments: "none",
   charset: "utf8",
   metafile: true,
   logLevel: "info",

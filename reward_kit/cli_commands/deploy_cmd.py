@@ -28,13 +28,14 @@ class _DeployGroup(ManyValues, click.Group):
 @click.option("--dry-run", is_flag=True, help="Print every file, command and request, secrets masked, and do nothing.")
 @click.pass_context
 def deploy(ctx: click.Context, /, dry_run: bool, **given: Any) -> None:
-    """Bring a reward to where others can call it.
+    """Deploy a reward, so that others can call it.
 
-    That is a process on this machine, a container, Cloud Run, Lambda or Fireworks (--target).
+    --target says where: in a process on this machine, in a container, on Cloud Run, on Lambda or at Fireworks.
 
-    What the reward imports from the project goes along, with its `requirements` and this version of reward-kit; files
-    that seem to hold a credential stop it. The same source gives the same bytes. In the end the deployed reward judges
-    one answer. Where something fails in the middle, running the same command again goes on.
+    What is deployed: the reward, the modules of the project that it imports, its `requirements`, and this version of
+    reward-kit. The command stops at a file that seems to hold a credential. The same source always gives the same
+    bytes. When all is deployed, the reward judges one answer as a test. If a step fails, run the same command again: it
+    goes on from there.
 
     \b
     reward-kit deploy --id math --target local-serve --function-ref rewards.py:math

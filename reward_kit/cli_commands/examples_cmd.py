@@ -104,7 +104,7 @@ def _about(folder: Traversable) -> str:
     text = (folder / "README.md").read_text(encoding="utf-8")
     _, _, body = text.partition("\n")
     paragraph = " ".join(body.strip().split("\n\n", 1)[0].split())
-    sentence = re.split(r"(?<=[.:])\s", paragraph, maxsplit=1)[0].rstrip(":")
+    sentence = re.split(r"(?<=[.:?])\s", paragraph, maxsplit=1)[0].rstrip(":")
     return textwrap.shorten(re.sub(r"[`*]", "", sentence), _WIDTH, placeholder=" …")
 
 

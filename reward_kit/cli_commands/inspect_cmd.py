@@ -79,7 +79,7 @@ def inspect(
     no_color: bool,
     **flags: Unpack[_Flags],
 ) -> None:
-    """Say what an experiment found, with intervals; compare several on their common queries.
+    """Show what runs and experiments found, with intervals; compare several on their common queries.
 
     EXPERIMENT is a Parquet file of `reward-kit best-of-n`, a run directory, a results.jsonl, or a directory of runs, as
     a sweep makes it; on this machine or in an object store. With several, each is compared with the first.

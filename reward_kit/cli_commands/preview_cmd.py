@@ -82,7 +82,7 @@ def preview(  # noqa: PLR0913, PLR0917 - one for each flag
     as_json: bool,
     verbose: bool,
 ) -> int:
-    """Judge a few samples with a reward, here and with the real code, and print what it says.
+    """Judge a few samples with a reward on this machine, with the real code, and print the verdicts.
 
     REWARD is a reward's name or import path; or give folders of metrics, or the address of a served reward. A sample
     that cannot be judged has no score, and says why.

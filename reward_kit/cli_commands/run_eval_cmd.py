@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     \b
     reward-kit run conf/math.yaml
     reward-kit run --config-path conf --config-name math generation.n=8
-    reward-kit run conf/math.yaml generation.model_name=local evaluation_params.limit_samples=20
+    reward-kit run conf/math.yaml generation.model_name=local dataset.max_samples=20
     reward-kit run conf/math.yaml --dry-run
     reward-kit run conf/math.yaml -m generation.temperature=0.2,0.7,1.0
     reward-kit run conf/math.yaml --rescore reward.function_path=stricter.py:evaluate

@@ -41,7 +41,7 @@ def _open(store: str, gcp_project: str | None, aws_region: str | None) -> Secret
 
 @click.group()
 def secrets() -> None:
-    """Keep values that deployed rewards need and nobody may see.
+    """Keep secret values that deployed rewards need, such as keys.
 
     \b
     reward-kit secrets set OPENAI_API_KEY --store gcp --gcp-project P      asks for the value

@@ -52,7 +52,7 @@ _SECONDS = FiniteRange(min=0, min_open=True)
 )
 @click.option("--access-log", metavar="FILE", help="A line of JSON per request; - is standard error, none is no log.")
 def serve(rewards: tuple[str, ...], config: Path | None, params: tuple[str, ...], **given: Any) -> None:
-    """Serve rewards over HTTP until SIGTERM or Ctrl-C; what was accepted is answered first.
+    """Serve rewards over HTTP until Ctrl-C or SIGTERM. Requests that were accepted before are still answered.
 
     A REWARD is an import path, a file, or a name that `reward-kit rewards list` shows; NAME=PATH serves it under
     /rewards/NAME. The first one also answers at /evaluate. POST /evaluate takes {"messages": [...], "ground_truth":

@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 import orjson
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -78,6 +79,7 @@ class ApiRoute(NamedTuple):
 
 def build_app(viewer: Viewer, access: Access, more: Sequence[ApiRoute] = (), assets: Assets | None = None) -> ASGIApp:
     """The application, behind its checks. `more`: routes of others, which come before our own."""
+    register_url_convertor("name", _Name())
     threads = anyio.CapacityLimiter(_THREADS)
     routes: list[BaseRoute] = [
         Route(route.path, partial(_answer, viewer, route.handler, threads), methods=[route.method])
@@ -95,6 +97,12 @@ def build_app(viewer: Viewer, access: Access, more: Sequence[ApiRoute] = (), ass
         Route("/{rest:path}", partial(_page, held), methods=["GET"]),
     ]
     return Guarded(Starlette(routes=routes), access)
+
+
+class _Name(PathConvertor):
+    """A sample's name in an address: any text, line breaks too, which `path` would end at."""
+
+    regex = r"[\s\S]+"
 
 
 async def _answer(viewer: Viewer, handler: Handler, threads: anyio.CapacityLimiter, request: Request) -> Response:
@@ -227,8 +235,8 @@ _ROUTES = (
     ApiRoute("GET", "/api/runs", _overview),
     ApiRoute("GET", "/api/runs/{key}", _run),
     ApiRoute("GET", "/api/runs/{key}/rows", _rows),
-    ApiRoute("GET", "/api/runs/{key}/samples/{id:path}", _sample),
-    ApiRoute("GET", "/api/runs/{key}/records/{id:path}/{index:int}", _record),
+    ApiRoute("GET", "/api/runs/{key}/samples/{id:name}", _sample),
+    ApiRoute("GET", "/api/runs/{key}/records/{id:name}/{index:int}", _record),
     ApiRoute("GET", "/api/compare", _compare),
     ApiRoute("GET", "/api/compare/rows", _compare_rows),
 )

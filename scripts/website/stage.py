@@ -30,8 +30,8 @@ BESIDE = {
 }
 """Pages of the root, and where the site has them."""
 API = "reference/api"
-NOT_COLOURED = {"csv"}
-"""Languages of blocks that Pygments does not know."""
+COLOURED_AS = {"csv": "text", "jsonl": "json"}
+"""Languages of blocks that Pygments does not know, and what comes next to them."""
 
 
 def pages() -> dict[Path, str]:
@@ -91,9 +91,9 @@ def _moved(page: Path, place: str, places: dict[Path, str], directory: Path) -> 
 def _block(fence: re.Match[str]) -> str:
     """A block that is a file shows the file's name above it."""
     language, _, rest = fence["info"].strip().partition(" ")
-    language = "text" if language in NOT_COLOURED else language
+    language = COLOURED_AS.get(language, language)
     if not rest.startswith("file="):
-        return fence[0]
+        return fence[0].replace(fence["info"], language, 1) if fence["info"].strip() in COLOURED_AS else fence[0]
     name = rest.removeprefix("file=")
     _, _, body = fence[0].partition("\n")
     return f"{fence['indent']}{fence['fence']}{{code-block}} {language}\n{fence['indent']}:caption: {name}\n\n{body}"

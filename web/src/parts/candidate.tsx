@@ -58,6 +58,7 @@ export function CandidateCard(props: CandidateProps) {
       <MetricLines metrics={candidate.metrics} />
       {candidate.spans.length > 0 && (
         <p class="taken">
+          <span>marked in the text:</span>
           {[...new Set(candidate.spans.map((span) => span.what))].map((what) => (
             <mark key={what}>{what}</mark>
           ))}
