@@ -39,6 +39,7 @@ from benchmarks import (
     startup,
     sync_reward,
     variants,
+    viewer,
     zygote,
 )
 from benchmarks.report import Report, as_markdown, as_text
@@ -69,6 +70,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "agents": agents.main,
     "ray": ray.main,
     "serving": serving.main,
+    "viewer": viewer.main,
 }
 """Every benchmark of the product as a whole, by name. `cached` and `variants` only compare: they have no goals."""
 

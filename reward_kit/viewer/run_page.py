@@ -31,7 +31,8 @@ _EXAMPLES = 5
 _PATIENCE = 2.0
 """Seconds that a page waits for the majority vote."""
 _VOTING = "The majority vote is still being worked out. Load the page again to see it."
-_FIRST_LOOK = 1.0
+_LATER = "The majority vote and the hardest samples are worked out when the run has ended."
+_FIRST_LOOK = 3.0
 """Seconds that the overview waits for a run that is read for the first time."""
 _UNITS = {"prompt_tokens": "tokens", "completion_tokens": "tokens", "latency_ms": "ms", "cost": ""}
 
@@ -110,7 +111,8 @@ def run_page(run: OpenedRun, reviews: int) -> wire.RunPage:
     """Everything that a run's page shows."""
     snapshot = run.now()
     card = _card(run, snapshot, reviews)
-    report, is_whole = snapshot.report_within(_PATIENCE)
+    # The vote reads thousands of answers: it waits until a run has ended, so as not to take the run's own time.
+    report, is_whole = (snapshot.figures, False) if card["live"] else snapshot.report_within(_PATIENCE)
     columns: Any = {by: columns_for(snapshot, View(by=by)) for by in ("sample", "record")}
     manifest, config = run.manifest(), run.config()
     if report is None:
@@ -122,7 +124,7 @@ def run_page(run: OpenedRun, reviews: int) -> wire.RunPage:
     return wire.RunPage(
         card=card,
         figures=_figures(report),
-        notes=[*report.notes, *([] if is_whole else [_VOTING])],
+        notes=[*report.notes, *([] if is_whole else [_LATER if card["live"] else _VOTING])],
         histogram=_histogram(snapshot),
         threshold=_threshold(report),
         curve=[wire.PassAt(k=point.k, estimate=_sure(point.pass_at_k)) for point in report.curve],

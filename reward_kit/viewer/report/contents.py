@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from markupsafe import Markup
 
 from reward_kit.analysis.hardest import QueryLine
@@ -264,13 +266,13 @@ def _pick(answers: JudgedAnswers, most: int) -> tuple[list[int], str]:
 
 
 def _places(answers: JudgedAnswers, lines: Sequence[QueryLine]) -> list[int]:
-    wanted = {(line.split, line.query_id): number for number, line in enumerate(lines)}
-    found = {
-        wanted[answers.query_name(query)]: query
-        for query in range(answers.queries)
-        if answers.query_name(query) in wanted
-    } if wanted else {}  # fmt: skip
-    return [found[number] for number in sorted(found)]
+    """Which samples these lines are about."""
+    found: list[int] = []
+    for line in lines:
+        same_id = pc.indices_nonzero(pc.equal(answers.query_ids, pa.scalar(line.query_id, answers.query_ids.type)))
+        places = [int(query) for query in same_id.to_numpy()]
+        found += [query for query in places if answers.query_name(query)[0] == line.split]
+    return found
 
 
 def _read(answers: JudgedAnswers, queries: Iterable[int]) -> dict[int, list[Told]]:

@@ -16,24 +16,29 @@ export function Histogram({ bins, threshold, href }: HistogramProps) {
   const last = bins[bins.length - 1];
   if (!first || !last) return <p class="quiet">No score yet.</p>;
   const most = Math.max(...bins.map((bin) => bin.count), 1);
+  // Scores of a few kinds, such as 0 and 1, have no width: their bars stand at even distances.
+  const kinds = bins.some((bin) => bin.high === bin.low);
+  const place = 100 / bins.length;
   const reach = last.high - first.low || 1;
   const x = (value: number): number => (100 * (value - first.low)) / reach;
+  const left = (bin: Bin, nth: number): number => (kinds ? (nth + 0.5) * place - width(bin) / 2 : x(bin.low));
+  const width = (bin: Bin): number => (kinds ? Math.min(14, place) : x(bin.high) - x(bin.low));
+  const line = threshold !== null && !kinds && x(threshold) > 0 && x(threshold) < 100 ? threshold : null;
   return (
     <figure class="chart">
       <svg role="group" aria-label={`Scores of ${plural(bins.reduce((sum, bin) => sum + bin.count, 0), "record")}`} width="100%" height={HEIGHT + 20}>
         <line class="axis" x1="0" x2="100%" y1={HEIGHT + 0.5} y2={HEIGHT + 0.5} />
         {bins.map((bin, nth) => {
           const height = bin.count === 0 ? 0 : Math.max(2, ((HEIGHT - 16) * bin.count) / most);
-          const name = `${number(bin.low)} to ${number(bin.high)}: ${plural(bin.count, "record")}`;
+          const name = `${bin.low === bin.high ? number(bin.low) : `${number(bin.low)} to ${number(bin.high)}`}: ${plural(bin.count, "record")}`;
           const passes = threshold !== null && bin.low >= threshold - 1e-12;
-          // One bar may be all there is: then it is not as wide as the page.
-          const wide = bins.length === 1 ? 12 : x(bin.high) - x(bin.low);
+          const [start, wide] = [left(bin, nth), width(bin)];
           const bar = (
             <>
-              <rect class="touch" x={`${x(bin.low)}%`} width={`${wide}%`} y="0" height={HEIGHT} />
-              <rect class={threshold === null ? "bar" : passes ? "bar good" : "bar bad"} x={`${x(bin.low) + wide * 0.06}%`} width={`${wide * 0.88}%`} y={HEIGHT - height} height={height} />
+              <rect class="touch" x={`${start}%`} width={`${wide}%`} y="0" height={HEIGHT} />
+              <rect class={threshold === null ? "bar" : passes ? "bar good" : "bar bad"} x={`${start + wide * 0.06}%`} width={`${wide * 0.88}%`} y={HEIGHT - height} height={height} />
               {(bin.count === most || bins.length <= 12) && (
-                <text x={`${x(bin.low) + wide / 2}%`} y={HEIGHT - height - 5} text-anchor="middle">
+                <text x={`${start + wide / 2}%`} y={HEIGHT - height - 5} text-anchor="middle">
                   {count(bin.count)}
                 </text>
               )}
@@ -46,18 +51,26 @@ export function Histogram({ bins, threshold, href }: HistogramProps) {
             </a>
           );
         })}
-        {threshold !== null && x(threshold) > 0 && x(threshold) < 100 && (
-          <line class="threshold" x1={`${x(threshold)}%`} x2={`${x(threshold)}%`} y1="0" y2={HEIGHT} />
+        {line !== null && <line class="threshold" x1={`${x(line)}%`} x2={`${x(line)}%`} y1="0" y2={HEIGHT} />}
+        {kinds ? (
+          bins.map((bin, nth) => (
+            <text key={bin.low} x={`${left(bin, nth) + width(bin) / 2}%`} y={HEIGHT + 15} text-anchor="middle">
+              {number(bin.low)}
+            </text>
+          ))
+        ) : (
+          <>
+            <text x="0" y={HEIGHT + 15}>
+              {number(first.low)}
+            </text>
+            <text x="100%" y={HEIGHT + 15} text-anchor="end">
+              {number(last.high)}
+            </text>
+          </>
         )}
-        <text x="0" y={HEIGHT + 15}>
-          {number(first.low)}
-        </text>
-        <text x="100%" y={HEIGHT + 15} text-anchor="end">
-          {number(last.high)}
-        </text>
-        {threshold !== null && x(threshold) > 0 && x(threshold) < 100 && (
-          <text x={`${x(threshold) > 50 ? x(threshold) - 1 : x(threshold) + 1}%`} y="10" text-anchor={x(threshold) > 50 ? "end" : "start"}>
-            passes from {number(threshold)}
+        {line !== null && (
+          <text x={`${x(line) > 50 ? x(line) - 1 : x(line) + 1}%`} y="10" text-anchor={x(line) > 50 ? "end" : "start"}>
+            passes from {number(line)}
           </text>
         )}
       </svg>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { domainOf, Figure, Whisker, type Domain } from "../charts/whisker";
 import { learn, useAnswer } from "../data";
-import { count, money, plural, when } from "../format";
+import { count, money, percent, plural, when } from "../format";
 import { Frame, Problem, Waiting } from "../parts/frame";
 import { compareLink, go, param, reviewLink, runLink, withParams } from "../place";
 import { Word } from "../text/text";
@@ -15,11 +15,12 @@ export function OverviewPage() {
     if (data) learn(data);
   }, [data]);
   const live = data?.runs.some((run) => run.live) ?? false;
+  const reading = data?.runs.some((run) => run.reading !== null) ?? false;
   useEffect(() => {
-    if (!live) return;
-    const timer = setInterval(again, 3000);
+    if (!live && !reading) return;
+    const timer = setInterval(again, reading ? 1000 : 3000);
     return () => clearInterval(timer);
-  }, [live]);
+  }, [live, reading]);
   return (
     <Frame title="Runs" wide>
       {problem && <Problem problem={problem} again={again} />}
@@ -141,7 +142,8 @@ function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: strin
           <Word text={run.title} most={80} />
         </a>
         {run.live && <span class="badge live">running</span>}
-        {!run.live && !run.finished && run.problem === null && <span class="badge">not finished</span>}
+        {run.reading !== null && <span class="badge">reading, {percent(run.reading)}</span>}
+        {!run.live && !run.finished && run.reading === null && run.problem === null && <span class="badge">not finished</span>}
         {run.kind !== "run" && <span class="badge">{run.kind}</span>}
         {path !== run.title && (
           <span class="path" title={run.path}>
@@ -158,7 +160,7 @@ function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: strin
         <Word text={run.models.join(", ")} most={60} />
       </td>
       <td class="n">
-        {count(run.samples)} × {run.n}
+        {run.samples === 0 ? "–" : `${count(run.samples)} × ${run.n}`}
       </td>
       <td class="n">
         <Figure estimate={run.mean} />

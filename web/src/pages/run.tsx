@@ -47,7 +47,7 @@ function Summary({ run, page, change }: { run: string; page: RunPage; change: Ch
             bins={page.histogram}
             threshold={page.threshold}
             href={(bin, last) =>
-              tableLink(run, new URLSearchParams([["by", "record"], ["where", `score:ge:${bin.low}`], ["where", `score:${last ? "le" : "lt"}:${bin.high}`]]))
+              tableLink(run, new URLSearchParams([["by", "record"], ["where", `score:ge:${bin.low}`], ["where", `score:${last || bin.low === bin.high ? "le" : "lt"}:${bin.high}`]]))
             }
           />
         </section>

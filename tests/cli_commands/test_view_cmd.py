@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reward-kit view` as a process: it says where it is, answers there, and ends quietly."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.experiments import write_run
+
+pytest.importorskip("duckdb")
+
+
+def test_it_is_served_on_this_machine_and_ends_quietly(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", {"q1": [1.0, 0.0], "q2": [0.0, 0.0]})
+    command = [sys.executable, "-m", "reward_kit", "view", str(run), "--no-open"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            told = process.stderr.readline()
+            found = re.search(r"1 run to look at: (http://127\.0\.0\.1:\d+)/\?token=(\S+)", told)
+            assert found is not None, told
+            card = {"reading": 0.0}
+            while card["reading"] is not None:  # as the page asks again, where reading takes long
+                with urllib.request.urlopen(f"{found[1]}/api/runs?token={found[2]}", timeout=60) as reply:
+                    (card,) = json.load(reply)["runs"]
+            with urllib.request.urlopen(
+                f"{found[1]}/api/runs/{card['key']}/rows?token={found[2]}", timeout=60
+            ) as reply:
+                assert json.load(reply)["total"] == 2
+        finally:
+            process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+
+    assert card["records"] == 4
+    assert process.returncode == 0
+    assert rest.splitlines() == ["Ctrl-C ends it. Whoever has this address can read them."]
+
+
+@pytest.mark.parametrize(("name", "says"), [("nothing", "There is no"), (".", "There is no run under")])
+def test_where_there_is_nothing_it_says_so(tmp_path: Path, name: str, says: str) -> None:
+    command = [sys.executable, "-m", "reward_kit", "view", str(tmp_path / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert says in done.stderr
