@@ -61,7 +61,7 @@ def _entry(module: ModuleType, name: str) -> Iterator[str]:
         yield "The settings of a run. [Configuration](../config.md) describes every key.\n\n"
         return
     if inspect.isclass(value):
-        bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__ if base is not object)
+        bases = ", ".join(dict.fromkeys(f"`{base.__name__}`" for base in _public_bases(value)))
         yield f"*class*{f', a kind of {bases}' if bases else ''}\n\n"
         yield _text(value.__doc__)
         yield from _members(value)
@@ -69,6 +69,15 @@ def _entry(module: ModuleType, name: str) -> Iterator[str]:
         yield _call(name, value) + _text(inspect.getdoc(value))
     else:
         yield f"*value*: `{type(value).__name__}`\n\n"
+
+
+def _public_bases(kind: type) -> Iterator[type]:
+    """What a class is a kind of; in the place of a private base, that base's own."""
+    for base in kind.__bases__:
+        if base.__name__.startswith("_"):
+            yield from _public_bases(base)
+        elif base is not object:
+            yield base
 
 
 def _members(kind: type) -> Iterator[str]:

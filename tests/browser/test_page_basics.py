@@ -57,6 +57,17 @@ def test_a_bar_of_the_histogram_leads_to_its_records(look: Look) -> None:
     assert look.find(".grid .verdict.bad").count() == 0
 
 
+def test_bars_of_right_and_wrong_are_seen_and_lead_to_their_records(look: Look) -> None:
+    look.go("/runs/{candidates}")
+    look.see(".chart a")
+    bars = look.find(".chart a .bar")
+    assert bars.count() == 2
+    assert all((bars.nth(one).bounding_box() or {"width": 0})["width"] > 10 for one in range(2))
+    look.find(".chart a").first.click()
+    look.see(".grid .verdict.bad")
+    assert look.find(".grid .verdict.good").count() == 0
+
+
 def test_a_failure_leads_to_its_example(look: Look) -> None:
     look.go("/runs/{arithmetic}")
     look.see("section:has(#failures) .examples a")

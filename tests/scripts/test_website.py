@@ -147,6 +147,7 @@ def test_the_api_names_what_is_public_and_nothing_else(api: dict[str, str]) -> N
     named = re.findall(r"^## (\w+)$", api["reward_kit"], re.MULTILINE)
     assert named == [name for name in reward_kit.__all__ if name != "__version__"]
     assert not re.findall(r"^### \w+\._\w+", "".join(api.values()), re.MULTILINE)
+    assert "a kind of `_" not in "".join(api.values())
     assert " at 0x" not in "".join(api.values())
 
 

@@ -66,8 +66,22 @@ class JudgedRecords:
 
     @cached_property
     def thresholds(self) -> Thresholds:
-        """From which score on an answer passes, as far as the run says it."""
-        return thresholds_of(self.directory or Path("/nonexistent"), self._given_threshold)
+        """From which score on an answer passes: what the run says; of a table, what its scores and verdicts show."""
+        if self._given_threshold is not None:
+            return Thresholds(self._given_threshold, given=True)
+        if self.directory is not None:
+            return thresholds_of(self.directory)
+        shown = {split: self._shown_by(number) for number, split in enumerate(self.answers.splits)}
+        return Thresholds(by_split={split: limit for split, limit in shown.items() if limit is not None})
+
+    def _shown_by(self, split: int) -> float | None:
+        """The lowest score of a split that passes, where every lower one fails; None where that shows nothing."""
+        answers = self.answers
+        here = answers.query_split[answers.query_of_row] == split
+        passing, failing = (answers.scores[here & (answers.verdict == verdict)] for verdict in (1, 0))
+        if not len(passing) or (len(failing) and failing.max() >= passing.min()):
+            return None
+        return float(passing.min())
 
     @cached_property
     def results_digest(self) -> str:

@@ -87,6 +87,17 @@ def test_a_second_thought_keeps_the_first_draw(path: Path) -> None:
     assert found.chosen == {"random": 1, "disagreement": 0, "browsing": 0}
 
 
+def test_a_record_that_was_browsed_and_then_drawn_counts_as_drawn(path: Path) -> None:
+    records = JudgedRecords(path)
+    draw = draw_next(records, [], "ada", "random")
+    assert draw is not None
+    key = records.key(draw.row)
+    browse(path, key, "wrong")
+    make_decision(records, key, "right", "", "ada", Chosen.by("random", draw))
+    found = figures(path)
+    assert (found.in_rates, found.chosen["random"], found.chosen["browsing"]) == (1, 1, 0)
+
+
 def test_unclear_is_in_no_rate_and_told(path: Path) -> None:
     records = JudgedRecords(path)
     draw = draw_next(records, [], "ada", "random")
@@ -167,6 +178,17 @@ def test_only_the_wrong_ones_become_cases_where_that_is_asked_for(path: Path, tm
     reviews = read_reviews(reviews_path(path))
     told = export_cases(JudgedRecords(path), reviews, tmp_path / "cases.jsonl", "wrong")
     assert told == (2, 1, 0)
+
+
+def test_a_table_shows_from_which_score_on_answers_pass(tmp_path: Path) -> None:
+    rows = rows_of({"a": "110"}, score=lambda name, index, verdict: (0.9, 0.5, 0.4)[index])
+    rows += rows_of({"b": "10"}, split="code", score=lambda name, index, verdict: (1.0, 0.9)[index])
+    path = write(tmp_path / "one.parquet", table_of(rows))
+    records = JudgedRecords(path)
+    assert (records.thresholds.of("math"), records.thresholds.of("code")) == (0.5, 1.0)
+    browse(path, ("a", 1), "right")
+    export_cases(records, read_reviews(reviews_path(path)), tmp_path / "cases.jsonl")
+    assert read_cases(tmp_path / "cases.jsonl")[0].threshold == 0.5
 
 
 def test_a_ticket_binds_the_record_to_its_draw() -> None:
