@@ -162,7 +162,8 @@ class Table:
         if found is not None:
             table = table.append_column(_FOUND, pa.array(found))
             conditions.append(_FOUND)
-        query.register("looked_at", table)
+        needed = {"row", "sample", "passed", "judged", "best", "worst", _FOUND, sort, *(one.column for one in narrow)}
+        query.register("looked_at", table.select([name for name in table.column_names if name in needed]))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         direction = "DESC" if self.view.descending else "ASC"
         by = f"{quoted(sort)} {direction} NULLS LAST, row" if sort is not None else "row"

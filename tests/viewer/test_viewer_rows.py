@@ -261,6 +261,21 @@ def test_a_page_of_a_hundred_rows_is_small(tmp_path: Path) -> None:
             assert len(browser.ask(f"/api/runs/{browser.keys[0]}/rows?by={by}&limit=100").content) < 300_000
 
 
+@pytest.mark.parametrize("as_structs", [False, True])
+def test_a_column_of_any_name_is_sorted_and_filtered_by(tmp_path: Path, as_structs: bool) -> None:
+    names = ['a"b', "c/d~e", "f.g:eq:h", "it's", "ünï $[0]", "select"]
+    rows = rows_of({f"q{n}": "1" for n in range(4)})
+    for number, row in enumerate(rows):
+        data = {name: number for name in names}
+        row["columns"] = data if as_structs else json.dumps(data)
+    with browsing(write(tmp_path / "table.parquet", table_of(rows))) as browser:
+        for name in names:
+            order = browser.run("/rows", by="record", sort=f"-data.{name}")["rows"]
+            assert [row["id"] for row in order] == ["q3", "q2", "q1", "q0"]
+        for name in (name for name in names if ":eq:" not in name):
+            assert browser.run("/rows", by="record", where=f"data.{name}:ge:2")["total"] == 2
+
+
 def test_a_table_of_another_program_is_shown(tmp_path: Path) -> None:
     messages = [[{"role": "user", "content": f"Ask {n}"}] for n in range(4)]
     table = pa.table({"task_id": ["a", "a", "b", "b"], "messages": messages, "score": [0.1, 0.9, 0.5, 0.5]})
