@@ -47,7 +47,7 @@ _LARGE = 16 << 20
 _WORTH_KEEPING = 0.25
 """The share of answers that must be new for the index to be written again."""
 _QUICK = 20_000
-_REST = 20.0
+_REST = 40.0
 """A run of more than `_QUICK` records that grows is left alone for this many times as long as working it out took."""
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reward_kit.viewer import rows as table_rows
 from tests.analysis.experiments import rows_of, simulated, table_of, write
 from tests.viewer.browser import Browser, browsing
 
@@ -150,6 +151,16 @@ def test_pages_are_slices_of_one_order(browser: Browser) -> None:
 
     assert [(row["id"], row["index"]) for part in parts for row in part["rows"]] == whole
     assert browser.run("/rows", by="record", offset=10_000)["rows"] == []
+
+
+def test_the_beginning_of_an_order_is_that_of_the_whole(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_HEAD", 10)
+    view = {"by": "record", "sort": "-score", "where": ["latency_ms:gt:20", "query:has:what"]}
+    first = browser.run("/rows", limit=10, **view)
+    whole = browser.run("/rows", limit=1_000, **view)
+
+    assert first["rows"] == whole["rows"][:10]
+    assert first["total"] == whole["total"] == len(whole["rows"])
 
 
 def test_columns_that_are_named_are_the_only_ones(browser: Browser) -> None:
