@@ -92,9 +92,14 @@ def take(program: str, served: Served, target: Path) -> None:
             page.goto(served.base + path)
             page.locator(picture.there).first.wait_for()
             for nth, key in enumerate(picture.marks, 1):
+                before = page.locator(".one .facts a").evaluate("(link) => link.search")
                 page.keyboard.press(key)
                 page.locator("aside h2", has_text=f"{nth} review").wait_for()
-                page.locator(f"{picture.there} .mark[aria-pressed=true]").wait_for(state="detached")
+                page.wait_for_function(
+                    "(before) => ![before, undefined].includes(document.querySelector('.one .facts a')?.search)",
+                    arg=before,
+                )
+                page.locator(picture.there).first.wait_for()
             settle(page)
             file = target / f"{picture.name}.png"
             page.screenshot(path=file)

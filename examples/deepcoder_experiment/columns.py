@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 MOST_TESTS = 15
-"""Tests per problem. The authors trained with the 15 tests of the longest inputs; all of them would take too long."""
+"""Tests per problem. All of them would take too long; long inputs are the ones that slow programs fail."""
 FUNCTION_CALL = "function_call"
 
 

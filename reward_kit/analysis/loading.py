@@ -13,7 +13,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -264,6 +264,17 @@ _MANY_BATCHES = 64
 """So many are made one."""
 
 
+class ReadState(NamedTuple):
+    """What a reader had read at one moment."""
+
+    table: pa.Table
+    """The figures of the answers, in the order of the file."""
+    offsets: NDArray[np.int64]
+    """Where the line of each begins."""
+    episodes: dict[str, Any] | None
+    """The figures of an agent's episodes, where there are any."""
+
+
 class ResultsReader:
     """Reads a results.jsonl as it grows: each line once, however often it is asked.
 
@@ -355,13 +366,17 @@ class ResultsReader:
         self.judged = len(verified) - verified.null_count
         self.total_score = float(pc.sum(table["score"]).as_py() or 0.0)
 
-    def judged_answers(self, name: str | None = None) -> JudgedAnswers:
-        """What was read so far, put in order."""
+    def state(self) -> ReadState:
+        """What was read so far. Reading on does not change it."""
+        return ReadState(self.table(), self.offsets(), self._episodes.figures())
+
+    def judged_answers(self, name: str | None = None, state: ReadState | None = None) -> JudgedAnswers:
+        """What was read so far, or up to a state, put in order."""
         path, thresholds = self._path, self._thresholds
+        table, offsets, episodes = state or self.state()
         said = {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json"))
-        texts = JsonLines(path, self.offsets())
-        found = _sorted(self.table(), said, name or _shown(path), texts, thresholded=thresholds.given)
-        episodes = self._episodes.figures()
+        texts = JsonLines(path, offsets)
+        found = _sorted(table, said, name or _shown(path), texts, thresholded=thresholds.given)
         return found if episodes is None else replace(found, episodes=episodes)
 
     def refuse_cut(self) -> None:

@@ -21,10 +21,7 @@ import orjson
 from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, JudgedAnswers
 from reward_kit.analysis.loading import Source, load
 from reward_kit.analysis.rates import mean_of_queries
-from reward_kit.answers.final_answer import stated_answer
 from reward_kit.answers.reasoning import without_reasoning
-from reward_kit.mathematics.equivalence import readable
-from reward_kit.rewards.math import answers_match
 from reward_kit.statistics import Estimate, majority_at_k
 
 __all__ = ["Ballot", "Votes", "collect_votes", "is_mathematical", "majority_rate"]
@@ -145,6 +142,11 @@ def is_mathematical(truth: object) -> bool:
     """Whether a right answer is a number or a formula, so that others are compared with each other as such."""
     if not isinstance(truth, str):
         return isinstance(truth, int | float) and not isinstance(truth, bool)
+    from reward_kit.answers.final_answer import (
+        stated_answer,
+    )  # here, because reading what answers mean loads much, and only the vote needs it
+    from reward_kit.mathematics.equivalence import readable
+
     marked = stated_answer(truth) if any(mark in truth for mark in _MARKS) else None
     text = (truth if marked is None else marked.text).strip()
     if not text or len(text) > _LONGEST_TRUTH or '"' in text:
@@ -154,6 +156,8 @@ def is_mathematical(truth: object) -> bool:
 
 def _ballot(answers: list[Any], verdicts: list[int], *, mathematical: bool) -> Ballot:
     """Group the answers; an answer that was verified and one that was not are never the same."""
+    from reward_kit.rewards.math import answers_match
+
     read, same = (_final_answer, answers_match) if mathematical else (_normalised, _never)
     tally: dict[tuple[str, int], int] = {}
     for answer, verdict in zip(answers, verdicts, strict=True):
@@ -173,6 +177,8 @@ def _never(_: str, __: str) -> bool | None:
 
 
 def _final_answer(response: Any) -> str:
+    from reward_kit.answers.final_answer import stated_answer
+
     text = _as_text(response)
     found = stated_answer(text)
     return text.strip()[-200:] if found is None else found.text

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["example_names", "examples"]
 
+_WIDTH = 100
 _SHARED = "_shared"
 """What several examples use; it is copied beside them."""
 
@@ -98,11 +100,12 @@ def _is_there(path: Path, data: bytes) -> bool:
 
 
 def _about(folder: Traversable) -> str:
-    """The first sentence of the README."""
+    """The first sentence of the README, in plain text."""
     text = (folder / "README.md").read_text(encoding="utf-8")
     _, _, body = text.partition("\n")
     paragraph = " ".join(body.strip().split("\n\n", 1)[0].split())
-    return re.split(r"(?<=[.:?])\s", paragraph, maxsplit=1)[0].rstrip(":")
+    sentence = re.split(r"(?<=[.:?])\s", paragraph, maxsplit=1)[0].rstrip(":")
+    return textwrap.shorten(re.sub(r"[`*]", "", sentence), _WIDTH, placeholder=" …")
 
 
 def _first_command(readme: str) -> str:

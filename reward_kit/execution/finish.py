@@ -15,6 +15,7 @@ from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.totals import Totals
 from reward_kit.execution.vocabulary import RUN, Vocabulary
+from reward_kit.generation.judge import JudgeUse
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.projected_file import ProjectedFile
@@ -78,9 +79,15 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "cost": counters.cost,
             "sandbox": counters.sandbox,
             **({"invalid": counters.invalid} if counters.invalid else {}),
-            **({} if counters.judge is None else {"judge": asdict(counters.judge)}),
+            **({} if counters.judge is None else {"judge": _judge_figures(counters.judge)}),
         },
     }
+
+
+def _judge_figures(use: JudgeUse) -> dict[str, Any]:
+    figures = asdict(use)
+    del figures["dropped_parameters"]  # in the manifest, for the whole run
+    return figures
 
 
 def _beyond_what_was_asked(figures: Mapping[str, Any], wanted: int | None) -> dict[str, int]:

@@ -356,7 +356,7 @@ class EvaluationPipeline:
                 "for them.", self.config.max_cost, budget.overspent,
             )  # fmt: skip
         if models.dropped_parameters:
-            directory.note("dropped_parameters", dict(models.dropped_parameters))
+            _note_more(directory, "dropped_parameters", models.dropped_parameters)
 
     def _budget(self, ledger: Ledger, judging: _JudgeCost) -> Budget | None:
         """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
@@ -573,9 +573,16 @@ class _JudgeCost:
 
     def keep(self) -> None:
         """Put down what it is by now."""
-        cost = self._counters.judge.cost if self._counters.judge is not None else None
-        if cost:
-            self._directory.note("judge_cost", self.before + cost)
+        use = self._counters.judge
+        if use is not None and use.cost:
+            self._directory.note("judge_cost", self.before + use.cost)
+        if use is not None and use.dropped_parameters:
+            _note_more(self._directory, "judge_dropped_parameters", use.dropped_parameters)
+
+
+def _note_more(directory: RunDirectory, name: str, facts: Mapping[str, str]) -> None:
+    """Keep facts beside those of the same kind that earlier entries of the run have met."""
+    directory.note(name, {**(directory.noted(name) or {}), **facts})
 
 
 class _Held:

@@ -9,14 +9,14 @@ Replies are cached as any model's answers are: a verdict that was paid for is ne
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from reward_kit.config_models import JudgeConfig, Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError, with_settings_named
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import cached
-from reward_kit.generation.client import ModelClient
+from reward_kit.generation.client import LimitedEndpoint, ModelClient
 from reward_kit.generation.factory import make_judge_client
 from reward_kit.generation.prices import cost_of, price_for, price_of
 from reward_kit.models import Completion, Failure, Message
@@ -35,6 +35,8 @@ class JudgeUse:
     completion_tokens: int = 0
     cost: float | None = 0.0
     """None where the price is not known."""
+    dropped_parameters: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that its endpoint does not take as they were asked for, and why."""
 
     def count(self, answer: Completion | Failure, price: Price | None) -> None:
         """Take account of an answer."""
@@ -94,7 +96,10 @@ async def open_judge(config: JudgeConfig, budget: Budget | None = None) -> Async
     price = price_for(config)
     with cached(within(budget, client, price, "judge"), config.cache) as layered:
         try:
-            yield Judge(layered, config.sampling(), price)
+            judge = Judge(layered, config.sampling(), price)
+            if isinstance(client, LimitedEndpoint):
+                judge.use.dropped_parameters = client.dropped_parameters  # filled as they are refused
+            yield judge
         finally:
             await client.close()
 

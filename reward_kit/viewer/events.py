@@ -23,8 +23,6 @@ __all__ = ["change_of", "changes", "from_thread"]
 
 _LOOK_EVERY, _LIFE_EVERY = 0.5, 5.0
 """Seconds between two looks at the file, and between two signs of life."""
-_MOST_OF_TIME = 20.0
-"""Looks that take long are this many times as far apart."""
 _AHEAD = 16
 """Events that may wait for a slow page."""
 
@@ -58,7 +56,6 @@ async def changes(run: OpenedRun, threads: anyio.CapacityLimiter) -> AsyncIterat
     last: Progress | None = None
     told_at = 0.0
     while True:
-        start = time.monotonic()
         try:
             found = await anyio.to_thread.run_sync(run.progress, limiter=threads)
         except ViewerError as error:
@@ -68,7 +65,7 @@ async def changes(run: OpenedRun, threads: anyio.CapacityLimiter) -> AsyncIterat
         if found != last or now - told_at >= _LIFE_EVERY:
             yield event(change_of(found))
             last, told_at = found, now
-        await anyio.sleep(max(_LOOK_EVERY, _MOST_OF_TIME * (now - start)))
+        await anyio.sleep(_LOOK_EVERY)
 
 
 async def from_thread(

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reward_kit.answers.reasoning import split_reasoning
-from reward_kit.config_models import RewardConfig
-from reward_kit.rewards.verifiers import VERIFIERS
 from reward_kit.storage.vocabularies import RUN
 from reward_kit.viewer.lines import Told
 
@@ -41,7 +39,9 @@ def judged_by(config: Mapping[str, Any] | None, told: Told, split: str | None) -
     """The reward that judged this line: by the run's config, or by the verifier that a table's row names."""
     verifier = told.line.get("verifier") or told.line.get("verifier_name")
     if isinstance(verifier, str) and verifier:
-        known: RewardConfig | None = VERIFIERS.get(verifier)
+        from reward_kit.rewards.verifiers import VERIFIERS  # here, because settings take long to load
+
+        known = VERIFIERS.get(verifier)
         return JudgedBy(verifier, {}) if known is None else JudgedBy(known.function_path, known.params)
     reward = (config or {}).get("reward")
     if not isinstance(reward, Mapping):

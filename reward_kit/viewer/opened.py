@@ -47,7 +47,7 @@ _LARGE = 16 << 20
 _WORTH_KEEPING = 0.25
 """The share of answers that must be new for the index to be written again."""
 _QUICK = 20_000
-_REST = 20.0
+_REST = 40.0
 """A run of more than `_QUICK` records that grows is left alone for this many times as long as working it out took."""
 
 
@@ -120,7 +120,9 @@ class Snapshot:
         """The dataset's own columns, and whether each holds numbers, truth values or text."""
         if self.answers is None:
             return {}
-        few = np.arange(0, self.answers.records, max(1, self.answers.records // _LOOKED_AT))
+        few = np.arange(
+            min(self.answers.records, _LOOKED_AT)
+        )  # they stand together: others would be read from all over
         found: dict[str, set[str]] = {}
         for told in self.told(few):
             for name, value in told.columns.items():
@@ -251,7 +253,10 @@ class OpenedRun:
         """Remember where it is; nothing is read yet."""
         self.found = found
         self._database = database
-        self._lock = threading.Lock()
+        self._building = threading.RLock()
+        """Held while a state is worked out: once is enough."""
+        self._lock = threading.RLock()
+        """Held while lines are read, which is quick: who follows a run does not wait for figures."""
         self._seen: FileIdentity | None = None
         self._snapshot: Snapshot | None = None
         self._version = 0
@@ -272,7 +277,7 @@ class OpenedRun:
 
     def now(self) -> Snapshot:
         """The run as it is now; of a large one that grows, as it was a moment ago."""
-        with self._lock:
+        with self._building:
             return self._now()
 
     def within(self, seconds: float) -> Snapshot | None:
@@ -292,18 +297,18 @@ class OpenedRun:
 
     def progress(self) -> Progress:
         """How far the run has come. Reads what was appended, and nothing else."""
+        seen = FileIdentity.of(self.found.results)
+        if seen is None and not self.found.path.exists():
+            return Progress(self._version, 0, 0, None, None, live=False, gone=True)
+        live = self.is_live()
+        if self.found.is_table or seen is None:
+            return self._progress_of(self.now(), live)
         with self._lock:
-            seen = FileIdentity.of(self.found.results)
-            if seen is None and not self.found.path.exists():
-                return Progress(self._version, 0, 0, None, None, live=False, gone=True)
-            if self.found.is_table or seen is None:
-                return self._progress_of(self._now(), self.is_live())
-            if seen != self._seen:
-                with reading(self.found):
-                    self._grow(seen, _LINES_AT_ONCE)
-            reader, live = self._reader, self.is_live()
-            if reader is None or (self._snapshot is not None and seen == self._seen):
-                return self._progress_of(self._now(), live)
+            known = self._snapshot
+            if known is not None and seen == self._seen:
+                return self._progress_of(known, live)
+            with reading(self.found):
+                reader = self._grow(seen, _LINES_AT_ONCE)
             mean = reader.total_score / reader.judged if reader.judged else None
             version = self._version + self._is_due()
             return Progress(version, reader.rows, reader.judged, mean, self._expected(), live, gone=False)
@@ -335,11 +340,12 @@ class OpenedRun:
         start = time.perf_counter()
         with reading(self.found):
             answers, store = self._read(seen)
-        self._version += 1
-        snapshot = Snapshot(self.found, self._version, answers, store)
-        snapshot.cost = time.perf_counter() - start
-        self._snapshot, self._seen = snapshot, seen
-        self._built = time.monotonic()
+        with self._lock:
+            self._version += 1
+            snapshot = Snapshot(self.found, self._version, answers, store)
+            snapshot.cost = time.perf_counter() - start
+            self._snapshot, self._seen = snapshot, seen
+            self._built = time.monotonic()
         return snapshot
 
     def _may_wait(self, seen: FileIdentity | None) -> bool:
@@ -362,14 +368,16 @@ class OpenedRun:
         if self.found.is_table:
             answers = load(self.found.path, name=self.found.title)
             return answers, TableFile(self.found.path, self._database, seen)
-        reader = self._grow(seen)
-        if not reader.rows:
-            return None, None
-        if is_finished(self.manifest()):
-            reader.refuse_cut()
-        self._keep_index(reader)
-        store = Lines(self.found.results, reader.offsets(), reader.position, seen, self._columns)
-        return reader.judged_answers(self.found.title), store
+        with self._lock:
+            reader = self._grow(seen)
+            if not reader.rows:
+                return None, None
+            if is_finished(self.manifest()):
+                reader.refuse_cut()
+            self._keep_index(reader)
+            state = reader.state()
+            store = Lines(self.found.results, state.offsets, reader.position, seen, self._columns)
+        return reader.judged_answers(self.found.title, state), store
 
     def _grow(self, seen: FileIdentity, most: int | None = None) -> ResultsReader:
         """Read what was appended; all of it, where it is another file than before."""

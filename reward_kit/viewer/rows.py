@@ -31,6 +31,8 @@ _KEPT_BYTES = 64 << 20
 _EXCERPTS = {"query": 220, "response": 220, "ground_truth": 120, "reason": 160}
 _DATA_EXCERPT = 80
 _FOUND = "__found"
+_HEAD = 1_000
+"""Rows of a sorted table that are had without sorting all of it."""
 _COMPARISONS = {"eq": "=", "ne": "IS DISTINCT FROM", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 Order = NDArray[np.int64]
@@ -118,11 +120,31 @@ class Table:
         """Some rows, with excerpts of their texts; of all columns, unless some are named."""
         names = [find_column(self.columns, name)["name"] for name in columns]
         names = names or [column["name"] for column in self.columns]
-        order = self.order()
+        order, total = self._beginning() if offset + limit <= _HEAD else (self.order(), None)
+        total = len(order) if total is None else total
         shown = order[offset : offset + limit]
         return Rows(
-            version=self.snapshot.version, total=len(order), offset=offset, columns=names, rows=self.rows(shown, names)
+            version=self.snapshot.version, total=total, offset=offset, columns=names, rows=self.rows(shown, names)
         )
+
+    def _beginning(self) -> tuple[Order, int | None]:
+        """The first rows of a sorted table, and how many there are: most people look at no others.
+
+        Where the whole order is known, or as quickly had, that, and None.
+        """
+        key = self._key((self.view, _HEAD))
+        known = self._orders.get(key)
+        if (
+            self.view.sort is None
+            or self.snapshot.columns is None
+            or self._orders.get(self._key(self.view)) is not None
+        ):
+            return self.order(), None
+        if known is None:
+            with self._database.query() as query:
+                known = self._worked_out(query, _HEAD)
+            self._orders.put(key, known)
+        return known[1:], int(known[0])
 
     def rows(self, shown: Order, names: Sequence[str] = ()) -> list[Row]:
         """These rows with their cells."""
@@ -148,7 +170,8 @@ class Table:
 
     # ── the order ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _worked_out(self, query: Query) -> Order:
+    def _worked_out(self, query: Query, first: int | None = None) -> Order:
+        """The order; of its `first` rows only, how many there are in all, and then these."""
         table = self.snapshot.held_columns.of(self.view.by)
         narrow = [condition for condition in self.view.where if condition.column not in WIDE]
         sort = self._sort_column()
@@ -162,12 +185,20 @@ class Table:
         if found is not None:
             table = table.append_column(_FOUND, pa.array(found))
             conditions.append(_FOUND)
-        query.register("looked_at", table)
+        needed = {"row", "sample", "passed", "judged", "best", "worst", _FOUND, sort, *(one.column for one in narrow)}
+        query.register("looked_at", table.select([name for name in table.column_names if name in needed]))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         direction = "DESC" if self.view.descending else "ASC"
         by = f"{quoted(sort)} {direction} NULLS LAST, row" if sort is not None else "row"
-        rows = query.run(f"SELECT row FROM looked_at{where} ORDER BY {by}", parameters)["row"]
-        return rows.to_numpy().astype(np.int64, copy=False)
+        limit = "" if first is None else f" LIMIT {first}"
+        found_rows = query.run(f"SELECT row FROM looked_at{where} ORDER BY {by}{limit}", parameters)["row"]
+        rows = found_rows.to_numpy().astype(np.int64, copy=False)
+        if first is None:
+            return rows
+        total = table.num_rows
+        if conditions:
+            total = query.run(f"SELECT count(*) AS total FROM looked_at{where}", parameters)["total"][0].as_py()
+        return np.concatenate([[total], rows])
 
     def _sort_column(self) -> str | None:
         if self.view.sort is None:

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED
+from reward_kit.storage.run_directory import ROLLOUTS
 from reward_kit.viewer import wire
 from reward_kit.viewer.judged_by import judged_by, try_command
 from reward_kit.viewer.lines import Told, as_text, step_places
@@ -17,7 +21,10 @@ from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.rows import Table
 from reward_kit.viewer.spans import spans_of
 
-__all__ = ["part_of", "record_page", "sample_page"]
+__all__ = ["part_of", "record_page", "sample_page", "steps_of"]
+
+_SCHEMA = len(b'{"schema":00,')
+"""Bytes before a head's id."""
 
 
 def sample_page(
@@ -47,8 +54,29 @@ def sample_page(
 
 def record_page(snapshot: Snapshot, name: str, index: int) -> dict[str, Any]:
     """A record's lines as they stand in the files."""
-    (line,) = snapshot.whole([snapshot.row_of(name, index)])
-    return {"result": line, "rollout": None}
+    row = snapshot.row_of(name, index)
+    (line,) = snapshot.whole([row])
+    answers = snapshot.held()
+    sample_id = answers.query_name(int(answers.query_of_row[row]))[1]
+    rollout = None if snapshot.run.is_table else _rollout(snapshot.run.path / ROLLOUTS, sample_id, index)
+    return {"result": line, "rollout": rollout}
+
+
+def _rollout(path: Path, sample_id: str, index: int) -> Any:
+    """The line of a rollout, found by its head; None where there is none."""
+    head = b'"id":%b,"response_index":%d,' % (orjson.dumps(sample_id), index)
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            place = content.find(head)
+            while place >= 0:
+                start = content.rfind(b"\n", 0, place) + 1
+                if place - start <= _SCHEMA:  # a head opens its line; the same words inside a text do not
+                    end = content.find(b"\n", place)
+                    return orjson.loads(content[start : end if end >= 0 else len(content)])
+                place = content.find(head, place + 1)
+    except (OSError, ValueError):  # none, an empty one, or a line that is not whole yet
+        return None
+    return None
 
 
 def _candidate(

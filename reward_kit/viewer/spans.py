@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reward_kit.answers.code import find_code
-from reward_kit.answers.final_answer import stated_answer
 from reward_kit.viewer.lines import Told, as_text
 from reward_kit.viewer.wire import Span
 
@@ -89,6 +87,8 @@ def _placed(text: str, said: str) -> tuple[int, int] | None:
 
 def _stated(text: str) -> tuple[int, int] | None:
     """Where the text states its answer."""
+    from reward_kit.answers.final_answer import stated_answer  # here: a table is shown before any answer is read
+
     found = stated_answer(text)
     if found is None or not found.text:
         return None
@@ -102,6 +102,8 @@ def _stated(text: str) -> tuple[int, int] | None:
 
 
 def _code(text: str, params: Mapping[str, Any]) -> tuple[int, int] | None:
+    from reward_kit.answers.code import find_code
+
     language = params.get("language")
     code = find_code(text, language if isinstance(language, str) else "python")
     if not code:

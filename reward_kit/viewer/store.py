@@ -322,8 +322,10 @@ class TableFile:
             response = self._text("response")
             values = self._run(query, f"SELECT length({response}) AS value FROM {_FILE} ORDER BY {_ROW}", [])["value"]
             return values.combine_chunks()
-        key = '$."' + name.removeprefix(DATA).replace('"', '\\"') + '"'
-        sql = f"SELECT left(json_extract_string(columns, ?), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
+        key = "/" + name.removeprefix(DATA).replace("~", "~0").replace("/", "~1")
+        is_text = pa.types.is_string(self._schema.field("columns").type)
+        held = "columns" if is_text else "to_json(columns)"
+        sql = f"SELECT left(json_extract_string({held}, ?), {_CUT}) AS value FROM {_FILE} ORDER BY {_ROW}"
         return _converted(self._run(query, sql, [key])["value"].combine_chunks(), kind)
 
     def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:

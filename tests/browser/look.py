@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Dialog, Locator, Page
 
 from tests.browser.serve import Served
 
@@ -43,12 +43,16 @@ class Look:
         page.on("request", lambda request: look.hosts.add(urlsplit(request.url).netloc))
         page.on("console", lambda said: look._heard(said.type, said.text))
         page.on("pageerror", lambda error: look.troubles.append(f"fault: {error}"))
-        page.on("dialog", lambda dialog: (look.troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", look._asked)
         page.goto(served.address)
         try:
             yield look
         finally:
             context.close()
+
+    def _asked(self, dialog: Dialog) -> None:
+        self.troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _heard(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):

@@ -104,6 +104,6 @@ def test_direction_and_control_characters_are_seen(window: Look) -> None:
 
 def test_links_and_images_show_where_they_lead(window: Look) -> None:
     window.go("/runs/{<script>a<_script>}/sample?id=" + quote(ids()["link"], safe=""))
-    window.see(".candidate .of-link .target", "javascript:window.hacked=1")
+    window.see(".answer > .text .of-link .target", "javascript:window.hacked=1")
     window.go("/runs/{<script>a<_script>}/sample?id=" + quote(ids()["image"], safe=""))
-    window.see(".candidate .of-link .target", "http://example.com/pixel.png")
+    window.see(".answer > .text .of-link .target", "http://example.com/pixel.png")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from playwright.sync_api import Browser
@@ -14,7 +15,7 @@ from tests.browser.look import Look
 from tests.browser.serve import serve
 
 SLOW = """
-import time
+import asyncio
 from pathlib import Path
 
 from reward_kit.models import EvaluateResult
@@ -23,11 +24,11 @@ from reward_kit.typed_interface import reward_function
 GO = Path(__file__).parent / "go"
 
 
-def answer(messages, draw):
+async def answer(messages, draw):
     # The first few at once; the others when the test has seen those.
     number = int(messages[-1].text)
     while number >= 10 and not GO.exists():
-        time.sleep(0.02)
+        await asyncio.sleep(0.02)
     return f"It is {number}."
 
 
@@ -54,6 +55,7 @@ def test_a_run_is_followed_while_it_runs(browser: Browser, tmp_path: Path) -> No
         results = tmp_path / "runs" / "slow" / "results.jsonl"
         while not (results.exists() and results.read_bytes().count(b"\n") >= 5):
             assert running.poll() is None
+            time.sleep(0.05)
         with serve(tmp_path / "runs") as served, Look.open(browser, served) as look:
             look.go("/runs/{slow}")
             look.see("h1 .badge.live", "running")

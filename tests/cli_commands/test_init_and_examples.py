@@ -29,9 +29,8 @@ def test_every_template_that_is_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("template", [name for name in TEMPLATES if name != "starter"])
-def test_a_template_runs_and_its_own_tests_pass(
-    template: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_template_runs_and_its_own_tests_pass(template: str, tmp_path: Path, call: Call) -> None:
+    """Among the tests that a template brings is one that runs its config, to the end, and knows every score."""
     said = call("init", "mine", "--template", template)
     assert said.code == 0 and "cd mine && reward-kit run conf/run.yaml" in said.out
     folder = tmp_path / "mine"
@@ -42,11 +41,15 @@ def test_a_template_runs_and_its_own_tests_pass(
     assert set(re.findall(r"^\| `([\w./]+)` \|", readme, re.MULTILINE)) == written - {"README.md"}
     if template in IN_SANDBOXES:
         require_namespaces()
-    monkeypatch.chdir(folder)
-    said = call("run", "conf/run.yaml", "--fail-under", "judged=1", "-q")
-    assert said.code == 0, said.err
+    assert 'reward_kit_run("conf/run.yaml")' in (folder / "test_reward.py").read_text()
     done = run_program(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", directory=folder)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_command_that_init_names_works(tmp_path: Path, call: Call) -> None:
+    command = call("init", "mine", "--template", "group").out.splitlines()[-1].strip()
+    done = run_program("bash", "-c", f"{command} --fail-under judged=1 -q", directory=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_template_is_not_written_over_what_is_there(tmp_path: Path, call: Call) -> None:
@@ -67,7 +70,7 @@ def test_the_examples_are_listed_with_what_each_shows(call: Call) -> None:
     lines = [line.split(maxsplit=1) for line in call("examples", "list").out.splitlines()]
     assert [name for name, _ in lines] == example_names()
     assert {folder.parent.name for folder in (ROOT / "examples").glob("*/README.md")} == {name for name, _ in lines}
-    assert all(re.match(r"[A-Z].{10,}", about) for _, about in lines)
+    assert all(re.match(r"\w[^`*]{10,}$", about) for _, about in lines)
 
 
 def test_an_example_is_copied_and_runs_where_it_was_copied_to(tmp_path: Path, call: Call) -> None:

@@ -74,9 +74,14 @@ async def ask(client: EndpointClient) -> Any:
 # ── redirects ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("exchange", ["raw", "session"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("prefix", PRESETS)
-async def test_no_redirect_is_followed(prefix: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_redirect_is_followed(
+    prefix: str, status: int, exchange: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if exchange == "session":
+        monkeypatch.setattr(Transport, "_raw_exchange", lambda _: None)
     async with loopback(lambda body, number: Says(500)) as thief:
         there = f"http://localhost:{thief.port}/v1/chat/completions"
         async with loopback(lambda body, number: Says(status, b"", {"Location": there})) as server:

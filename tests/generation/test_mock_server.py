@@ -19,8 +19,11 @@ from reward_kit.errors import AuthError, ConfigError
 from reward_kit.evaluation import evaluate, evaluate_async
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
+from reward_kit.generation.judge import Judge
 from reward_kit.generation.mock_script import read_script
+from reward_kit.models import EvaluateResult, Message
 from reward_kit.testing import MockServer, ScriptedAnswer
+from reward_kit.typed_interface import reward_function
 from tests.loopback.runs import config, questions
 
 SUMS = {"rules": [{"pattern": r"What is (\d+)", "response": [r"It is \1.", r"\1, I think.", "Ask again."]}]}
@@ -109,6 +112,22 @@ def test_refused_parameters_are_left_out_and_noted(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_bytes())
     assert set(manifest["dropped_parameters"]) == {"seed", "top_p"}
     assert all({"seed", "top_p"}.isdisjoint(request.body) for request in server.requests if request.status == 200)
+
+
+def test_what_a_judges_endpoint_refuses_is_noted_too(tmp_path: Path) -> None:
+    @reward_function
+    async def asks(messages: list[Message], *, judge: Judge, **kwargs: Any) -> EvaluateResult:
+        (reply,) = await judge.ask("Is it?")
+        return EvaluateResult(score=1.0, reason=str(reply))
+
+    rows = [{"user_query": str(number), "assistant_response": "yes"} for number in range(3)]
+    with MockServer({**SUMS, "refuse_parameters": ["top_p"]}) as server:
+        judge = {"model_name": "m", "api_base": server.url, "top_p": 0.5, "cache": {"enabled": False}}
+        result = evaluate(rows, asks, judge=judge, output_dir=tmp_path / "run")
+        assert (result.judged, result.failed) == (3, 0)
+        assert "top_p" not in server.requests[-1].body
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_bytes())
+    assert set(manifest["judge_dropped_parameters"]) == {"top_p"} and "dropped_parameters" not in manifest
 
 
 def test_log_probabilities_that_were_asked_for_are_in_the_rollouts_also_from_the_cache(tmp_path: Path) -> None:

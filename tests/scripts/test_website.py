@@ -15,7 +15,7 @@ from scripts.website.api import MODULES, api_pages
 from scripts.website.links import faults
 
 BUILT = staging.ROOT / "build" / "site" / "latest"
-WITHOUT_A_FRAME = {"index.md", "performance.md", "rewards.md", "viewer.md"}
+WITHOUT_A_FRAME = {"index.md", "performance.md", "rewards.md"}
 needs_the_site = pytest.mark.skipif(not (BUILT / "index.html").exists(), reason="`make site` builds it")
 
 

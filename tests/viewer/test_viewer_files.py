@@ -67,11 +67,16 @@ def test_what_is_appended_is_shown_and_half_a_line_waits(browser: Browser, run: 
 
 def test_appended_lines_are_read_once(browser: Browser, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     browser.run("/rows")
-    read: list[str] = []
+    read: list[bytes] = []
     from reward_kit.analysis import loading
 
     parsed = loading._parsed
-    monkeypatch.setattr(loading, "_parsed", lambda *given: read.append(given[0]) or parsed(*given))
+
+    def noted(content: bytes, *rest: Any) -> Any:
+        read.append(content)
+        return parsed(content, *rest)
+
+    monkeypatch.setattr(loading, "_parsed", noted)
     append(run, line("one"))
     browser.run()
     append(run, line("two"))

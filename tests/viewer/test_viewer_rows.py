@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reward_kit.viewer import rows as table_rows
 from tests.analysis.experiments import rows_of, simulated, table_of, write
 from tests.viewer.browser import Browser, browsing
 
@@ -152,6 +153,16 @@ def test_pages_are_slices_of_one_order(browser: Browser) -> None:
     assert browser.run("/rows", by="record", offset=10_000)["rows"] == []
 
 
+def test_the_beginning_of_an_order_is_that_of_the_whole(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_HEAD", 10)
+    view = {"by": "record", "sort": "-score", "where": ["latency_ms:gt:20", "query:has:what"]}
+    first = browser.run("/rows", limit=10, **view)
+    whole = browser.run("/rows", limit=1_000, **view)
+
+    assert first["rows"] == whole["rows"][:10]
+    assert first["total"] == whole["total"] == len(whole["rows"])
+
+
 def test_columns_that_are_named_are_the_only_ones(browser: Browser) -> None:
     page = browser.run("/rows", by="record", columns="id,score", limit=2)
 
@@ -259,6 +270,21 @@ def test_a_page_of_a_hundred_rows_is_small(tmp_path: Path) -> None:
     with browsing(path) as browser:
         for by in ("sample", "record"):
             assert len(browser.ask(f"/api/runs/{browser.keys[0]}/rows?by={by}&limit=100").content) < 300_000
+
+
+@pytest.mark.parametrize("as_structs", [False, True])
+def test_a_column_of_any_name_is_sorted_and_filtered_by(tmp_path: Path, as_structs: bool) -> None:
+    names = ['a"b', "c/d~e", "f.g:eq:h", "it's", "ünï $[0]", "select"]
+    rows = rows_of({f"q{n}": "1" for n in range(4)})
+    for number, row in enumerate(rows):
+        data = {name: number for name in names}
+        row["columns"] = data if as_structs else json.dumps(data)
+    with browsing(write(tmp_path / "table.parquet", table_of(rows))) as browser:
+        for name in names:
+            order = browser.run("/rows", by="record", sort=f"-data.{name}")["rows"]
+            assert [row["id"] for row in order] == ["q3", "q2", "q1", "q0"]
+        for name in (name for name in names if ":eq:" not in name):
+            assert browser.run("/rows", by="record", where=f"data.{name}:ge:2")["total"] == 2
 
 
 def test_a_table_of_another_program_is_shown(tmp_path: Path) -> None:

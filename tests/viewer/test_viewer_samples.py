@@ -89,6 +89,9 @@ def test_a_shell_task_is_told_by_its_commands() -> None:
         candidate = browser.sample(name)["candidates"][0]
         raw = browser.run(f"/records/{name}/0")["result"]
 
+        rollout = browser.run(f"/records/{name}/0")["rollout"]
+
+    assert (rollout["id"], rollout["response_index"]) == (name, 0)
     assert [step["command"] for step in candidate["steps"]] == [step["command"] for step in raw["trajectory"]]
     assert [step["exit_code"] for step in candidate["steps"]] == [step["exit_code"] for step in raw["trajectory"]]
     assert "shell tasks" in candidate["command"]

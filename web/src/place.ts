@@ -76,7 +76,7 @@ export const compareLink = (keys: string[]): string => `/compare?runs=${keys.map
 /** A sample's page; `view` is the table that it was opened from, in whose order its neighbours are. */
 export function sampleLink(key: string, id: string, view?: URLSearchParams, more: Record<string, string> = {}): string {
   const query = new URLSearchParams(view ?? "");
-  for (const name of ["id", "c", "diff", "cols"]) query.delete(name);
+  for (const name of ["id", "c", "diff"]) query.delete(name);
   query.set("id", id);
   for (const [name, value] of Object.entries(more)) query.set(name, value);
   return link(`${runLink(key)}/sample`, query);

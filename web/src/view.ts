@@ -30,6 +30,16 @@ export function viewOf(query: URLSearchParams): URLSearchParams {
   return view;
 }
 
+/** The same, with the columns that were chosen: what a sample's page keeps for the way back. */
+export function tableOf(query: URLSearchParams): URLSearchParams {
+  const table = viewOf(query);
+  for (const name of ["cols", "at"]) {
+    const value = query.get(name);
+    if (value) table.set(name, value);
+  }
+  return table;
+}
+
 export function readCondition(text: string): Condition | null {
   const parts = text.split(":");
   for (let place = 1; place < parts.length; place++) {

@@ -226,6 +226,7 @@ class Services:
         for name in ("replies", "cached", "prompt_tokens", "completion_tokens"):
             setattr(self.judge, name, sum(getattr(use, name) for use in uses))
         costs = [use.cost for use in uses]
+        self.judge.dropped_parameters = {name: why for use in uses for name, why in use.dropped_parameters.items()}
         self.judge.cost = None if None in costs else sum(cost for cost in costs if cost is not None)
 
 

@@ -267,10 +267,11 @@ def _pick(answers: JudgedAnswers, most: int) -> tuple[list[int], str]:
 
 def _places(answers: JudgedAnswers, lines: Sequence[QueryLine]) -> list[int]:
     """Which samples these lines are about."""
-    found = []
+    found: list[int] = []
     for line in lines:
         same_id = pc.indices_nonzero(pc.equal(answers.query_ids, pa.scalar(line.query_id, answers.query_ids.type)))
-        found += [query for query in same_id.to_pylist() if answers.query_name(query)[0] == line.split]
+        places = [int(query) for query in same_id.to_numpy()]
+        found += [query for query in places if answers.query_name(query)[0] == line.split]
     return found
 
 

@@ -87,6 +87,17 @@ def test_a_second_thought_keeps_the_first_draw(path: Path) -> None:
     assert found.chosen == {"random": 1, "disagreement": 0, "browsing": 0}
 
 
+def test_a_record_that_was_browsed_and_then_drawn_counts_as_drawn(path: Path) -> None:
+    records = JudgedRecords(path)
+    draw = draw_next(records, [], "ada", "random")
+    assert draw is not None
+    key = records.key(draw.row)
+    browse(path, key, "wrong")
+    make_decision(records, key, "right", "", "ada", Chosen.by("random", draw))
+    found = figures(path)
+    assert (found.in_rates, found.chosen["random"], found.chosen["browsing"]) == (1, 1, 0)
+
+
 def test_unclear_is_in_no_rate_and_told(path: Path) -> None:
     records = JudgedRecords(path)
     draw = draw_next(records, [], "ada", "random")

@@ -38,14 +38,14 @@ export function Histogram({ bins, threshold, href }: HistogramProps) {
               <rect class="touch" x={`${start}%`} width={`${wide}%`} y="0" height={HEIGHT} />
               <rect class={threshold === null ? "bar" : passes ? "bar good" : "bar bad"} x={`${start + wide * 0.06}%`} width={`${wide * 0.88}%`} y={HEIGHT - height} height={height} />
               {(bin.count === most || bins.length <= 12) && (
-                <text x={`${start + wide / 2}%`} y={HEIGHT - height - 5} text-anchor="middle">
+                <text x={`${start + wide / 2}%`} y={HEIGHT - height - 5} text-anchor="middle" aria-hidden="true">
                   {count(bin.count)}
                 </text>
               )}
             </>
           );
           return bin.count === 0 ? null : (
-            <a key={nth} href={href(bin, nth === bins.length - 1)} aria-label={name}>
+            <a key={nth} href={href(bin, nth === bins.length - 1)}>
               <title>{name}</title>
               {bar}
             </a>

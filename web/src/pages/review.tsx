@@ -135,15 +135,19 @@ function SoFar({ run, page }: { run: string; page: ReviewPage }) {
       <h2>{plural(page.reviews.length, "review")}</h2>
       {page.figures.length > 0 && (
         <dl class="terminal">
-          {page.figures.map(([name, text], nth) => (
-            <div key={nth}>
+          {page.figures.map(([name, text, meaning], nth) => (
+            <div key={nth} title={meaning}>
               <dt>{name}</dt>
               <dd>{text}</dd>
             </div>
           ))}
         </dl>
       )}
-      {page.outdated > 0 && <p class="note">{plural(page.outdated, "review is", "reviews are")} of a verdict that has changed since.</p>}
+      {page.notes.map((note, nth) => (
+        <p key={nth} class="note">
+          <Word text={note} most={600} />
+        </p>
+      ))}
       <ul class="reviews">
         {shown.map((review) => (
           <ReviewLine key={`${review.id} ${review.response_index} ${review.reviewer}`} run={run} review={review} />

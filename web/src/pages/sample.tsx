@@ -13,7 +13,7 @@ import { decide, type Says } from "../parts/marks";
 import { Message } from "../parts/message";
 import { go, param, place, sampleLink, tableLink, withParams } from "../place";
 import { Text, Word, type Look } from "../text/text";
-import { viewOf } from "../view";
+import { tableOf, viewOf } from "../view";
 import type { Candidate, Neighbours, SamplePage } from "../wire";
 
 const AT_ONCE = 12;
@@ -180,7 +180,7 @@ function useSampleKeys(run: string, near: Neighbours, acts: Acts): void {
     w: () => acts.mark("wrong"),
     u: () => acts.mark("unclear"),
     m: acts.look,
-    Escape: () => go(tableLink(run, tableView())),
+    Escape: () => go(tableLink(run, tableOf(place.value.query))),
   });
 }
 
@@ -189,13 +189,6 @@ function neighbour(run: string, id: string): string {
   const query = new URLSearchParams(place.value.query);
   query.delete("at");
   return sampleLink(run, id, query);
-}
-
-function tableView(): URLSearchParams {
-  const view = viewOf(place.value.query);
-  const at = param("at");
-  if (at) view.set("at", at);
-  return view;
 }
 
 function Bar({ run, page, look, byIndex }: { run: string; page: SamplePage; look: Look; byIndex: boolean }) {
@@ -233,7 +226,7 @@ function Bar({ run, page, look, byIndex }: { run: string; page: SamplePage; look
         <nav class="near" aria-label="Neighbours">
           <Step id={near.previous_failure} run={run} name="Previous failure (p)" sign="⇤" />
           <Step id={near.previous} run={run} name="Previous sample (k)" sign="←" />
-          <a class="position" href={tableLink(run, tableView())} title="Back to the table (Esc)">
+          <a class="position" href={tableLink(run, tableOf(place.value.query))} title="Back to the table (Esc)">
             {inOrder ? `${count(near.position + 1)} of ${count(near.total)}` : "table"}
           </a>
           <Step id={near.next} run={run} name="Next sample (j)" sign="→" />

@@ -9,7 +9,7 @@ import { Frame, Problem, Waiting } from "../parts/frame";
 import { useWindow } from "../parts/virtual";
 import { go, param, place, sampleLink, withParams } from "../place";
 import { plain } from "../text/visible";
-import { OPERATORS, readCondition, SIGNS, viewOf, writeCondition, type Condition, type Operator } from "../view";
+import { OPERATORS, readCondition, SIGNS, tableOf, viewOf, writeCondition, type Condition, type Operator } from "../view";
 import type { ColumnInfo, Row, RunPage } from "../wire";
 import { useRows, type Found } from "./rows";
 
@@ -325,7 +325,7 @@ function Grid({ run, by, columns, found, filter }: GridProps) {
     const row = found.row(nth);
     if (!row) return;
     go(withParams({ at: String(nth) }), "replace");
-    go(sampleLink(run, row.id, viewOf(place.value.query), { ...(row.index === null ? {} : { c: String(row.index) }), at: String(nth) }));
+    go(sampleLink(run, row.id, tableOf(place.value.query), { ...(row.index === null ? {} : { c: String(row.index) }), at: String(nth) }));
   };
   const move = (by: number): void => {
     const next = Math.max(0, Math.min(total - 1, chosen + by));
@@ -411,7 +411,7 @@ interface LineProps {
 }
 
 function Line({ nth, run, row, names, columns, template, chosen, choose, open }: LineProps) {
-  const target = row ? sampleLink(run, row.id, viewOf(place.value.query), { ...(row.index === null ? {} : { c: String(row.index) }), at: String(nth) }) : undefined;
+  const target = row ? sampleLink(run, row.id, tableOf(place.value.query), { ...(row.index === null ? {} : { c: String(row.index) }), at: String(nth) }) : undefined;
   return (
     <div
       class={`line${chosen ? " chosen" : ""}${nth % 2 ? " odd" : ""}`}
