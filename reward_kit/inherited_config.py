@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError
 
-__all__ = ["KEYS", "InheritedKey", "Taken", "documented", "remark", "take"]
+__all__ = ["KEYS", "InheritedKey", "Taken", "documented", "not_passed_on", "remark", "take"]
 
 
 class InheritedKey(NamedTuple):
@@ -94,9 +94,8 @@ def take(given: Mapping[str, Any], find_dataset: FindDataset | None = None) -> T
 
 def remark(ignored: list[str]) -> str:
     """What is said about keys that were left out: those without an effect, and those that had one, by themselves."""
-    names = dict.fromkeys(ignored)
-    lost = [name for name in names if name.startswith(_NOT_PASSED_ON)]
-    idle = [name for name in names if name not in lost]
+    lost = not_passed_on(ignored)
+    idle = [name for name in dict.fromkeys(ignored) if name not in lost]
     said: list[str] = []
     if idle:
         said.append(f"Left out, because nothing depends on them: {_listed(idle)}. You can delete them.")
@@ -106,6 +105,11 @@ def remark(ignored: list[str]) -> str:
             "it is not, load it yourself in a function, and name that function as `dataset.path_or_name`."
         )
     return " ".join(said)
+
+
+def not_passed_on(ignored: list[str]) -> list[str]:
+    """Of the keys that were left out, those that had an effect."""
+    return [name for name in dict.fromkeys(ignored) if name.startswith(_NOT_PASSED_ON)]
 
 
 def _listed(names: list[str]) -> str:

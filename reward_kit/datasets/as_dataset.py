@@ -6,6 +6,7 @@ Configs name these functions as `_target_`, and scripts call them. A run does no
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,15 @@ from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.rows import BadRows
 from reward_kit.datasets.sources import open_source
 from reward_kit.errors import MissingExtraError
-from reward_kit.inherited_config import take
+from reward_kit.inherited_config import not_passed_on, remark, take
 from reward_kit.models import Sample
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 __all__ = ["load_and_process_dataset", "load_derived_dataset"]
+
+_log = logging.getLogger(__name__)
 
 
 def load_and_process_dataset(
@@ -38,7 +41,8 @@ def load_and_process_dataset(
 ) -> Dataset:
     """The rows of a file or of a Hugging Face dataset, renamed and preprocessed, as a `Dataset`.
 
-    Further `settings` are those of the config's `dataset`. Those that never had an effect are passed over.
+    Further `settings` are those of the config's `dataset`. Those that never had an effect are passed over. Of
+    `hf_extra_load_params` the `revision` counts; a warning names the rest.
     """
     given = {
         "source_type": source_type, "path_or_name": path_or_name, "split": split, "config_name": config_name,
@@ -87,8 +91,10 @@ _HIDDEN = (USER_TURN, CONTENT)
 
 
 def _config(given: Mapping[str, Any]) -> DatasetConfig:
-    taken = take({"dataset": {name: value for name, value in given.items() if value is not None}}).values
-    return validated(DatasetConfig, taken["dataset"], "The dataset")
+    taken = take({"dataset": {name: value for name, value in given.items() if value is not None}})
+    if lost := not_passed_on(taken.ignored):
+        _log.warning(remark(lost))
+    return validated(DatasetConfig, taken.values["dataset"], "The dataset")
 
 
 def _dataset(rows: Iterable[Mapping[str, Any]], limit: int | None) -> Dataset:

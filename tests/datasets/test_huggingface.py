@@ -84,7 +84,7 @@ def test_the_fingerprint_is_what_was_asked_for() -> None:
     assert len({HuggingFaceSource(config("a.json", revision=one), "json").fingerprint() for one in versions}) == 3
 
 
-def test_the_loader_is_told_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loader_is_told_the_version(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     datasets = pytest.importorskip("datasets")
     asked: list[str | None] = []
 
@@ -95,6 +95,8 @@ def test_the_loader_is_told_the_version(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     for revision in ("v1.2", None):
         list(load_samples(DatasetConfig(path_or_name="somebody/set", split="train", revision=revision)))
-    extra = {"revision": "v1.3"}
+    extra = {"revision": "v1.3", "data_dir": "part"}
     assert len(load_and_process_dataset("huggingface", "somebody/set", "train", hf_extra_load_params=extra)) == 1
     assert asked == ["v1.2", None, "v1.3"]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith("Not passed on to Hugging Face: `dataset.hf_extra_load_params.data_dir`.")
