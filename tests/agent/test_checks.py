@@ -143,7 +143,8 @@ def saying(name: str, arguments: dict[str, Any]) -> None:
     """Approve of everything."""
 
 
-def test_a_class_and_functions_may_be_given_as_they_are(tmp_path: Path) -> None:
+def test_a_class_and_functions_may_be_given_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the cache is there, too: nothing of an earlier run of this test
     model = Model([calls(call("deposit", {"amount": 3})), calls(call("double", {"number": 2})), says("Done.")])
     agent = {"environment": Account, "tools": [double], "approve": saying}
     result = evaluate([{"prompt": "Save."}], of_the_facts, model=model, agent=agent, output_dir=tmp_path)
