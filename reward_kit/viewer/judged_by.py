@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.vocabularies import RUN
 from reward_kit.viewer.lines import Told
 
-__all__ = ["JudgedBy", "judged_by", "try_command"]
+__all__ = ["JudgedBy", "RewardFile", "judged_by", "reward_file", "reward_of", "try_command"]
 
 _MOST = 100_000
 """Characters of a command that a shell takes."""
@@ -35,6 +36,45 @@ class JudgedBy(NamedTuple):
         return Path(name) if name.endswith(".py") else None
 
 
+class RewardFile(NamedTuple):
+    """The file of a reward whose config names it by a path from the folder that the run was started in."""
+
+    folder: Path
+    """From which the config's path leads to it."""
+    path: Path
+    is_as_judged: bool
+    """Whether it is, byte for byte, the file that the run's manifest tells of."""
+
+
+def reward_file(reward: JudgedBy | None, beside: Path, manifest: Mapping[str, Any] | None) -> RewardFile | None:
+    """Where the reward's file is now; None for one that is imported, or whose file is not found.
+
+    It is looked for above the run (`beside`), because a run lies below the folder that it was started in, and then
+    where this process was started. A file that the manifest tells of comes before others of its name.
+    """
+    if reward is None or reward.file is None:
+        return None
+    told = json.dumps((manifest or {}).get("digests") or {}, default=str)
+    above = [] if reward.file.is_absolute() else [beside, *beside.parents][: _LEVELS + 1]
+    found = [
+        RewardFile(folder, folder / reward.file, _digest(folder / reward.file, reward.path.partition(":")[2]) in told)
+        for folder in (*above, Path.cwd())
+        if (folder / reward.file).is_file()
+    ]
+    return min(found, key=lambda one: not one.is_as_judged, default=None)
+
+
+def _digest(file: Path, name: str) -> str:
+    """As `source_digest` makes it of a plain function, without loading it."""
+    digest = hashlib.sha256()
+    try:
+        for part in (name.encode(), file.read_bytes()):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    except OSError:
+        return "unreadable"
+    return digest.hexdigest()
+
+
 def judged_by(config: Mapping[str, Any] | None, told: Told, split: str | None) -> JudgedBy | None:
     """The reward that judged this line: by the run's config, or by the verifier that a table's row names."""
     verifier = told.line.get("verifier") or told.line.get("verifier_name")
@@ -43,6 +83,11 @@ def judged_by(config: Mapping[str, Any] | None, told: Told, split: str | None) -
 
         known = VERIFIERS.get(verifier)
         return JudgedBy(verifier, {}) if known is None else JudgedBy(known.function_path, known.params)
+    return reward_of(config, split)
+
+
+def reward_of(config: Mapping[str, Any] | None, split: str | None) -> JudgedBy | None:
+    """The reward that a run's config names for the samples of a split."""
     reward = (config or {}).get("reward")
     if not isinstance(reward, Mapping):
         return None
@@ -55,32 +100,30 @@ def judged_by(config: Mapping[str, Any] | None, told: Told, split: str | None) -
     return JudgedBy(path, params if isinstance(params, Mapping) else {})
 
 
-def try_command(reward: JudgedBy | None, told: Told, beside: Path) -> str:
-    """A command that has the reward judge this answer again, or why there is none.
+def try_command(reward: JudgedBy | None, told: Told, file: RewardFile | None) -> tuple[str, str]:
+    """A command that has the reward judge this answer again, or why there is none; and what to know of its file.
 
-    `beside`: the run, above which the reward's file is looked for.
+    `file`: the reward's, where it is found. The command names it in full, so that it works in every folder.
     """
     refusal = _why_none(reward, told)
     if reward is None or refusal:
-        return f"There is none{refusal}"
-    words = ["reward-kit", "rewards", "try", _named(reward, beside), *_conversation(told)]
+        return f"No command{refusal}", ""
+    words = ["reward-kit", "rewards", "try", _named(reward, file), *_conversation(told)]
     if told.ground_truth is not None:
         words += ["--ground-truth", _plain(told.ground_truth)]
-    for name, value in {**_columns(reward, told, beside), **reward.params}.items():
+    for name, value in {**_columns(reward, told, file), **reward.params}.items():
         words += ["-p", shlex.quote(f"{name}={json.dumps(value, ensure_ascii=False)}")]
     command = " ".join(words)
     if len(command) > _MOST or "\x00" in command:
-        return "There is none: the answer is too long for a command line, or has a NUL in it. The record is as JSON."
-    return command
+        return "No command: the answer is too long for a command line, or has a NUL in it.", ""
+    return command, _note(reward, file)
 
 
 def _why_none(reward: JudgedBy | None, told: Told) -> str:
     """Why no command would judge the same again; empty where one does."""
     reasons = {
-        " for shell tasks: `reward-kit shell --phase execution` runs the commands again.": "trajectory" in told.line,
-        " for an agent's episodes: their reward looks at the steps. `reward-kit run … --rescore` judges them again.": (
-            bool(told.line.get("steps"))
-        ),
+        " for shell tasks: reward-kit shell --phase execution runs them again.": "trajectory" in told.line,
+        " for episodes: reward-kit run … --rescore judges them again.": bool(told.line.get("steps")),
         ": neither the run's config nor the record says which reward judged it.": reward is None,
         ": its reward is served elsewhere, at an address.": reward is not None and "://" in reward.path,
         ": there is no answer that could be judged.": not (told.response or told.turns or told.tool_calls),
@@ -97,21 +140,19 @@ def _plain(ground_truth: Any) -> str:
     return f"@<(printf %s {shlex.quote(text)})" if text.startswith("@") else shlex.quote(text)
 
 
-def _named(reward: JudgedBy, beside: Path) -> str:
-    """The reward's path; its file where it is now, if it is not where the config says."""
-    found = _file(reward, beside)
-    if found is None or reward.file is None:
-        return shlex.quote(reward.path)
-    return shlex.quote(f"{found}:{reward.path.partition(':')[2]}")
+def _named(reward: JudgedBy, file: RewardFile | None) -> str:
+    """The reward's path; its file where it is now."""
+    return shlex.quote(reward.path if file is None else f"{file.path}:{reward.path.partition(':')[2]}")
 
 
-def _file(reward: JudgedBy, beside: Path) -> Path | None:
-    if reward.file is None:
-        return None
-    if reward.file.is_absolute() or reward.file.is_file():
-        return reward.file
-    above = [beside, *beside.parents][: _LEVELS + 1]
-    return next((folder / reward.file for folder in above if (folder / reward.file).is_file()), None)
+def _note(reward: JudgedBy, file: RewardFile | None) -> str:
+    if reward.file is None or (file is not None and file.is_as_judged):
+        return ""
+    if file is not None:
+        return f"The command judges with {file.path} as that file is now."
+    if reward.file.is_absolute():
+        return f"The command needs {reward.file}, which is not there."
+    return f"Run the command in the folder from which {reward.file} is found: it is not near the run."
 
 
 def _conversation(told: Told) -> list[str]:
@@ -140,18 +181,17 @@ def _messages(told: Told) -> Sequence[Mapping[str, Any]]:
     return [*told.prompt, answer]
 
 
-def _columns(reward: JudgedBy, told: Told, beside: Path) -> dict[str, Any]:
+def _columns(reward: JudgedBy, told: Told, file: RewardFile | None) -> dict[str, Any]:
     """The dataset's columns that the reward takes by name, as far as its file, which is only read, says so."""
-    names = _parameters(reward, beside)
+    names = _parameters(reward, file)
     return {name: value for name, value in told.columns.items() if name in names and name not in reward.params}
 
 
-def _parameters(reward: JudgedBy, beside: Path) -> set[str]:
-    found = _file(reward, beside)
-    if found is None:
+def _parameters(reward: JudgedBy, file: RewardFile | None) -> set[str]:
+    if file is None:
         return _parameters_of_library(reward)
     try:
-        tree = ast.parse(found.read_text(encoding="utf-8"))
+        tree = ast.parse(file.path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return set()
     return _parameters_in(tree, reward.path.partition(":")[2])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from reward_kit.errors import MissingExtraError, RewardKitError
 from reward_kit.storage.reviews import Review, last_words, read_reviews, reviews_path
 from reward_kit.viewer import wire
+from reward_kit.viewer.judged_by import reward_file, reward_of
 from reward_kit.viewer.opened import OpenedRun
 from reward_kit.viewer.problems import NotAllowed, NotThere, Unreadable, WrongRequest
 from reward_kit.viewer.reviewing.choosing import Way, draw_next
@@ -19,7 +20,7 @@ from reward_kit.viewer.reviewing.contents import read_group
 from reward_kit.viewer.reviewing.deciding import Chosen, Tickets, make_decision
 from reward_kit.viewer.reviewing.figures import review_figures
 from reward_kit.viewer.reviewing.records import JudgedRecords
-from reward_kit.viewer.reviewing.trial import try_again
+from reward_kit.viewer.reviewing.trial import not_judged, try_again
 from reward_kit.viewer.reviewing.wording import figure_lines, remarks
 from reward_kit.viewer.viewer import Viewer
 
@@ -163,8 +164,16 @@ class ReviewDesk:
         group = _told(lambda: read_group(records, key))
         if not any(rollout.response_index == key[1] for rollout in group):
             raise NotThere(f"There is no answer {key[1]} of {key[0][:200]!r} in this run. Load the page again.")
+        split = group[0].sample.split
+        reward = reward_of(run.settings(), split)
+        file = reward_file(reward, run.found.path, run.manifest())
+        if file is None and reward is not None and reward.file is not None:
+            return not_judged(
+                f"The reward's file {str(reward.file)!r} is neither near the run nor where the viewer was started. "
+                "Start the viewer again in the folder from which it is found."
+            )
         with self._trials:
-            return try_again(config, group, key[1], answer, truth)
+            return try_again(config, group, key[1], answer, truth, None if file is None else file.folder)
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,16 +6,18 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED
 from reward_kit.storage.run_directory import ROLLOUTS
 from reward_kit.viewer import wire
-from reward_kit.viewer.judged_by import judged_by, try_command
+from reward_kit.viewer.judged_by import judged_by, reward_file, try_command
 from reward_kit.viewer.lines import Told, as_text, step_places
 from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.rows import Table
@@ -37,6 +39,7 @@ def sample_page(
     told = snapshot.told_whole(rows)
     split, _ = answers.query_name(sample)
     first = told[0]
+    shared = _answers_of_requests(told, _tokens(snapshot, rows))
     return wire.SamplePage(
         version=snapshot.version,
         id=name,
@@ -46,7 +49,8 @@ def sample_page(
         ground_truth=None if first.ground_truth is None else as_text(first.ground_truth),
         columns=dict(first.columns),
         candidates=[
-            _candidate(run, snapshot, int(row), one, reviews) for row, one in zip(rows, told, strict=True)
+            _candidate(run, snapshot, int(row), one, reviews, count)
+            for row, one, count in zip(rows, told, shared, strict=True)
         ],
         neighbours=_neighbours(snapshot, table, sample),
     )  # fmt: skip
@@ -80,7 +84,7 @@ def _rollout(path: Path, sample_id: str, index: int) -> Any:
 
 
 def _candidate(
-    run: OpenedRun, snapshot: Snapshot, row: int, told: Told, reviews: Mapping[int, wire.Review]
+    run: OpenedRun, snapshot: Snapshot, row: int, told: Told, reviews: Mapping[int, wire.Review], shared: int | None
 ) -> wire.Candidate:
     answers, index = snapshot.held(), int(snapshot.held().candidate[row])
     figures = {name: answers.figures[name][row].as_py() for name in answers.figures.column_names}
@@ -88,6 +92,7 @@ def _candidate(
     judged = verdict != NOT_JUDGED
     reward = judged_by(run.settings(), told, figures.get("split"))
     failure = snapshot.held_columns.record["failure"][row].as_py()
+    command, note = try_command(reward, told, reward_file(reward, run.found.path, run.manifest()))
     return wire.Candidate(
         index=index,
         score=float(answers.scores[row]) if judged else None,
@@ -105,10 +110,33 @@ def _candidate(
         latency_ms=figures.get("latency_ms"),
         tokens=None if figures.get("completion_tokens") is None else int(figures["completion_tokens"]),
         cost=figures.get("cost"),
+        request_answers=shared,
         cached=bool(told.line.get("cached")),
         review=reviews.get(index),
-        command=try_command(reward, told, run.found.path),
+        command=command,
+        command_note=note,
     )
+
+
+def _tokens(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[float | None]:
+    figures = snapshot.held().figures
+    if "completion_tokens" not in figures.column_names:
+        return [None] * len(rows)
+    held: list[float | None] = figures["completion_tokens"].take(rows).to_pylist()
+    return held
+
+
+def _answers_of_requests(told: Sequence[Told], tokens: Sequence[float | None]) -> list[int | None]:
+    """How many answers the request of each candidate gave: a request's tokens stand on its first answer alone.
+
+    None where nobody knows: no tokens were noted, or there is an answer that never came, whose request may be another.
+    """
+    found: list[int | None] = [None] * len(told)
+    firsts = [place for place, count in enumerate(tokens) if count is not None]
+    for first, after in pairwise([*firsts, len(told)]):
+        came = all(one.error is None or one.response or one.turns for one in told[first:after])
+        found[first:after] = [after - first if came else None] * (after - first)
+    return found
 
 
 def _metrics(told: Told) -> list[wire.Metric]:

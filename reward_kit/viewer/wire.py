@@ -129,7 +129,7 @@ class FailureLine(TypedDict):
 
 
 class QuantileLine(TypedDict):
-    """How something is spread over the records: tokens, latency, cost, length."""
+    """How something is spread over the requests: tokens, latency, cost."""
 
     name: str
     unit: str
@@ -270,12 +270,17 @@ class Candidate(TypedDict):
     finish_reason: str | None
     latency_ms: float | None
     tokens: int | None
+    """Of the request that gave this answer, where they are written down: on the first of its answers."""
     cost: float | None
+    request_answers: int | None
+    """How many answers that request gave; None where nobody knows."""
     cached: bool
     review: Review | None
     """The last word on it, of whoever looks now."""
     command: str
     """A `reward-kit rewards try …` command that reproduces the verdict, or why there is none."""
+    command_note: str
+    """Which file the command judges with, or needs, where that is not certain."""
 
 
 class Neighbours(TypedDict):

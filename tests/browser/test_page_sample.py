@@ -110,3 +110,18 @@ def test_an_edited_answer_is_judged_again(look: Look) -> None:
     look.page.locator("#c3").get_by_label("Answer").fill("The answer is \\boxed{88}.")
     look.page.locator("#c3").get_by_role("button", name="Judge this").click()
     look.see("#c3 .result .verdict.good", "1.000")
+
+
+def test_an_address_with_a_place_and_no_name_shows_the_sample_there(look: Look) -> None:
+    look.go("/runs/{arithmetic}/sample?at=5")
+    look.see("h1", "q005")
+    look.see(".position", "6 of 120")
+    for address in ("sample?at=99999", "sample?at=-1", "sample"):
+        look.go(f"/runs/{{arithmetic}}/{address}")
+        look.see(".problem", "There is no such sample")
+
+
+def test_tokens_of_a_request_are_not_told_as_one_answer_s(look: Look) -> None:
+    look.go("/runs/{arithmetic}/sample?id=q002&order=index")
+    look.see("#c0 .facts", "tokens for the request's 4 answers")
+    assert "token" not in look.find("#c1 .facts").inner_text()

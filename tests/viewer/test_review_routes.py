@@ -218,6 +218,16 @@ def test_the_run_s_own_reward_judges_an_edited_answer(trials: Page, judged_run: 
     assert {path.name: path.read_bytes() for path in judged_run.iterdir()} == before
 
 
+def test_a_viewer_that_was_started_elsewhere_finds_the_run_s_reward(
+    trials: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.py").write_text("raise ImportError('another file of the same name')", "utf-8")
+    monkeypatch.chdir(elsewhere)
+    assert trial(trials, "72").body["passed"] is True
+
+
 def test_a_reward_that_was_mended_judges_as_it_is_now(trials: Page, tmp_path: Path) -> None:
     assert trial(trials, "71").body["passed"] is False
     (tmp_path / "mine.py").write_text(REWARD.replace("said == str(ground_truth)", "True"), "utf-8")
@@ -254,6 +264,7 @@ def test_what_cannot_be_tried_is_told(trials: Page, judged_run: Path) -> None:
     (judged_run / "config.yaml").write_text("reward: {function_path: 'gone.py:evaluate'}\n", "utf-8")
     found = trial(trials, "72").body
     assert found["score"] is None and "gone.py" in found["failure"]
+    assert "Start the viewer again in the folder" in found["failure"]
     (judged_run / "config.yaml").unlink()
     assert trial(trials, "72").status == 404
 

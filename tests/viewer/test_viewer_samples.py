@@ -173,8 +173,13 @@ def test_the_command_judges_the_same_again(tmp_path: Path, monkeypatch: pytest.M
     ]  # fmt: skip
     monkeypatch.chdir(tmp_path)
     evaluate(rows, "mine.py:close", params={"weight": 2.5}, output_dir="outputs/run", reward_settings={"workers": 1})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.py").write_text("raise ImportError('another file of the same name')")
+    monkeypatch.chdir(elsewhere)  # where the viewer is started, and the command is pasted
     with browsing(tmp_path / "outputs" / "run") as browser:
         candidates = [browser.sample(f"q{n}")["candidates"][0] for n in range(len(ANSWERS))]
+    assert {candidate["command_note"] for candidate in candidates} == {""}
     commands = [candidate["command"] for candidate in candidates]
     able = [(one, two) for one, two in zip(commands, candidates, strict=True) if one.startswith("reward-kit")]
     assert len(able) >= len(ANSWERS) - 1
@@ -191,3 +196,32 @@ def test_the_command_judges_the_same_again(tmp_path: Path, monkeypatch: pytest.M
     assert [(one["score"], one["reason"]) for one in told] == [(two["score"], two["reason"]) for _, two in able], (
         done.stderr
     )
+
+
+def test_a_command_says_which_file_it_judges_with_or_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(REWARD)
+    monkeypatch.chdir(tmp_path)
+    row = {"id": "q", "user_query": "Say 7.", "assistant_response": "7", "ground_truth_for_eval": "7"}
+    evaluate([row], "mine.py:close", output_dir="outputs/run", reward_settings={"workers": 1})
+    with browsing(tmp_path / "outputs" / "run") as browser:
+        file.write_text(f"{REWARD}\n# mended\n")
+        mended = browser.sample("q")["candidates"][0]
+        file.unlink()
+        gone = browser.sample("q")["candidates"][0]
+
+    assert f"{file}:close" in mended["command"]
+    assert mended["command_note"] == f"The command judges with {file} as that file is now."
+    assert " mine.py:close " in gone["command"]
+    assert "in the folder from which mine.py is found" in gone["command_note"]
+
+
+def test_tokens_are_of_a_request_and_its_answers_are_counted(tmp_path: Path) -> None:
+    rows = [{"id": "q", "user_query": "Say 7.", "ground_truth_for_eval": "7"}]
+    mock = {"responses": ["7", "8", "9"]}
+    evaluate(rows, MATH, model="mock", n=3, output_dir=str(tmp_path / "run"), generation={"mock": mock})
+    with browsing(tmp_path / "run") as browser:
+        candidates = browser.sample("q")["candidates"]
+
+    assert [candidate["tokens"] is None for candidate in candidates] == [False, True, True]
+    assert [candidate["request_answers"] for candidate in candidates] == [3, 3, 3]

@@ -88,7 +88,7 @@ export interface FailureLine {
   examples: RecordPlace[];
 }
 
-/** How something is spread over the records: tokens, latency, cost, length. */
+/** How something is spread over the requests: tokens, latency, cost. */
 export interface QuantileLine {
   name: string;
   unit: string;
@@ -224,13 +224,18 @@ export interface Candidate {
   model: string;
   finish_reason: string | null;
   latency_ms: number | null;
+  /** Of the request that gave this answer, where they are written down: on the first of its answers. */
   tokens: number | null;
   cost: number | null;
+  /** How many answers that request gave; None where nobody knows. */
+  request_answers: number | null;
   cached: boolean;
   /** The last word on it, of whoever looks now. */
   review: Review | null;
   /** A `reward-kit rewards try …` command that reproduces the verdict, or why there is none. */
   command: string;
+  /** Which file the command judges with, or needs, where that is not certain. */
+  command_note: string;
 }
 
 /** The samples before and after this one in the table's order; None at its ends. */

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import orjson
@@ -24,7 +25,7 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.models import Message, Rollout
 from reward_kit.viewer import wire
 
-__all__ = ["edited", "try_again"]
+__all__ = ["edited", "not_judged", "try_again"]
 
 _PATIENCE = 30.0
 """Seconds beside the reward's own limit: for starting processes, and for ending them."""
@@ -68,8 +69,13 @@ def _turns(turns: Sequence[Message], answer: str) -> list[Message]:
     return [*turns[:-1], last.model_copy(update={"content": answer})]
 
 
-def try_again(config: str, group: Sequence[Rollout], index: int, answer: str, truth: str | None) -> wire.TrialResult:
-    """The verdict of the reward that `config` (a run's config.yaml) names. What goes wrong is told, and is no score."""
+def try_again(
+    config: str, group: Sequence[Rollout], index: int, answer: str, truth: str | None, folder: Path | None = None
+) -> wire.TrialResult:
+    """The verdict of the reward that `config` (a run's config.yaml) names. What goes wrong is told, and is no score.
+
+    `folder`: from which the config's paths lead to the files that they name; None: from where the server was started.
+    """
     start = time.perf_counter()
     rollouts = edited(group, index, answer, truth)
     order = orjson.dumps(
@@ -78,18 +84,20 @@ def try_again(config: str, group: Sequence[Rollout], index: int, answer: str, tr
     child = subprocess.Popen(
         [sys.executable, "-m", "reward_kit.viewer.reviewing.trial_process"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        cwd=folder,
     )  # fmt: skip
     try:
         said, errors = child.communicate(order, timeout=_LONGEST + _PATIENCE)
     except subprocess.TimeoutExpired:
-        return _failed(f"The trial took longer than {_LONGEST:g} s and was ended.", start)
+        return not_judged(f"The trial took longer than {_LONGEST:g} s and was ended.", time.perf_counter() - start)
     finally:
         _end(child)
     try:
         found = orjson.loads(said)
     except orjson.JSONDecodeError:
         tail = errors.decode("utf-8", "replace").strip()[-_OUTPUT:]
-        return _failed(f"The trial ended without a verdict (exit code {child.returncode}). {tail}", start)
+        failure = f"The trial ended without a verdict (exit code {child.returncode}). {tail}"
+        return not_judged(failure, time.perf_counter() - start)
     return cast(wire.TrialResult, {**found, "seconds": time.perf_counter() - start})
 
 
@@ -100,7 +108,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _failed(failure: str, start: float) -> wire.TrialResult:
-    return wire.TrialResult(
-        score=None, passed=None, reason="", metrics=[], failure=failure, seconds=time.perf_counter() - start
-    )
+def not_judged(failure: str, seconds: float = 0.0) -> wire.TrialResult:
+    """What a trial without a verdict tells."""
+    return wire.TrialResult(score=None, passed=None, reason="", metrics=[], failure=failure, seconds=seconds)

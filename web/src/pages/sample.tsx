@@ -14,14 +14,44 @@ import { Message } from "../parts/message";
 import { go, param, place, sampleLink, tableLink, withParams } from "../place";
 import { Text, Word, type Look } from "../text/text";
 import { tableOf, viewOf } from "../view";
-import type { Candidate, Neighbours, SamplePage } from "../wire";
+import type { Candidate, Neighbours, Rows, SamplePage } from "../wire";
 
 const AT_ONCE = 12;
 
 export function Sample({ run, id }: { run: string; id: string }) {
+  return id === "" ? <ByPlace run={run} /> : <Named run={run} id={id} />;
+}
+
+/** An address that says where a sample stands in the table's order, and not which it is. */
+function ByPlace({ run }: { run: string }) {
+  const title = titles.value[run] ?? "Run";
+  const at = param("at");
+  const asked = /^\d{1,9}$/.test(at);
+  const rows = new URLSearchParams(viewOf(place.value.query));
+  for (const [name, value] of [["columns", "id"], ["offset", at], ["limit", "1"]] as const) rows.set(name, value);
+  const { data, problem, again } = useAnswer<Rows>(asked ? runPath(run, "rows") : null, rows);
+  const row = data?.rows[0];
+  useEffect(() => {
+    if (!row) return;
+    go(sampleLink(run, row.id, place.value.query, row.index === null ? {} : { c: String(row.index) }), "replace");
+  }, [row]);
+  return (
+    <Frame title={`Sample of ${title}`} run={{ key: run, title, tab: "sample" }} wide>
+      {problem && <Problem problem={problem} again={again} />}
+      {asked && !problem && (!data || row) && <Waiting what="the sample" />}
+      {(!asked || (data && !row)) && (
+        <p class="problem">
+          There is no such sample{data && `: the table has ${plural(data.total, "row")}`}. <a href={tableLink(run, viewOf(place.value.query))}>Choose one in the table</a>
+        </p>
+      )}
+    </Frame>
+  );
+}
+
+function Named({ run, id }: { run: string; id: string }) {
   const view = viewOf(place.value.query);
   const path = runPath(run, "samples", id);
-  const { data, problem, loading, again } = useAnswer<SamplePage>(id === "" ? null : path, view, `${run} ${id}`);
+  const { data, problem, loading, again } = useAnswer<SamplePage>(path, view, `${run} ${id}`);
   const [last, setLast] = useState<SamplePage | null>(null);
   useChanges(run, again, 2000);
   useEffect(() => {

@@ -80,7 +80,7 @@ export function CandidateCard(props: CandidateProps) {
         <button type="button" class="small" aria-expanded={open === "json"} onClick={() => turn("json")}>
           JSON
         </button>
-        <CopyCommand command={candidate.command} />
+        <CopyCommand command={candidate.command} note={candidate.command_note} />
         {compared && (
           <a class="button small" href={compared.href}>
             Difference to {compared.name}
@@ -99,25 +99,37 @@ export function CandidateCard(props: CandidateProps) {
 }
 
 function facts(candidate: Candidate): string[] {
+  const { tokens, cost, request_answers: answers } = candidate;
   const found = [candidate.model];
-  if (candidate.tokens !== null) found.push(plural(candidate.tokens, "token"));
+  if (tokens !== null && answers === 1) found.push(plural(tokens, "token"));
+  if (tokens !== null && answers !== 1) {
+    // Not this answer's own length: the request's other answers are in it.
+    const spent = [plural(tokens, "token"), ...(cost ? [money(cost)] : [])].join(" and ");
+    found.push(`${spent} for ${answers === null ? "the whole request" : `the request's ${answers} answers`}`);
+  }
   if (candidate.latency_ms !== null) found.push(milliseconds(candidate.latency_ms));
-  if (candidate.cost !== null) found.push(money(candidate.cost));
+  if (cost !== null && (answers === 1 || (tokens === null && cost > 0))) found.push(money(cost));
   if (candidate.finish_reason) found.push(`ended by ${candidate.finish_reason}`);
   return found.filter(Boolean);
 }
 
-function CopyCommand({ command }: { command: string }) {
+function CopyCommand({ command, note }: { command: string; note: string }) {
   if (command === "") return null;
   const works = command.startsWith("reward-kit ");
-  return works ? (
-    <button type="button" class="small" title={command.slice(0, 2000)} onClick={() => void copy(command)}>
-      Copy command
-    </button>
-  ) : (
-    <span class="quiet">
-      <Word text={command} most={200} />
-    </span>
+  const remark = works ? note : command;
+  return (
+    <>
+      {works && (
+        <button type="button" class="small" title={command.slice(0, 2000)} onClick={() => void copy(command)}>
+          Copy command
+        </button>
+      )}
+      {remark !== "" && (
+        <span class="remark">
+          <Word text={remark} most={400} />
+        </span>
+      )}
+    </>
   );
 }
 
