@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.look import Look
 from tests.browser.pages import PAGES
-from tests.browser.serve import Served
+from tests.browser.serve import Served, serve
 
 
 def test_the_overview_lists_every_run_with_its_figures(look: Look) -> None:
@@ -42,6 +45,7 @@ def test_the_summary_has_the_figures_of_the_terminal(look: Look) -> None:
     look.see("h2", "Metrics")
     look.see("th", "brevity")
     look.see("h2", "Failures")
+    look.see("h2", "Tokens, time and cost of a request")
     assert look.find(".chart .bar").count() > 0
     look.page.get_by_text("All figures as the terminal prints them").click()
     assert "480" in look.see(".terminal").inner_text()
@@ -132,3 +136,29 @@ def test_a_small_screen_scrolls_in_one_direction(browser: Browser, served: Serve
         look.see(PAGES[name].there)
         assert look.page.evaluate("() => document.documentElement.scrollWidth") <= 390
         look.assert_clean()
+
+
+def test_a_small_screen_shows_the_mean_score_beside_the_name(browser: Browser, served: Served) -> None:
+    with Look.open(browser, served, viewport={"width": 390, "height": 800}) as look:
+        look.see("h1", "6 runs")
+        figure = look.page.locator("tr", has=look.page.get_by_role("link", name="arithmetic", exact=True)).locator(
+            ".figure:visible >> nth=0"
+        )
+        box = figure.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
+        assert figure.inner_text().startswith("0.592")
+
+
+def test_a_run_that_was_deleted_says_only_that(browser: Browser, samples: Path, tmp_path: Path) -> None:
+    shutil.copytree(samples / "arithmetic", tmp_path / "deleted")
+    shutil.copytree(samples / "lake", tmp_path / "kept")
+    with serve(tmp_path) as served, Look.open(browser, served) as look:
+        look.see("h1", "2 runs")
+        shutil.rmtree(tmp_path / "deleted")
+        look.go("/runs/{deleted}")
+        look.see("[role=alert]", "no longer there")
+        # What the page listens to says so, too.
+        first = "async (at) => new TextDecoder().decode((await (await fetch(at)).body.getReader().read()).value)"
+        assert '"gone":true' in look.page.evaluate(first, f"/api/runs/{served.keys['deleted']}/changes")
+        assert "the last that was read" not in look.find("main").inner_text()

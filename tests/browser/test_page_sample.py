@@ -125,3 +125,10 @@ def test_tokens_of_a_request_are_not_told_as_one_answer_s(look: Look) -> None:
     look.go("/runs/{arithmetic}/sample?id=q002&order=index")
     look.see("#c0 .facts", "tokens for the request's 4 answers")
     assert "token" not in look.find("#c1 .facts").inner_text()
+
+
+def test_what_an_environment_says_keeps_its_layout(look: Look) -> None:
+    look.go("/runs/{lake}/sample?id=lake-4x4-0")
+    look.see(".timeline .message pre.plain", "S...")
+    look.see(".asked .message.user pre.plain", "P...")
+    look.see(".asked .message.system p", "Walk to G")

@@ -94,6 +94,10 @@ function Paired({ page, pairing }: { page: Page; pairing: Pairing }) {
       {whole.length > 0 && (
         <section aria-labelledby="differences">
           <h2 id="differences">Paired differences</h2>
+          <p class="facts">
+            These are means over the samples that both runs have, each sample counted once. Those at the top are over all
+            judged records of a run, so they may differ a little.
+          </p>
           <Differences lines={whole} name={name} title="Paired differences" />
         </section>
       )}

@@ -104,7 +104,7 @@ function Runs({ runs }: { runs: RunCard[] }) {
                 <th scope="col" class="n">
                   Samples × n
                 </th>
-                <th scope="col" colSpan={2}>
+                <th scope="col" colSpan={2} class="on-wide">
                   Mean score
                 </th>
                 <th scope="col">Pass rate</th>
@@ -145,6 +145,11 @@ function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: strin
         {run.reading !== null && <span class="badge">reading, {percent(run.reading)}</span>}
         {!run.live && !run.finished && run.reading === null && run.problem === null && <span class="badge">not finished</span>}
         {run.kind !== "run" && <span class="badge">{run.kind}</span>}
+        {run.mean && (
+          <span class="on-small">
+            <span class="quiet">mean</span> <Figure estimate={run.mean} />
+          </span>
+        )}
         {path !== run.title && (
           <span class="path" title={run.path}>
             <Word text={path} most={160} />
@@ -162,10 +167,10 @@ function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: strin
       <td class="n">
         {run.samples > 0 ? `${count(run.samples)} × ${run.n}` : <span class="quiet">{run.problem === null && run.reading === null ? "nothing yet" : "–"}</span>}
       </td>
-      <td class="n">
+      <td class="n on-wide">
         <Figure estimate={run.mean} />
       </td>
-      <td class="drawn">{run.mean && <Whisker name="Mean score" estimate={run.mean} domain={domain} />}</td>
+      <td class="drawn on-wide">{run.mean && <Whisker name="Mean score" estimate={run.mean} domain={domain} />}</td>
       <td class="n left">
         <Figure estimate={run.rate} />
       </td>

@@ -5,20 +5,26 @@ import { Code, Text, Word, type Look } from "../text/text";
 import { Piece } from "../text/piece";
 import type { Part, Span, Step } from "../wire";
 
-export function Message({ part, look, role = true }: { part: Part; look: Look; role?: boolean }) {
+/** Three lines of the same length, one after the other: a map or a board, which only a fixed width shows. */
+function isLaidOut(text: string): boolean {
+  const lines = text.slice(0, 20_000).split("\n");
+  return lines.some((line, nth) => line.length > 1 && !line.startsWith("|") && line.length === lines[nth + 1]?.length && line.length === lines[nth + 2]?.length);
+}
+
+/** What a tool or an environment says is no Markdown: every character stands where it put it. */
+export function Message({ part, look: asked, world = false }: { part: Part; look: Look; world?: boolean }) {
+  const look = world || part.role === "tool" || (part.role === "user" && isLaidOut(part.text)) ? "raw" : asked;
   return (
     <div class={`message ${/^(system|user|assistant|tool)$/.test(part.role) ? part.role : "other"}`}>
-      {role && (
-        <p class="role">
-          <Word text={part.role} most={40} />
-          {part.name && (
-            <span class="quiet">
-              {" "}
-              <Word text={part.name} most={80} />
-            </span>
-          )}
-        </p>
-      )}
+      <p class="role">
+        <Word text={part.role} most={40} />
+        {part.name && (
+          <span class="quiet">
+            {" "}
+            <Word text={part.name} most={80} />
+          </span>
+        )}
+      </p>
       <Said part={part} look={look} />
     </div>
   );
@@ -83,7 +89,7 @@ export function Timeline({ steps, look }: { steps: Step[]; look: Look }) {
             </div>
           )}
           {step.answers.map((part, nth) => (
-            <Message key={nth} part={part} look={look} />
+            <Message key={nth} part={part} look={look} world />
           ))}
           {step.error !== null && (
             <p class="trouble">
