@@ -240,8 +240,8 @@ def _check_spelling(config: ModelConfig) -> None:
     meant = "" if near is None else f" Did you mean {near + '/' + name!r}?"
     raise ConfigError(
         f"There is no provider {prefix!r} for the model {whole!r}.{meant} Providers are {', '.join(PRESETS)}; others "
-        f"are asked as litellm/PROVIDER/NAME. A model that is really called {whole!r} needs the address of its endpoint "
-        "as `generation.api_base`."
+        f"are asked as litellm/PROVIDER/NAME. A model that is really called {whole!r} needs the address of its "
+        "endpoint as `generation.api_base`."
     )
 
 
