@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import click
 
-from reward_kit.cli_commands.options import FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.options import FiniteNumber, NamedPath, reading_own_files
 from reward_kit.cli_commands.output import Line, echo, echo_lines, print_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class _Saying(TypedDict):
 @click.command()
 @click.argument("path", type=NamedPath(path_type=Path, exists=True))
 @click.option("--export", "cases", type=NamedPath(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write what was reviewed as test cases, for `reward-kit rewards check`.")  # fmt: skip
+              help="Write what was reviewed as test cases, for `reward-kit rewards check`. Replaces an earlier "
+              "export, and no other file.")  # fmt: skip
 @click.option("--only", type=click.Choice(["all", "wrong"]), default="all", show_default=True,
               help="Which reviews become cases: all clear ones, or only the wrong verdicts.")  # fmt: skip
 @click.option("--draw", "way", type=click.Choice(["random", "disagreement"]),
@@ -45,7 +46,7 @@ class _Saying(TypedDict):
               help="Say of the verdict on that record that it is so, and keep it.")  # fmt: skip
 @click.option("--note", default="", help="Why, in a sentence.")
 @click.option("--reviewer", help="Who says it.  [default: $REWARD_KIT_REVIEWER, else your user name]")
-@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
+@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
               help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")

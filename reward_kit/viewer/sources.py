@@ -27,6 +27,7 @@ _MOST_DEPTH = 8
 _FIRST_LINE = 1 << 20
 """Bytes of a file in which its first line is looked for: enough to see which columns it has."""
 _SKIPPED = frozenset({"node_modules", "__pycache__", "batches"})
+"""Folders that hold no runs: `batches` has the files of requests of the run that it lies in."""
 
 
 class Found(NamedTuple):
@@ -60,8 +61,8 @@ def find_runs(paths: Sequence[Path]) -> list[Found]:
     """
     roots = [_existing(path) for path in paths]
     places: dict[Path, None] = {}
-    for root in roots:
-        given_alone = [root] if root.is_file() else None
+    for path, root in zip(paths, roots, strict=True):
+        given_alone = [root] if path.is_file() else None
         for place in given_alone or _below(root):
             if all(_is_inside(file, roots) for file in _files(place)):
                 places[place.resolve()] = None
@@ -100,13 +101,12 @@ def _existing(path: Path) -> Path:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """The runs in a directory; in a run directory nothing else is looked for."""
+    """The runs in a directory, also those inside a run directory: `outputs/task` may hold one, as its folders may."""
     count = 0
     for folder, directories, files in os.walk(root):
         here = Path(folder)
         if RESULTS in files or (ROLLOUTS in files and "manifest.json" in files):
-            directories.clear()
-            yield here
+            yield here  # a table that lies beside its files is no run of its own
             count += 1
         else:
             tables = [here / name for name in sorted(files) if name.endswith(".parquet")]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from tests.browser.look import Look
@@ -50,3 +51,17 @@ def test_typing_a_note_marks_nothing(look: Look) -> None:
     look.page.locator(".one").get_by_role("button", name="right").click()
     look.see("aside h2", "1 review")
     look.see(".said-note", "wrong or unclear")
+
+
+def test_remarks_stand_below_each_other(look: Look) -> None:
+    look.go("/runs/{arithmetic_better}/sample?id=q004&order=index")
+    look.page.locator("#c0").get_by_role("button", name="right").click()
+    look.see("#c0 .says.right")
+    look.go("/runs/{arithmetic_better}/review")
+    look.see(".one .candidate")
+    look.press("r")
+    look.see("aside h2", "2 reviews")
+    look.see("aside .note >> nth=1")  # that the reviews are few, and that one of them was not drawn
+    boxes = [part.bounding_box() for part in look.find("aside > *").all()]
+    edges = [(box["y"], box["y"] + box["height"]) for box in boxes if box is not None]
+    assert all(bottom <= top for (_, bottom), (top, _) in itertools.pairwise(edges))

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,6 +96,56 @@ def test_a_record_is_shown_and_judged_by_its_name(call: Call, run: Path) -> None
     told = call("review", run).out
     assert "q1#1  fails, should pass (ada): 2.0 is 2" in told
     assert "No rates" in told and "1 by browsing" in told
+
+
+def test_an_export_replaces_nothing_but_an_earlier_export(call: Call, run: Path, tmp_path: Path) -> None:
+    assert call("review", run, "--record", "q1#1", "--says", "wrong").code == 0
+    (tmp_path / "by_hand.jsonl").write_text('{"answer": "It is 2", "expect": "pass"}\n', "utf-8")
+    (tmp_path / "link.jsonl").symlink_to(run / "results.jsonl")
+    others = [tmp_path / name for name in ("data.jsonl", "by_hand.jsonl", "strict.py", "run.yaml", "link.jsonl")]
+    kept = {path: path.read_bytes() for path in [*others, *run.iterdir()]}
+    for path in kept:
+        refused = call("review", run, "--export", path)
+        assert (refused.code, ". Name a" in refused.sentence) == (2, True), path
+    for new in (run / "episodes.jsonl", run / "cases.jsonl", tmp_path / "a.parquet.reviews.jsonl"):
+        assert call("review", run, "--export", new).code == 2
+        assert not new.exists()
+    assert {path: path.read_bytes() for path in kept} == kept
+
+    assert call("review", run, "--export", "cases.jsonl").code == 0
+    assert call("review", run, "--record", "q2#1", "--says", "wrong").code == 0
+    assert call("review", run, "--export", "cases.jsonl").code == 0
+    assert len((tmp_path / "cases.jsonl").read_bytes().splitlines()) == 2
+    with (tmp_path / "cases.jsonl").open("ab") as cases:
+        cases.write((tmp_path / "by_hand.jsonl").read_bytes())
+    assert "not a file of cases that this command wrote" in call("review", run, "--export", "cases.jsonl").sentence
+
+
+def test_a_report_replaces_nothing_but_an_earlier_report(call: Call, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<!doctype html><title>Mine</title>", "utf-8")
+    kept = {path: path.read_bytes() for path in [tmp_path / "strict.py", tmp_path / "page.html", *run.iterdir()]}
+    for path in kept:
+        refused = call("report", run, "-o", path)
+        assert (refused.code, "Name another file with --output." in refused.sentence) == (2, True), path
+    assert call("report", run, "-o", run / "reviews.jsonl").code == 2
+    assert not (run / "reviews.jsonl").exists()
+    assert {path: path.read_bytes() for path in kept} == kept
+
+    for title in ("first", "second"):
+        assert call("report", run, "-o", run / "report.html", "--title", title).code == 0
+    assert "<title>second</title>" in (run / "report.html").read_text("utf-8")
+
+
+def test_output_that_nobody_reads_on_is_no_error(call: Call, run: Path, tmp_path: Path) -> None:
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    assert reader.stdin is not None
+    reader.wait()
+    done = subprocess.run(
+        [sys.executable, "-m", "reward_kit", "review", run], stdout=reader.stdin, stderr=subprocess.PIPE, text=True,
+        check=False, timeout=120, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    reader.stdin.close()
+    assert done.stderr == ""
 
 
 def test_what_cannot_be_reviewed_is_said(call: Call, run: Path) -> None:

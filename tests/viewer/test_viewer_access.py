@@ -167,6 +167,17 @@ def test_the_table_of_an_experiment_stands_for_its_run_directory(tmp_path: Path)
     assert [found.path.name for found in find_runs([golden / "table.run"])] == ["table.run"]
 
 
+def test_a_run_inside_the_directory_of_another_is_found(tmp_path: Path) -> None:
+    outer = write_run(tmp_path / "outputs" / "task", {"q": [1.0]})
+    (outer / "results.jsonl").write_bytes(b"")
+    inner = write_run(outer / "models" / "small", {"q": [1.0]})
+    write_run(outer / "batches" / "files", {"q": [1.0]})  # the outer run's own folder
+
+    assert [found.path for found in find_runs([tmp_path])] == [outer, inner]
+    assert [found.path for found in find_runs([outer])] == [outer, inner]
+    assert [found.path for found in find_runs([outer / "results.jsonl"])] == [outer]
+
+
 def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     for parent in ("a", "b"):
         write_run(tmp_path / parent / "run", {"q": [1.0]})

@@ -160,7 +160,7 @@ function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: strin
         <Word text={run.models.join(", ")} most={60} />
       </td>
       <td class="n">
-        {run.samples === 0 ? "–" : `${count(run.samples)} × ${run.n}`}
+        {run.samples > 0 ? `${count(run.samples)} × ${run.n}` : <span class="quiet">{run.problem === null && run.reading === null ? "nothing yet" : "–"}</span>}
       </td>
       <td class="n">
         <Figure estimate={run.mean} />

@@ -19,7 +19,7 @@ export function RunSummary({ run }: { run: string }) {
   const title = data?.card.title ?? "Run";
   return (
     <Frame title={title} run={{ key: run, title, tab: "run" }}>
-      {change?.gone && <p class="problem">The files of this run are no longer there. What you see is the last that was read.</p>}
+      {change?.gone && data && <p class="problem">The files of this run are no longer there. What you see is the last that was read.</p>}
       {problem && <Problem problem={problem} again={again} />}
       {!data && !problem && <Waiting what="the run" />}
       {data && <Summary run={run} page={data} change={change} />}
@@ -39,6 +39,15 @@ function Summary({ run, page, change }: { run: string; page: RunPage; change: Ch
           <Word text={note} most={600} />
         </p>
       ))}
+      {card.records > 0 && <Figures run={run} page={page} />}
+      <Made page={page} />
+    </>
+  );
+}
+
+function Figures({ run, page }: { run: string; page: RunPage }) {
+  return (
+    <>
       <KeyFigures page={page} />
       <div class="halves">
         <section aria-labelledby="spread">
@@ -67,7 +76,6 @@ function Summary({ run, page, change }: { run: string; page: RunPage; change: Ch
         <Places run={run} title="Most contested samples" places={page.contested} all={{ contested: "1" }} />
       </div>
       <Spending page={page} />
-      <Made page={page} />
     </>
   );
 }
@@ -82,7 +90,12 @@ function Heading({ card }: { card: RunCard }) {
           {!card.live && !card.finished && <span class="badge">not finished</span>}
         </h1>
         <p class="facts">
-          <Word text={card.models.join(", ")} /> · {plural(card.samples, "sample")} × {card.n} · {when(card.started_at)} ·{" "}
+          {card.models.length > 0 && (
+            <>
+              <Word text={card.models.join(", ")} /> ·{" "}
+            </>
+          )}
+          {card.samples > 0 ? `${plural(card.samples, "sample")} × ${card.n}` : "nothing yet"} · {when(card.started_at)} ·{" "}
           <span class="mono">
             <Word text={card.path} />
           </span>
@@ -347,7 +360,7 @@ const SPENT: Record<string, string> = {
 function Spending({ page }: { page: RunPage }) {
   if (page.spending.length === 0) return null;
   return (
-    <Section title="Tokens, time and cost of a record" id="spending">
+    <Section title="Tokens, time and cost of a request" id="spending">
       <table class="list">
         <thead>
           <tr>

@@ -30,7 +30,7 @@ export function Table({ run }: { run: string }) {
   return (
     <Frame title={`Table of ${title}`} run={{ key: run, title, tab: "table" }} wide>
       <h1 class="said">Table of {title}</h1>
-      {change?.gone && <p class="problem">The files of this run are no longer there.</p>}
+      {change?.gone && data && <p class="problem">The files of this run are no longer there.</p>}
       {problem && <Problem problem={problem} again={again} />}
       {!data && !problem && <Waiting what="the table" />}
       {data && <Whole run={run} page={data} version={version} live={change?.live ?? data.card.live} />}
