@@ -73,7 +73,7 @@ def review(
     a reviewer picked are listed, and are in no rate. Intervals are of 95 %.
 
     \b
-    reward-kit review outputs/my_run                                  # precision, recall, agreement; wrong verdicts
+    reward-kit review outputs/my_run                     # precision, recall, agreement; wrong verdicts
     reward-kit review outputs/my_run --draw random       # show a record, and the command that says something of it
     reward-kit review outputs/my_run --record 'q17#0' --says wrong --note '1/2 is 0.5'
     reward-kit review outputs/my_run --export cases.jsonl
