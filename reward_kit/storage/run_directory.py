@@ -439,7 +439,7 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterato
     for name in sorted({*before, *after}):
         then, now = before.get(name), after.get(name)
         if isinstance(then, Mapping) and isinstance(now, Mapping):
-            yield from ((f"{name}.{key}", *values) for key, *values in _differences(then, now))
+            yield from ((f"{name}.{key}", old, new) for key, old, new in _differences(then, now))
         elif then != now:
             yield name, then, now
 

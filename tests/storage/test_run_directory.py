@@ -62,9 +62,9 @@ def test_other_settings_are_refused_and_what_changed_is_named(tmp_path: Path) ->
 def test_of_a_section_that_changed_only_the_difference_is_told(tmp_path: Path) -> None:
     make(tmp_path, few_shot={"count": 5, "split": "train"}, model="a")
     settings = {"few_shot": {"count": 0, "split": "train"}, "model": "a"}
-    with RunDirectory(tmp_path) as directory:
-        with pytest.raises(StorageError, match=r"\(few_shot\.count: 5 then, 0 now\)"):
-            directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
+    told = r"\(few_shot\.count: 5 then, 0 now\)"
+    with RunDirectory(tmp_path) as directory, pytest.raises(StorageError, match=told):
+        directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
 
 
 def test_a_claim_on_files_that_do_not_exist_yet_can_be_changed(tmp_path: Path) -> None:
