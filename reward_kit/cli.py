@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextvars import copy_context
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -120,7 +121,12 @@ def cli(ctx: click.Context, verbose: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; the only place that turns an error into an exit code and one sentence."""
+    """Run the command line. What a command says of itself is forgotten at its end: a process may run several."""
+    copy_context().run(_run, arguments)
+
+
+def _run(arguments: list[str] | None) -> None:
+    """Run one command; the only place that turns an error into an exit code and one sentence."""
     collect_rarely()
     _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments

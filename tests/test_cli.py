@@ -63,6 +63,14 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert f"Usage: reward-kit {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [["review"], ["report"], ["inspect"], ["export"], ["rewards", "check"]])
+def test_a_number_without_bounds_has_none_in_its_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    shown = capsys.readouterr().out
+    assert "--threshold" in shown and "None" not in shown
+
+
 def test_the_module_is_the_command_line() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "reward_kit", "--version"], capture_output=True, text=True, check=True, timeout=60

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from reward_kit.cli_commands.options import FiniteRange, NamedSource, reading_own_files
+from reward_kit.cli_commands.options import FiniteNumber, FiniteRange, NamedSource, reading_own_files
 from reward_kit.cli_commands.output import echo, print_json
 
 __all__ = ["export"]
@@ -41,7 +41,7 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 )
 @click.option(
     "--min-margin",
-    type=FiniteRange(),
+    type=FiniteNumber(),
     default=0.0,
     show_default=True,
     help="preference, rm: the least difference between the two scores.",
@@ -74,7 +74,7 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 )  # fmt: skip
 @click.option("--split", "splits", multiple=True, help="Only this split. May be given again.")
 @click.option(
-    "--pass-threshold", "--threshold", "threshold", type=FiniteRange(),
+    "--pass-threshold", "--threshold", "threshold", type=FiniteNumber(),
     help="The score from which an answer is verified.  [default: what the source says]",
 )  # fmt: skip
 @click.option(

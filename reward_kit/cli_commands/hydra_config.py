@@ -80,6 +80,8 @@ def find_config(
     if not _is_file(directory / name):
         present = sorted(path.stem for path in directory.glob("*.yaml")) if directory.is_dir() else []
         hint = f"There are: {', '.join(present)}." if present else "Check --config-path."
+        if (below := Path("conf", name)) != Path(directory, name) and _is_file(below):
+            hint = f"There is {str(below)!r}: name that one."
         raise ConfigError(f"There is no config {name[:200]!r} in {str(directory)[:400]!r}. {hint}")
     return ConfigFile(directory, name), rest
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
-from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, NamedSource, reading_own_files
+from reward_kit.cli_commands.options import MOST, FiniteNumber, FiniteRange, NamedPath, NamedSource, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _AnalysisOptions(TypedDict):
 )  # fmt: skip
 @click.option("--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed per kind.")
 @click.option(
-    "--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
+    "--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
     help="Score from which an answer counts as verified.  [default: what the run or the file says]",
 )  # fmt: skip
 @click.option(

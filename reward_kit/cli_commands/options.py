@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST",
     "PORT",
+    "FiniteNumber",
     "FiniteRange",
     "NamedPath",
     "NamedSource",
@@ -34,8 +35,19 @@ MOST = 2**31 - 1
 PORT = click.IntRange(1, 65_535)
 
 
+class FiniteNumber(click.types.FloatParamType):
+    """A number; `nan` and `inf`, which pass any comparison or none, are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number that `value` stands for; click's error where it is none, or not finite."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
 class FiniteRange(click.FloatRange):
-    """A number within bounds; `nan` and `inf`, which pass any comparison or none, are refused."""
+    """A finite number within bounds, at least one of which is given: help shows them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number that `value` stands for; click's error where it is none, not finite, or out of bounds."""
@@ -105,8 +117,8 @@ def reading_own_files(*paths: Path | str) -> Iterator[None]:
     names = ", ".join(repr(str(path)) for path in paths)
     try:
         yield
-    except (RewardKitError, click.ClickException, click.exceptions.Exit):
-        raise
+    except (RewardKitError, click.ClickException, click.exceptions.Exit, BrokenPipeError):
+        raise  # a pipe is broken where nobody reads on (`| head`): click ends quietly then
     except OSError as error:
         place = names if error.filename is None else repr(str(error.filename))
         raise StorageError(f"Cannot use {place} ({error.strerror or error}). Name another file or folder.") from error

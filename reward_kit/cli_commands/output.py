@@ -282,8 +282,12 @@ def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
         why = "there was nothing to do. Check the dataset and the limits on how much of it is taken."
     else:
         again = "Fix that, then run the same command again; add --retry-failed if it says that there is nothing to do."
-        why = f"the first failure was: {_short(first)} {again}"
+        why = f"the first failure was: {_as_sentence(_short(first))} {again}"
     echo(f"Error: Nothing could be {was_done}: {why}", err=True)
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def echo_not_mirrored(*reasons: str | None) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from reward_kit.cli_commands.options import FiniteRange, NamedPath, NamedSource, reading_own_files
+from reward_kit.cli_commands.options import FiniteNumber, NamedPath, NamedSource, reading_own_files
 from reward_kit.cli_commands.output import echo
 
 __all__ = ["report"]
@@ -18,11 +18,11 @@ _MOST = 2_000
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=NamedSource(path_type=Path), metavar="PATH...")
 @click.option("-o", "--output", "target", type=NamedPath(path_type=Path, dir_okay=False), default="report.html",
-              show_default=True, help="The file to write.")  # fmt: skip
+              show_default=True, help="The file to write: a new one, or an earlier report.")  # fmt: skip
 @click.option("--title", help="What stands at the top.  [default: the run's name]")
 @click.option("--records", type=click.IntRange(0, _MOST), default=_MOST, show_default=True,
               help="Records whose texts are in the file, at most; more are drawn by lot.")  # fmt: skip
-@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
+@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
               help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def report(

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import click
 
-from reward_kit.cli_commands.options import FiniteRange, NamedPath, reading_own_files
+from reward_kit.cli_commands.options import FiniteNumber, NamedPath, reading_own_files
 from reward_kit.cli_commands.output import Line, echo, echo_lines, print_json
 
 if TYPE_CHECKING:
     from reward_kit.storage.reviews import Review, Says
+    from reward_kit.viewer.reviewing.choosing import Way
     from reward_kit.viewer.reviewing.figures import ReviewedRecord, ReviewFigures
     from reward_kit.viewer.reviewing.records import JudgedRecords
 
@@ -25,8 +27,9 @@ _LONGEST = 100
 class _Saying(TypedDict):
     """What somebody says, and of which record."""
 
-    way: Literal["random", "disagreement"] | None
+    way: Way | None
     record: str | None
+    ticket: str | None
     says: Says | None
     note: str
     reviewer: str | None
@@ -35,17 +38,19 @@ class _Saying(TypedDict):
 @click.command()
 @click.argument("path", type=NamedPath(path_type=Path, exists=True))
 @click.option("--export", "cases", type=NamedPath(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write what was reviewed as test cases, for `reward-kit rewards check`.")  # fmt: skip
+              help="Write what was reviewed as test cases, for `reward-kit rewards check`. Replaces an earlier "
+              "export, and no other file.")  # fmt: skip
 @click.option("--only", type=click.Choice(["all", "wrong"]), default="all", show_default=True,
               help="Which reviews become cases: all clear ones, or only the wrong verdicts.")  # fmt: skip
 @click.option("--draw", "way", type=click.Choice(["random", "disagreement"]),
               help="Show the next record to look at: any, or rather one with a sign of doubt.")  # fmt: skip
 @click.option("--record", metavar="ID#INDEX", help="Show this record: a sample's id, and which of its answers.")
+@click.option("--ticket", help="How that record was drawn, as --draw printed it: then it counts in the rates.")
 @click.option("--says", type=click.Choice(["right", "wrong", "unclear"]),
               help="Say of the verdict on that record that it is so, and keep it.")  # fmt: skip
 @click.option("--note", default="", help="Why, in a sentence.")
 @click.option("--reviewer", help="Who says it.  [default: $REWARD_KIT_REVIEWER, else your user name]")
-@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteRange(), metavar="S",
+@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
               help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
@@ -68,9 +73,8 @@ def review(
     a reviewer picked are listed, and are in no rate. Intervals are of 95 %.
 
     \b
-    reward-kit review outputs/my_run                                  # precision, recall, agreement; wrong verdicts
-    reward-kit review outputs/my_run --draw random                    # show a record to look at
-    reward-kit review outputs/my_run --draw random --says right       # say it of that record; then draw the next
+    reward-kit review outputs/my_run                     # precision, recall, agreement; wrong verdicts
+    reward-kit review outputs/my_run --draw random       # show a record, and the command that says something of it
     reward-kit review outputs/my_run --record 'q17#0' --says wrong --note '1/2 is 0.5'
     reward-kit review outputs/my_run --export cases.jsonl
     reward-kit rewards check my_reward.py:evaluate cases.jsonl
@@ -78,21 +82,45 @@ def review(
     from reward_kit.storage.reviews import read_reviews, reviews_path
     from reward_kit.viewer.reviewing.records import JudgedRecords
 
-    if saying["way"] and saying["record"]:
-        raise click.UsageError("Give --draw or --record, not both.")
-    if saying["says"] and not (saying["way"] or saying["record"]):
-        raise click.UsageError("--says needs a record: give --draw random, --draw disagreement or --record ID#INDEX.")
+    _check_pairs(saying, cases)
     with reading_own_files(path):
         records = JudgedRecords(path, pass_threshold=threshold)
         reviews = read_reviews(reviews_path(path))
-        if saying["way"] or saying["record"]:
-            _say(records, reviews, saying, as_json=as_json)
+        if saying["way"]:
+            _draw(records, reviews, saying["way"], saying["reviewer"], threshold, as_json=as_json)
+            return
+        if saying["record"]:
+            _say(records, saying, as_json=as_json)
             return
         if cases is not None:
             _export(records, reviews, cases, only)
             if not as_json:
                 return
         _show(records, reviews, as_json=as_json)
+
+
+def _check_pairs(saying: _Saying, cases: Path | None) -> None:
+    """Refuse options that do not go together, rather than leave one of them out."""
+    way, record, says = saying["way"], saying["record"], saying["says"]
+    if way and says:
+        raise click.UsageError(
+            "--draw shows a record that you have not seen, and --says needs one that you have. Give --draw alone, look "
+            "at the record, then use the command that is printed below it."
+        )
+    if way and record:
+        raise click.UsageError("Give --draw or --record, not both.")
+    if says and not record:
+        raise click.UsageError("--says needs a record: give --record ID#INDEX, or let --draw random show you one.")
+    if cases is not None and (way or record):
+        raise click.UsageError(f"--export goes without {'--draw' if way else '--record'}. Give one of them.")
+    for option, given in (("--note", saying["note"]), ("--ticket", saying["ticket"])):
+        if given and not says:
+            raise click.UsageError(f"{option} belongs to what you say. Add --record and --says, or leave it out.")
+    if saying["reviewer"] and not (way or says):
+        raise click.UsageError("--reviewer says who draws or who says it. Add --draw or --says, or leave it out.")
+    source = click.get_current_context().get_parameter_source("only")
+    if cases is None and source is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("--only says which reviews are exported. Add --export FILE, or leave it out.")
 
 
 def _export(records: JudgedRecords, reviews: list[Review], target: Path, only: Literal["all", "wrong"]) -> None:
@@ -114,25 +142,45 @@ def _counted(number: int, what: str) -> str:
 # ── one record ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _say(records: JudgedRecords, reviews: list[Review], saying: _Saying, *, as_json: bool) -> None:
-    """Show a record; where something is said of it, keep that."""
+def _draw(
+    records: JudgedRecords, reviews: list[Review], way: Way, reviewer: str | None, threshold: float | None, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Show the next record, and how to say something of it."""
     from reward_kit.viewer.reviewing.choosing import draw_next
-    from reward_kit.viewer.reviewing.deciding import Chosen, default_reviewer, make_decision
+    from reward_kit.viewer.reviewing.deciding import Chosen, open_ticket
 
-    reviewer = saying["reviewer"] or default_reviewer()
-    chosen, why = Chosen(), ""
-    if (way := saying["way"]) is not None:
-        draw = draw_next(records, reviews, reviewer, way)
-        if draw is None:
-            echo("Every judged record was drawn and looked at. `reward-kit review` has the figures.")
-            return
-        key, chosen, why = records.key(draw.row), Chosen.by(way, draw), draw.why
-    else:
-        key = _key(saying["record"] or "")
-    if (says := saying["says"]) is None:
-        shown = _record(records, key, why)
-        print_json(shown) if as_json else _echo_record(shown)
+    draw = draw_next(records, reviews, _who(reviewer), way)
+    if draw is None:
+        echo("Every judged record was drawn and looked at. `reward-kit review` has the figures.")
         return
+    key = records.key(draw.row)
+    ticket = open_ticket(records, _who(reviewer), key, Chosen.by(way, draw))
+    words = ["review", str(records.path), "--record", f"{key[0]}#{key[1]}", "--ticket", ticket]
+    words += [] if reviewer is None else ["--reviewer", reviewer]
+    words += [] if threshold is None else ["--threshold", str(threshold)]
+    shown = _record(records, key, draw.why) | {"ticket": ticket}
+    print_json(shown) if as_json else _echo_record(shown, shlex.join(["reward-kit", *words]))
+
+
+def _say(records: JudgedRecords, saying: _Saying, *, as_json: bool) -> None:
+    """Show a record that is named; where something is said of it, keep that."""
+    from reward_kit.viewer.reviewing.deciding import Chosen, make_decision, read_open_ticket
+
+    record, says, ticket = saying["record"] or "", saying["says"], saying["ticket"]
+    key = _key(record)
+    if says is None:
+        shown = _record(records, key, "")
+        again = shlex.join(["reward-kit", "review", str(records.path), "--record", record])
+        print_json(shown) if as_json else _echo_record(shown, again)
+        return
+    reviewer = _who(saying["reviewer"])
+    chosen = Chosen() if ticket is None else read_open_ticket(ticket, records, reviewer, key)
+    if chosen is None:
+        raise click.BadParameter(
+            f"It is not for {record!r}, for {reviewer!r}, or for the results as they are now. Give --draw again, and "
+            "use the command that is printed below the record.", param_hint="--ticket",
+        )  # fmt: skip
     made = make_decision(records, key, says, saying["note"], reviewer, chosen)
     if as_json:
         from dataclasses import asdict
@@ -140,6 +188,12 @@ def _say(records: JudgedRecords, reviews: list[Review], saying: _Saying, *, as_j
         print_json(asdict(made))
     else:
         echo(f"{made.id}#{made.response_index}: {says}, says {made.reviewer}.", err=True)
+
+
+def _who(reviewer: str | None) -> str:
+    from reward_kit.viewer.reviewing.deciding import default_reviewer
+
+    return (reviewer or "").strip() or default_reviewer()
 
 
 def _key(record: str) -> tuple[str, int]:
@@ -166,7 +220,7 @@ def _record(records: JudgedRecords, key: tuple[str, int], why: str) -> dict[str,
     }  # fmt: skip
 
 
-def _echo_record(shown: dict[str, Any]) -> None:
+def _echo_record(shown: dict[str, Any], command: str) -> None:
     echo(f"{shown['id']}#{shown['response_index']}" + (f"  {shown['why']}" if shown["why"] else ""))
     for message in shown["messages"]:
         content = message.get("content")
@@ -175,7 +229,7 @@ def _echo_record(shown: dict[str, Any]) -> None:
         echo(f"\n[right answer]\n{shown['ground_truth']}")
     verdict = {True: "passes", False: "fails", None: "has no pass or failure"}[shown["passed"]]
     echo(f"\n[verdict] {verdict}, score {shown['score']}: {shown['reason']}")
-    echo("\nIs that verdict right? The same command with --says right, wrong or unclear keeps what you say.")
+    echo(f"\nIs that verdict right? This keeps what you say; it can also be wrong or unclear:\n{command} --says right")
 
 
 # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────

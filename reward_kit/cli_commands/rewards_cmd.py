@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reward_kit.cli_commands.options import FiniteRange, NamedPath, completed_by
+from reward_kit.cli_commands.options import FiniteNumber, FiniteRange, NamedPath, completed_by
 from reward_kit.cli_commands.output import echo, echo_json, in_own_words, name_settings, prints_on_stderr
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _time(seconds: float) -> str:
 @click.argument("cases", type=NamedPath(path_type=Path, dir_okay=False, exists=True))
 @click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
               help="A parameter of the reward; the value is read as YAML. Repeatable.")  # fmt: skip
-@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteRange(), default=1.0, show_default=True,
+@click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), default=1.0, show_default=True,
               metavar="S", help="Score from which an answer passes, for cases that do not say it.")  # fmt: skip
 @click.option("--timeout", type=FiniteRange(min=0, min_open=True), metavar="SECONDS",
               help="How long one answer may take.  [default: the reward's own, else 60]")  # fmt: skip

@@ -152,6 +152,7 @@ class EvaluationPipeline:
             self._require_rollouts()
             reward = self._reward()
             workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+            self._check_model(workload)
             if self._overwrite:
                 set_run_aside(Path(self.config.output.output_dir))
             with RunDirectory(Path(self.config.output.output_dir)) as directory:
@@ -275,6 +276,18 @@ class EvaluationPipeline:
             from reward_kit.agent.checks import check_agent  # here: most runs have no agent
 
             check_agent(self.config.agent)
+
+    def _check_model(self, workload: Workload) -> None:
+        """Refuse a model that cannot be asked before there is anything on disk.
+
+        A run that is there already may need no model any more, and on a cluster the keys may be where the actors are.
+        """
+        begun = Path(self.config.output.output_dir, "manifest.json").exists() and not self._overwrite
+        here = self.config.engine.name == "local"
+        if workload.needs_model and self._client is None and here and not begun:
+            from reward_kit.generation.factory import check_model  # here: scoring alone needs no client
+
+            check_model(self.config.generation)
 
     def _check_transport(self) -> None:
         """Refuse, before anything else, what cannot be had by batches."""

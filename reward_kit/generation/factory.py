@@ -10,7 +10,7 @@ from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.presets import PLAIN, by_prefix, preset_of
 
-__all__ = ["THROUGH_LITELLM", "is_fireworks", "key_of", "make_client", "make_judge_client"]
+__all__ = ["THROUGH_LITELLM", "check_model", "is_fireworks", "key_of", "make_client", "make_judge_client"]
 
 THROUGH_LITELLM = "litellm/"
 """The prefix of models that are asked through the package litellm."""
@@ -26,13 +26,7 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
     `litellm/…` is asked through litellm.
     Any model at a Fireworks host is asked for there; the rest at `api_base`, or at OpenAI.
     """
-    name = config.model_name
-    if not name:
-        raise ConfigError(
-            "`generation.model_name` is not set. Set it to a model and its provider (`anthropic/NAME`), to one your "
-            "endpoint knows (with `generation.api_base`), to 'local' for a small model inside this process, or to "
-            "'mock' for answers without a model; or set `generation.enabled=false` to score answers in the data."
-        )
+    name = _name_of(config)
     if config.api_base is None:
         if name == "mock":
             return _mock(config)
@@ -41,6 +35,22 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
         if name.startswith(THROUGH_LITELLM):
             return _through_litellm(config, needs_key=needs_key)
     return _remote(config, needs_key=needs_key)
+
+
+def check_model(config: ModelConfig) -> None:
+    """Refuse a model that has no name, a provider that nobody knows, and a key that is missing; make nothing."""
+    _name_of(config)
+    key_of(config)
+
+
+def _name_of(config: ModelConfig) -> str:
+    if not config.model_name:
+        raise ConfigError(
+            "`generation.model_name` is not set. Set it to a model and its provider (`anthropic/NAME`), to one your "
+            "endpoint knows (with `generation.api_base`), to 'local' for a small model inside this process, or to "
+            "'mock' for answers without a model; or set `generation.enabled=false` to score answers in the data."
+        )
+    return config.model_name
 
 
 def make_judge_client(config: JudgeConfig) -> ModelClient:

@@ -115,6 +115,11 @@ _NOT_AT_MISTRAL = "Mistral's API does not have it"
 _GROQ_REFUSES = "Groq refuses requests that have it"
 _ONE_ANSWER_EACH = Dialect(takes_n=False)
 
+_ALSO_CALLED: Mapping[str, str] = MappingProxyType({
+    "claude": "anthropic", "google": "gemini", "gpt": "openai", "grok": "xai", "x-ai": "xai",
+})  # fmt: skip
+"""What people call a provider who has another prefix here."""
+
 PRESETS: Mapping[str, Preset] = MappingProxyType({
     "openai": Preset(
         "https://api.openai.com/v1", "OPENAI_API_KEY", Dialect(names={"max_tokens": "max_completion_tokens"}),
@@ -218,15 +223,26 @@ def _split(config: ModelConfig) -> tuple[str | None, str]:
 
 
 def _check_spelling(config: ModelConfig) -> None:
-    """Refuse a prefix that is nearly a provider's: the prompts would go to another one."""
-    prefix, slash, name = (config.model_name or "").partition("/")
-    if not slash or config.api_base is not None or prefix.startswith(tuple(PRESETS)):
-        return  # `mistralai/NAME` and the like are names of the Hugging Face Hub
-    if near := difflib.get_close_matches(prefix, PRESETS, n=1, cutoff=0.8):
-        raise ConfigError(
-            f"There is no provider {prefix!r}. Did you mean {near[0] + '/' + name!r}? A model that is really called "
-            f"{config.model_name!r} needs the address of its endpoint as `generation.api_base`."
-        )
+    """Refuse a name that means some provider, and none of ours: its prompts would go to OpenAI."""
+    whole = config.model_name or ""
+    prefix, slash, name = whole.partition("/")
+    if config.api_base is not None or whole.startswith("accounts/"):
+        return
+    if slash and not name and prefix in PRESETS:
+        raise ConfigError(f"`generation.model_name` is {whole!r}, without a model. Write {whole}NAME.")
+    if not slash and (before := whole.partition(":")[0]) in PRESETS and before != whole:
+        raise ConfigError(f"`generation.model_name` is {whole!r}. Did you mean {whole.replace(':', '/', 1)!r}?")
+    if not slash:
+        return
+    near = _ALSO_CALLED.get(prefix.lower()) or next(
+        iter(difflib.get_close_matches(prefix.lower(), PRESETS, n=1, cutoff=0.8)), None
+    )
+    meant = "" if near is None else f" Did you mean {near + '/' + name!r}?"
+    raise ConfigError(
+        f"There is no provider {prefix!r} for the model {whole!r}.{meant} Providers are {', '.join(PRESETS)}; others "
+        f"are asked as litellm/PROVIDER/NAME. A model that is really called {whole!r} needs the address of its "
+        "endpoint as `generation.api_base`."
+    )
 
 
 def _address(prefix: str, preset: Preset) -> str | None:

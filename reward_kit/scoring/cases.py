@@ -32,13 +32,15 @@ from reward_kit.storage.candidates import split_off_answer
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.tables import set_fields
 
-__all__ = ["Case", "CaseOutcome", "case_of", "check_cases", "read_cases", "write_cases"]
+__all__ = ["Case", "CaseOutcome", "case_of", "check_cases", "is_of_reviews", "read_cases", "write_cases"]
 
 Expected = Literal["pass", "fail"]
 _KNOWN = frozenset({
     "answer", "columns", "expect", "ground_truth", "id", "messages", "note", "prompt", "response_index", "reviewer",
     "split", "threshold", "tools", "was",
 })  # fmt: skip
+_OF_REVIEWS = frozenset({"expect", "id", "messages", "response_index", "reviewer", "was"})
+"""What every case has that was made of a review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,20 @@ def write_cases(path: Path, cases: Sequence[Case]) -> None:
     with draft.open("wb") as file:
         file.writelines(json_line(_as_row(case)) for case in cases)
     draft.replace(path)
+
+
+def is_of_reviews(path: Path) -> bool:
+    """Whether every line of a file is a case that was made of a review, and none was written by hand."""
+    with path.open("rb") as file:
+        return all(map(_is_of_review, file))
+
+
+def _is_of_review(line: bytes) -> bool:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(row, dict) and _OF_REVIEWS <= row.keys() <= _KNOWN
 
 
 def _as_row(case: Case) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -430,11 +430,18 @@ def _is_from_model(line: Mapping[str, Any]) -> bool:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-    return (
-        ", ".join(f"{name}: {_short(before.get(name))} then, {_short(after.get(name))} now" for name in names)
-        or "unknown"
-    )
+    said = (f"{name}: {_short(then)} then, {_short(now)} now" for name, then, now in _differences(before, after))
+    return ", ".join(said) or "unknown"
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    """What is not the same, by name: inside a section that both have, only the keys that differ."""
+    for name in sorted({*before, *after}):
+        then, now = before.get(name), after.get(name)
+        if isinstance(then, Mapping) and isinstance(now, Mapping):
+            yield from ((f"{name}.{key}", old, new) for key, old, new in _differences(then, now))
+        elif then != now:
+            yield name, then, now
 
 
 def _short(value: object, limit: int = 60) -> str:

@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +61,9 @@ def test_the_loop_from_looking_to_a_mended_reward(call: Call, run: Path) -> None
     for _ in range(12):
         drawn = json.loads(call("review", run, "--draw", "random", "--json").out)
         fair = float(drawn["messages"][-1]["content"].split()[-1]) == float(drawn["ground_truth"])
-        said = call("review", run, "--draw", "random", "--says", "right" if fair is drawn["passed"] else "wrong")
+        record = f"{drawn['id']}#{drawn['response_index']}"
+        said = call("review", run, "--record", record, "--ticket", drawn["ticket"], "--says",
+                    "right" if fair is drawn["passed"] else "wrong")  # fmt: skip
         assert (said.code, said.err.split(",")[-1].strip()) == (0, "says ada.")
     assert "Every judged record" in call("review", run, "--draw", "random").out
     told = call("review", run)
@@ -93,6 +99,101 @@ def test_a_record_is_shown_and_judged_by_its_name(call: Call, run: Path) -> None
     told = call("review", run).out
     assert "q1#1  fails, should pass (ada): 2.0 is 2" in told
     assert "No rates" in told and "1 by browsing" in told
+
+
+def test_only_a_record_that_was_shown_can_be_spoken_of(call: Call, run: Path) -> None:
+    assert "--draw alone, look" in call("review", run, "--draw", "random", "--says", "right").sentence
+    assert not (run / "reviews.jsonl").exists()
+    given = ("--reviewer", "bob b", "--threshold", "0.5")
+    shown = call("review", run, "--draw", "disagreement", *given).out.splitlines()
+    command = shlex.split(shown[-1])
+    assert shown[0].split()[0] == command[command.index("--record") + 1]
+    for _ in range(2):  # saying it again is no second draw
+        assert call(*command[1:]).code == 0
+    found = json.loads(call("review", run, "--json").out)
+    assert (found["records"], found["in_rates"], found["chosen"]["disagreement"]) == (1, 1, 1)
+    assert found["reviewers"] == ["bob b"]
+    (kept, again) = map(json.loads, (run / "reviews.jsonl").read_text("utf-8").splitlines())
+    assert kept["probability"] == again["probability"] > 0 and kept["pool"] == 12
+
+
+def test_a_ticket_holds_for_its_record_its_reviewer_and_its_results(call: Call, run: Path) -> None:
+    drawn = json.loads(call("review", run, "--draw", "random", "--json").out)
+    record, ticket = f"{drawn['id']}#{drawn['response_index']}", drawn["ticket"]
+    other = "q1#1" if record != "q1#1" else "q1#0"
+    for named, who, shown in ((other, "ada", ticket), (record, "bob", ticket), (record, "ada", "random:0.5"),
+                              (record, "ada", ticket.replace(":12:", ":11:"))):  # fmt: skip
+        said = call("review", run, "--record", named, "--reviewer", who, "--ticket", shown, "--says", "right")
+        assert (said.code, "Give --draw again" in said.sentence) == (2, True)
+    assert call("run", "run.yaml", "--rescore", "reward.function_path=fair.py:evaluate", "--quiet").code == 0
+    assert call("review", run, "--record", record, "--ticket", ticket, "--says", "right").code == 2
+    assert not (run / "reviews.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--draw", "random", "--export", "c.jsonl"], ["--record", "q1#0", "--export", "c.jsonl"], ["--note", "why"],
+        ["--record", "q1#0", "--note", "why"], ["--draw", "random", "--note", "why"], ["--ticket", "random:1:1:a"],
+        ["--record", "q1#0", "--ticket", "random:1:1:a"], ["--only", "wrong"], ["--reviewer", "ada"],
+        ["--export", "c.jsonl", "--says", "right"],
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_refused(call: Call, tmp_path: Path, given: list[str]) -> None:
+    before = list(tmp_path.iterdir())
+    refused = call("review", tmp_path, *given)
+    assert (refused.code, "Usage: reward-kit review" in refused.err) == (2, True)
+    assert list(tmp_path.iterdir()) == before
+
+
+def test_an_export_replaces_nothing_but_an_earlier_export(call: Call, run: Path, tmp_path: Path) -> None:
+    assert call("review", run, "--record", "q1#1", "--says", "wrong").code == 0
+    (tmp_path / "by_hand.jsonl").write_text('{"answer": "It is 2", "expect": "pass"}\n', "utf-8")
+    (tmp_path / "link.jsonl").symlink_to(run / "results.jsonl")
+    others = [tmp_path / name for name in ("data.jsonl", "by_hand.jsonl", "strict.py", "run.yaml", "link.jsonl")]
+    kept = {path: path.read_bytes() for path in [*others, *run.iterdir()]}
+    for path in kept:
+        refused = call("review", run, "--export", path)
+        assert (refused.code, ". Name a" in refused.sentence) == (2, True), path
+    for new in (run / "episodes.jsonl", run / "cases.jsonl", tmp_path / "a.parquet.reviews.jsonl"):
+        assert call("review", run, "--export", new).code == 2
+        assert not new.exists()
+    assert {path: path.read_bytes() for path in kept} == kept
+
+    assert call("review", run, "--export", "cases.jsonl").code == 0
+    assert call("review", run, "--record", "q2#1", "--says", "wrong").code == 0
+    assert call("review", run, "--export", "cases.jsonl").code == 0
+    assert len((tmp_path / "cases.jsonl").read_bytes().splitlines()) == 2
+    with (tmp_path / "cases.jsonl").open("ab") as cases:
+        cases.write((tmp_path / "by_hand.jsonl").read_bytes())
+    assert "not a file of cases that this command wrote" in call("review", run, "--export", "cases.jsonl").sentence
+
+
+def test_a_report_replaces_nothing_but_an_earlier_report(call: Call, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<!doctype html><title>Mine</title>", "utf-8")
+    kept = {path: path.read_bytes() for path in [tmp_path / "strict.py", tmp_path / "page.html", *run.iterdir()]}
+    for path in kept:
+        refused = call("report", run, "-o", path)
+        assert (refused.code, "Name another file with --output." in refused.sentence) == (2, True), path
+    assert call("report", run, "-o", run / "reviews.jsonl").code == 2
+    assert not (run / "reviews.jsonl").exists()
+    assert {path: path.read_bytes() for path in kept} == kept
+
+    for title in ("first", "second"):
+        assert call("report", run, "-o", run / "report.html", "--title", title).code == 0
+    assert "<title>second</title>" in (run / "report.html").read_text("utf-8")
+
+
+def test_output_that_nobody_reads_on_is_no_error(call: Call, run: Path, tmp_path: Path) -> None:
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    assert reader.stdin is not None
+    reader.wait()
+    done = subprocess.run(
+        [sys.executable, "-m", "reward_kit", "review", run], stdout=reader.stdin, stderr=subprocess.PIPE, text=True,
+        check=False, timeout=120, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    reader.stdin.close()
+    assert done.stderr == ""
 
 
 def test_what_cannot_be_reviewed_is_said(call: Call, run: Path) -> None:

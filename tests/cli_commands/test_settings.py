@@ -6,12 +6,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from pathlib import Path
 
 import click
 import pytest
 
 import reward_kit
+from reward_kit.cli import main
 from reward_kit.cli_commands import best_of_n_cmd, run_eval_cmd, shell_cmd
 from reward_kit.cli_commands.output import failure_lines, in_own_words, name_settings
 from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig, known_paths
@@ -130,10 +132,20 @@ ADVICE = "Choose another `output.output_dir`, set `dataset.on_bad_row=skip`, or 
     ],
 )
 def test_a_command_shows_settings_as_it_spells_them(module: object, shown: str) -> None:
-    name_settings(vars(module).get("SETTINGS", {}), takes_config=module is run_eval_cmd)
-    assert in_own_words(ADVICE) == shown
-    (line,) = failure_lines({"failures_by_kind": {"RewardError": 2}, "failure_examples": {"RewardError": ADVICE}})
-    assert line == f"2 × RewardError, such as: {shown}"
+    def of_one_command() -> None:
+        name_settings(vars(module).get("SETTINGS", {}), takes_config=module is run_eval_cmd)
+        assert in_own_words(ADVICE) == shown
+        (line,) = failure_lines({"failures_by_kind": {"RewardError": 2}, "failure_examples": {"RewardError": ADVICE}})
+        assert line == f"2 × RewardError, such as: {shown}"
+
+    copy_context().run(of_one_command)
+
+
+def test_the_words_of_a_command_end_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["shell", "--dry-run", "--dataset", "no-such-file.jsonl"])
+    capsys.readouterr()
+    assert in_own_words(ADVICE) == ADVICE
 
 
 def test_an_error_tells_which_settings_it_is_about() -> None:

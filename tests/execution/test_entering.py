@@ -394,3 +394,24 @@ def test_overwriting_leaves_a_directory_alone_that_is_no_run(tmp_path: Path) -> 
     (tmp_path / "run" / "notes.txt").write_text("mine")
     assert run(config(tmp_path), overwrite=True).judged == 4
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+# ── a model that cannot be asked ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("model", ["google/gemini-x", "gpt-6-luna", "anthropic/", None])
+def test_a_model_that_cannot_be_asked_leaves_no_directory(
+    model: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = {
+        "dataset": {"path_or_name": str(tmp_path / "rows.jsonl")},
+        "generation": {"model_name": model},
+        "reward": {"function_path": "contains"},
+        "output": {"output_dir": str(tmp_path / "outputs" / "run")},
+    }
+    (tmp_path / "rows.jsonl").write_text('{"user_query": "Say 1.", "ground_truth": "1"}\n')
+    with pytest.raises((AuthError, ConfigError)):
+        EvaluationPipeline(config).run()
+    assert not (tmp_path / "outputs").exists()

@@ -59,6 +59,14 @@ def test_other_settings_are_refused_and_what_changed_is_named(tmp_path: Path) ->
     make(tmp_path, model="a", temperature=0.7)
 
 
+def test_of_a_section_that_changed_only_the_difference_is_told(tmp_path: Path) -> None:
+    make(tmp_path, few_shot={"count": 5, "split": "train"}, model="a")
+    settings = {"few_shot": {"count": 0, "split": "train"}, "model": "a"}
+    told = r"\(few_shot\.count: 5 then, 0 now\)"
+    with RunDirectory(tmp_path) as directory, pytest.raises(StorageError, match=told):
+        directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
+
+
 def test_a_claim_on_files_that_do_not_exist_yet_can_be_changed(tmp_path: Path) -> None:
     """A wrong model name that the endpoint refused at once must not bind the directory for ever."""
     for model in ("wrong", "right"):

@@ -22,6 +22,7 @@ from reward_kit.analysis.present.conclusions import comparison_conclusion
 from reward_kit.analysis.present.report_tables import comparison_tables
 from reward_kit.analysis.run_comparison import compare
 from reward_kit.errors import StorageError
+from reward_kit.storage.new_files import check_new_file
 from reward_kit.utils.clock import now
 from reward_kit.viewer.report.contents import RunPart, ShownTable, run_part, shown_table
 from reward_kit.viewer.report.drawing import charts
@@ -33,6 +34,10 @@ MOST_RECORDS = 2_000
 _BUDGET = 1_700_000
 """Bytes of texts in all: with their frames, the file stays below 3 MB."""
 _HERE = Path(__file__).parent
+_START = b"<!doctype html>"
+_GENERATOR = b'<meta name="generator" content="reward-kit '
+_HEAD = 4_096
+"""Bytes at the start of a report in which it says what wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,11 @@ def write_report(
     most: int = MOST_RECORDS,
     pass_threshold: float | None = None,
 ) -> int:
-    """Write the report of these runs into `target`; how many bytes it has. The file appears whole or not at all."""
+    """Write the report of these runs into `target`; how many bytes it has. The file appears whole or not at all.
+
+    The file may be an earlier report, and no other: see `check_new_file`.
+    """
+    check_new_file(target, "--output", "a report", _is_report, beside_a_run=True)
     runs = [
         run_part(
             path, name, most=max(1, most // len(paths)), budget=_BUDGET // len(paths), pass_threshold=pass_threshold
@@ -71,6 +80,12 @@ def write_report(
     except OSError as error:
         raise StorageError(f"Cannot write {str(target)!r} ({error.strerror}). Name another file.") from error
     return len(content)
+
+
+def _is_report(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    return head.startswith(_START) and _GENERATOR in head
 
 
 def _compared(runs: Sequence[RunPart]) -> _Comparison:

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import orjson
 
@@ -19,10 +19,13 @@ from reward_kit.utils.clock import now_to_the_millisecond
 from reward_kit.viewer.reviewing.choosing import Draw, Way
 from reward_kit.viewer.reviewing.records import JudgedRecords
 
-__all__ = ["Chosen", "Tickets", "default_reviewer", "make_decision"]
+__all__ = ["Chosen", "Tickets", "default_reviewer", "make_decision", "open_ticket", "read_open_ticket"]
 
 _LONGEST_NOTE = 10_000
 _SEPARATOR = "."
+_PARTS = ":"
+_SUM = 12
+"""Characters of the digest that binds an open ticket to its record."""
 
 
 class Chosen(NamedTuple):
@@ -105,3 +108,24 @@ class Tickets:
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, hashlib.sha256)
+
+
+def open_ticket(records: JudgedRecords, reviewer: str, key: tuple[str, int], chosen: Chosen) -> str:
+    """A ticket that a person can read and hand to another process: `random:0.05:20:` and a digest.
+
+    It holds for this record, this reviewer and these results. The digest is no signature: it finds a ticket that was
+    mistyped, or is used for something else. Who wants to cheat can as well write to the file of reviews.
+    """
+    content = orjson.dumps([records.results_digest, reviewer, *key, *chosen])
+    digest = hashlib.sha256(content).hexdigest()[:_SUM]
+    return _PARTS.join((chosen.choice, str(chosen.probability), str(chosen.pool), digest))
+
+
+def read_open_ticket(ticket: str, records: JudgedRecords, reviewer: str, key: tuple[str, int]) -> Chosen | None:
+    """How the record was drawn; None where the ticket is not one, or is for something else."""
+    try:
+        way, probability, pool, _ = ticket.split(_PARTS)
+        chosen = Chosen(next(known for known in get_args(Way) if known == way), float(probability), int(pool))
+    except (ValueError, StopIteration):
+        return None
+    return chosen if ticket == open_ticket(records, reviewer, key, chosen) else None

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from reward_kit.scoring.cases import Case, case_of, write_cases
+from reward_kit.scoring.cases import Case, case_of, is_of_reviews, write_cases
+from reward_kit.storage.new_files import check_new_file
 from reward_kit.storage.reviews import Review, last_words
 from reward_kit.viewer.reviewing.contents import read_rollouts
 from reward_kit.viewer.reviewing.records import JudgedRecords
@@ -28,7 +29,11 @@ class Exported(NamedTuple):
 
 
 def export_cases(records: JudgedRecords, reviews: Sequence[Review], path: Path, only: Only = "all") -> Exported:
-    """Write the records that were reviewed, or those whose verdict was called wrong, as cases."""
+    """Write the records that were reviewed, or those whose verdict was called wrong, as cases.
+
+    The file may be an earlier one of these, and no other: see `check_new_file`.
+    """
+    check_new_file(path, "--export", "a file of cases", is_of_reviews, beside_a_run=False)
     by_record: dict[tuple[str, int], list[Review]] = {}
     for review in last_words(reviews).values():
         if review.says != "unclear":

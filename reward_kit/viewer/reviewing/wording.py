@@ -16,7 +16,7 @@ _FEW = 30
 
 def figure_lines(found: ReviewFigures) -> list[tuple[str, str, str]]:
     """Each figure: its name, its value with the interval, and what it means."""
-    lines = [("verdicts right, %", percent(found.right), f"of {found.in_rates:,} reviews of drawn records")]
+    lines = [("verdicts right, %", percent(found.right), f"of {_counted(found.in_rates)} of drawn records")]
     if found.verifier_rate is not None:
         lines += [
             ("precision, %", percent(found.precision), "of what the verifier passes, people pass"),
@@ -44,11 +44,12 @@ def remarks(found: ReviewFigures) -> Iterator[str]:
             "`random` on the page's review bar)."
         )
     elif 0 < found.in_rates < _FEW:
-        yield f"{found.in_rates} reviews are few: look at the intervals, not at the values."
+        yield f"{_reviews(found.in_rates)} not much: look at the intervals, not at the values."
     if found.chosen.get("browsing"):
         yield f"{_reviews(found.chosen['browsing'])} of records that reviewers picked themselves: in no rate."
     if found.outdated:
-        mended = f" {found.mended:,} of them were wrong and are right now." if found.mended else ""
+        were, are = ("was", "is") if found.mended == 1 else ("were", "are")
+        mended = f" {found.mended:,} of them {were} wrong and {are} right now." if found.mended else ""
         yield (
             f"{_reviews(found.outdated)} of verdicts that have changed since: they count with what the reviewer said "
             f"of the answer.{mended} A reward that was mended on these cases looks better on them than on others: draw "
@@ -59,4 +60,8 @@ def remarks(found: ReviewFigures) -> Iterator[str]:
 
 
 def _reviews(number: int) -> str:
-    return "1 review is" if number == 1 else f"{number:,} reviews are"
+    return f"{_counted(number)} {'is' if number == 1 else 'are'}"
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} review{'' if number == 1 else 's'}"

@@ -216,11 +216,13 @@ def test_results_can_be_put_together_by_hand(capsys: pytest.CaptureFixture[str])
 def test_a_reward_by_its_path_is_previewed_here_and_created_with_its_files(
     fireworks: FakeFireworks, tmp_path: Path, samples: Path
 ) -> None:
-    (tmp_path / "helper.py").write_text("LONG = 5\n")
-    code = "from helper import LONG\n\ndef long(messages, least=0, **kwargs):\n"
-    (tmp_path / "judges.py").write_text(f"{code}    return float(len(messages[-1]['content']) >= max(LONG, least))\n")
+    (tmp_path / "lengths_of_answers.py").write_text("LONG = 5\n")
+    code = "from lengths_of_answers import LONG\n\ndef long(messages, least=0, **kwargs):\n"
+    (tmp_path / "judges_of_length.py").write_text(
+        f"{code}    return float(len(messages[-1]['content']) >= max(LONG, least))\n"
+    )
     evaluator = Evaluator()
-    evaluator.load_reward(f"{tmp_path / 'judges.py'}:long", {"least": 6})
+    evaluator.load_reward(f"{tmp_path / 'judges_of_length.py'}:long", {"least": 6})
     assert [one.score for one in evaluator.preview(samples).results] == [0.0, 0.0, 1.0]
     assert evaluator.create("long-v1")["name"].endswith("/long-v1")
-    assert {"project/judges.py", "project/helper.py"} <= evaluator.source().files.keys()
+    assert {"project/judges_of_length.py", "project/lengths_of_answers.py"} <= evaluator.source().files.keys()

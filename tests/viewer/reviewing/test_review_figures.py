@@ -125,6 +125,15 @@ def test_verdicts_that_changed_count_with_what_was_said_of_the_answer(path: Path
     assert any("3 reviews are of verdicts that have changed since" in remark for remark in remarks(found))
 
 
+def test_one_review_is_spoken_of_as_one(path: Path) -> None:
+    make_decision(JudgedRecords(path), ("q0", 0), "wrong", "", "ada", Chosen("random", 1 / 20, 20))
+    rewrite(path, is_verified=lambda row: not row["is_verified"], score=lambda row: 1 - row["score"])
+    found = figures(path)
+    told = " ".join([*remarks(found), *(note for _, _, note in figure_lines(found))])
+    assert "1 of them was wrong and is right now." in told
+    assert "1 review is not much" in told and "of 1 review of drawn records" in told
+
+
 def test_another_answer_in_its_place_is_not_the_one_that_was_looked_at(path: Path) -> None:
     review_all(path)
     rewrite(path, response="something else")
