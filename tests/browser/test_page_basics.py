@@ -162,3 +162,17 @@ def test_a_run_that_was_deleted_says_only_that(browser: Browser, samples: Path, 
         first = "async (at) => new TextDecoder().decode((await (await fetch(at)).body.getReader().read()).value)"
         assert '"gone":true' in look.page.evaluate(first, f"/api/runs/{served.keys['deleted']}/changes")
         assert "the last that was read" not in look.find("main").inner_text()
+
+
+def test_a_run_without_results_says_so_and_draws_nothing(browser: Browser, samples: Path, tmp_path: Path) -> None:
+    shutil.copytree(samples / "lake", tmp_path / "empty")
+    (tmp_path / "empty" / "results.jsonl").write_bytes(b"")
+    shutil.copytree(samples / "lake", tmp_path / "empty" / "inside")
+    with serve(tmp_path) as served, Look.open(browser, served) as look:
+        look.see("h1", "2 runs")
+        look.see("td", "nothing yet")
+        look.go("/runs/{empty}")
+        look.see(".facts", "nothing yet")
+        look.see(".note", "There are no results yet.")
+        assert look.find(".big, .chart").count() == 0
+        look.assert_clean()
