@@ -71,7 +71,10 @@ EXTRAS = {
     "local": Extra("the model `local`, inside this process", {"xllamacpp": "xllamacpp"}),
     "math": Extra("integrals, sums and limits that our own comparison cannot decide", {"math-verify": "math_verify"}),
     "parquet": Extra("Parquet files; `best-of-n` writes one", {"pyarrow": "pyarrow"}),
-    "plot": Extra("pictures as .png; .svg and .html need nothing", {"matplotlib": "matplotlib"}),
+    "plot": Extra(
+        "pictures as .png; .svg and .html need only `analysis`",
+        {"matplotlib": "matplotlib", "numpy": "numpy", "pyarrow": "pyarrow"},
+    ),
     "ray": Extra("runs on a Ray cluster, with `engine=ray`", {"ray": "ray"}),
     "regex": Extra("regular expressions matched in linear time", {"google-re2": "re2"}),
     "schema": Extra("answers checked against a JSON Schema", {"jsonschema": "jsonschema"}),
