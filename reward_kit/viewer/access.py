@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 import orjson
 
@@ -57,7 +57,7 @@ class Access:
     @property
     def address(self) -> str:
         """What to open in a browser."""
-        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+        return f"http://127.0.0.1:{self.port}/?{urlencode({'token': self.token})}"
 
     def has_token(self, query: bytes) -> bool:
         """Whether the address holds the token."""
