@@ -169,7 +169,7 @@ def test_settings_of_the_task_reach_the_run(folder: Path) -> None:
     assert config.agent is not None
     assert (config.agent.stop_pattern, config.agent.max_turns, config.agent.concurrency) == ("STOP", 7, 9)
     assert config.agent.durability == "restart"  # an episode on a server cannot be gone on with
-    assert (config.generation.model_name, config.generation.n) == ("m", 2)
+    assert (config.generation.model_name, config.generation.n) == ("openai/m", 2)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_run_by_batches_has_the_answers_of_one_online(tmp_path: Path) -> None:
 
 
 def test_it_is_refused_where_it_cannot_work(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="answers in this process"):
+    with pytest.raises(ConfigError, match="'mock' is not asked at one"):
         by_batches(tmp_path, "http://127.0.0.1:1/v1", generation__model_name="mock", generation__api_base=None)
     with pytest.raises(ConfigError, match="waits for each answer"):
         by_batches(tmp_path, "http://127.0.0.1:1/v1", agent={"sandbox_tools": ["bash"]})

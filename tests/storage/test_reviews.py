@@ -117,7 +117,9 @@ def test_what_was_acknowledged_survives_kill(tmp_path: Path) -> None:
         while seen < 7:
             seen = int(process.stdout.readline())
         os.kill(process.pid, signal.SIGKILL)
-        rest, _ = process.communicate(timeout=60)
+        rest = process.stdout.read()  # not `communicate`: it passes by what `readline` has read ahead
+        process.wait(timeout=60)
+        process.stdout.close()
         seen = max([seen, *map(int, rest.split("\n")[:-1])])
         kept += [f"w{attempt}-{number}" for number in range(seen)]
         append_review(path, replace(REVIEW, id=f"after {attempt}"))
