@@ -7,7 +7,7 @@
 
 Each environment is fresh and away from the checkout: `base` without extras, one for each extra but `train`, and `all`.
 In each, every command prints its help, every starter of `reward-kit init` runs by the command that `init` prints, and
-the commands that the extra is for are run. Versions are those of requirements/dev.txt; two environments go at a time.
+the commands that the extra is for are run. Versions are those of requirements/; two environments go at a time.
 """
 
 from __future__ import annotations
@@ -257,9 +257,7 @@ def main() -> None:
     names = given.only or ["base", *sorted(set(extras) - NOT_TRIED), "all"]
     with tempfile.TemporaryDirectory(prefix="reward-kit-smoke-") as scratch:
         wheel = given.wheel.resolve() if given.wheel else built(Path(scratch) / "dist")
-        constraints = Path(scratch) / "constraints.txt"
-        constraints.write_text(pins((ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")), encoding="utf-8")
-        places = [Place(name, Path(scratch) / name, wheel, constraints) for name in names]
+        places = [Place(name, Path(scratch) / name, wheel, constraints(name, Path(scratch))) for name in names]
         with ThreadPoolExecutor(LANES) as lanes:
             tried = list(lanes.map(try_environment, places))
     print(table(tried))
@@ -273,6 +271,15 @@ def built(folder: Path) -> Path:
     """The wheel of this checkout."""
     ran([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT], ROOT)
     return next(folder.glob("*.whl"))
+
+
+def constraints(name: str, scratch: Path) -> Path:
+    """The file of versions for an environment: those that an extra has of its own, or else those of development."""
+    own = ROOT / "requirements" / f"{name}.txt"
+    source = own if own.exists() else ROOT / "requirements" / "dev.txt"
+    made = scratch / f"constraints-{source.stem}.txt"
+    made.write_text(pins(source.read_text(encoding="utf-8")), encoding="utf-8")
+    return made
 
 
 def pins(requirements: str) -> str:
