@@ -92,10 +92,10 @@ def normalize_text(text: str) -> str:
 
 
 def extract_math_expression(text: str) -> str:
-    r"""The final answer of a text, as `final_answer` finds it; empty where it gives none.
+    r"""The final answer of a text, as `final_answer` finds it; a text that is no more than an answer is its own.
 
-    >>> extract_math_expression(r"So it is \boxed{\frac{1}{2}}."), extract_math_expression("Hm.")
-    ('\\frac{1}{2}', '')
+    >>> extract_math_expression(r"So it is \boxed{\frac{1}{2}}."), extract_math_expression("12")
+    ('\\frac{1}{2}', '12')
     """
     return _answer(text)
 
