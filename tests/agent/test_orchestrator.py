@@ -97,11 +97,13 @@ async def test_the_base_resource_and_its_tools_can_be_looked_at(task: TaskDefini
 def test_names_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("FIREWORKS_API_KEY", "k")
-    names = ["openai/gpt-x", "fireworks/m", "accounts/fireworks/models/m", "org/model"]
+    names = ["openai/gpt-x", "fireworks/m", "accounts/fireworks/models/m", "gpt-y"]
     clients = [make_client(GenerationConfig.model_validate(model_settings(name))) for name in names]
-    assert [client.model for client in clients] == ["gpt-x", *["accounts/fireworks/models/m"] * 2, "org/model"]
+    assert [client.model for client in clients] == ["gpt-x", *["accounts/fireworks/models/m"] * 2, "gpt-y"]
     openai, fireworks = "https://api.openai.com/v1", "https://api.fireworks.ai/inference/v1"
     assert [client.identity["endpoint"] for client in clients] == [openai, fireworks, fireworks, openai]
+    with pytest.raises(ConfigError, match="no provider 'org'"):
+        make_client(GenerationConfig.model_validate(model_settings("org/model")))
     monkeypatch.delenv("MODEL_AGENT", raising=False)
     with pytest.raises(ConfigError, match="--model"):
         model_settings()
