@@ -178,9 +178,14 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: Path, ready: str) -
 
 
 def command_of(pid: int) -> str:
-    """The command line of a process; empty where there is none, or where it has ended."""
+    """The whole command line of a process; empty where there is none, or where it has ended."""
+    # -ww: else a long line is cut to COLUMNS, and a server that runs would be taken for one that has ended.
     done = subprocess.run(
-        ["ps", "-o", "stat=,args=", "-p", str(pid)], capture_output=True, text=True, errors="replace", check=False
+        ["ps", "-ww", "-o", "stat=,args=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     state, _, words = done.stdout.strip().partition(" ")
     return "" if state.startswith("Z") else words

@@ -287,3 +287,12 @@ def test_the_inherited_dockerfile_and_tools(world: World, project: Path) -> None
     assert not (project / "Dockerfile").exists()
     assert gcp_tools.ensure_gcp_secret("p", "s", "value-of-the-secret", dry_run=True) is not None
     assert "value-of-the-secret" not in json.dumps(world.calls)
+
+
+def test_a_long_command_line_is_read_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    told = Path("/proc/self/cmdline")
+    if not told.exists():
+        pytest.skip("this system has no /proc")
+    words = told.read_bytes().decode().strip("\0").split("\0")
+    assert words[-1] in command_of(os.getpid())
