@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import orjson
 
 from reward_kit.errors import DatasetError
+from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function
 
 __all__ = ["run_batch_evaluation"]
@@ -65,9 +65,14 @@ def _response_ids(batch: Row, place: str) -> list[Any]:
 
 def _verdicts(reward: Callable[..., Any], batch: Row, ids: list[Any], given: Mapping[str, Any]) -> Iterator[Row]:
     further = {name: value for name, value in batch.items() if name not in _BATCH_COLUMNS}
-    results = reward(rollouts_messages=batch["rollouts_messages"], **(further | dict(given)))
-    if inspect.iscoroutine(results):
-        results = asyncio.run(results)
+    told = further | dict(given)
+
+    async def judged() -> Any:
+        results = reward(rollouts_messages=batch["rollouts_messages"], **told)
+        return await results if inspect.isawaitable(results) else results
+
+    # Not `asyncio.run`: this is called in notebooks, too, where a loop runs already.
+    results = run_sync(judged)
     for index, (response_id, result) in enumerate(zip(ids, results, strict=True)):
         verdict = result.model_dump(include={"score", "reason", "metrics"})
         yield {

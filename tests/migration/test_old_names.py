@@ -215,6 +215,14 @@ def test_a_batch_reward_must_give_one_result_per_answer(tmp_path: Path) -> None:
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_batches_are_judged_where_a_loop_runs_already(tmp_path: Path) -> None:
+    (tmp_path / "halves.py").write_text("async def halves(rollouts_messages, **kwargs):\n    return [0.5]\n")
+    rows = [{"request_id": "a", "rollouts_messages": [[{"role": "assistant", "content": "x"}]]}]
+    file = write_rows(tmp_path / "batches.jsonl", rows)
+    judged = run_batch_evaluation(file, f"{tmp_path}/halves.py:halves", tmp_path / "out.jsonl")
+    assert [row["evaluation_score"] for row in judged] == [0.5]
+
+
 async def test_a_client_is_made_of_a_config_and_a_key() -> None:
     call = {"name": "add", "arguments": {"x": 1}}
     script: dict[str, Any] = {
