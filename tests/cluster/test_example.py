@@ -60,14 +60,15 @@ def _runs(pid: int) -> bool:
 
 def test_the_example_runs_with_a_ray_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    running = command("run", "examples/ray_cluster/run.yaml", home=tmp_path)
+    example = ("run", "--config-path", "examples/ray_cluster/conf", "--config-name", "offline")
+    running = command(*example, home=tmp_path)
     told, complaints = running.communicate(timeout=300)
     assert running.returncode == 0, complaints
-    assert len(lines(tmp_path / "outputs" / "ray_cluster" / "results.jsonl")) == 32
+    assert len(lines(tmp_path / "outputs" / "ray_offline" / "results.jsonl")) == 96
     for noise in ("raylet", "gcs", "core_worker", "uthenticat", "ashboard", "Started a local"):
         assert noise not in told + complaints, complaints
     assert not (tmp_path / ".ray").exists(), "nothing is put into the home directory"
-    again = command("run", "examples/ray_cluster/run.yaml", "engine=local", home=tmp_path)
+    again = command(*example, "engine=local", home=tmp_path)
     again.communicate(timeout=120)
     assert again.returncode == 0
 

@@ -53,7 +53,7 @@ def test_the_cluster_has_only_known_fields() -> None:
     assert head["volumes"][0]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
 
 
-def test_the_job_has_only_known_fields_and_its_command_is_one_of_ours(tmp_path: Path) -> None:
+def test_the_job_has_only_known_fields_and_its_command_is_one_of_ours() -> None:
     (job,) = documents("job.yaml")
     (_, cluster) = documents("cluster.yaml")
     spec = job["spec"]
@@ -61,10 +61,11 @@ def test_the_job_has_only_known_fields_and_its_command_is_one_of_ours(tmp_path: 
     assert spec.keys() <= JOB and spec["submissionMode"] in MODES
     assert spec["clusterSelector"]["ray.io/cluster"] == cluster["metadata"]["name"]
     assert yaml.safe_load(spec["runtimeEnvYAML"]).keys() <= {"env_vars", "pip", "working_dir", "py_modules"}
-    program, verb, _, *overrides = shlex.split(spec["entrypoint"])
+    program, verb, file, *overrides = shlex.split(spec["entrypoint"])
     assert (program, verb) == ("reward-kit", "run")
-    (tmp_path / "math.yaml").write_text("reward: {function_path: math}\ngeneration: {model_name: m}\n")
-    (composed,) = compose_jobs(ConfigFile(tmp_path, "math.yaml"), overrides, sweep=False)
+    (copied,) = re.findall(r"^COPY \. (\S+)$", (EXAMPLE / "Dockerfile").read_text(), re.M)
+    conf = EXAMPLE / Path(file).relative_to(copied)
+    (composed,) = compose_jobs(ConfigFile(conf.parent, conf.name), overrides, sweep=False)
     engine = load_config(composed.values).engine
     assert engine.name == "ray" and engine.address is None
     named = {name for part in (engine.generate, engine.score) for name in part.resources}

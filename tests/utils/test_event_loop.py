@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event loops for callers that have none, and for callers that stand inside one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+
+import pytest
+
+from reward_kit.utils.event_loop import background_loop, new_loop, run_sync
+from tests.utils.test_per_process import in_a_child
+
+
+async def the_thread() -> str:
+    await asyncio.sleep(0)
+    return threading.current_thread().name
+
+
+async def failing() -> None:
+    await asyncio.sleep(0)
+    raise ZeroDivisionError("by nought")
+
+
+def test_a_coroutine_is_run_in_the_calling_thread() -> None:
+    assert run_sync(the_thread) == threading.current_thread().name
+
+
+async def test_inside_a_loop_it_is_run_in_a_thread_of_its_own() -> None:
+    assert run_sync(the_thread) == "reward-kit"
+    assert "reward-kit" not in [thread.name for thread in threading.enumerate()], "the thread has ended"
+
+
+def test_an_error_is_raised_where_it_was_called() -> None:
+    with pytest.raises(ZeroDivisionError, match="by nought"):
+        run_sync(failing)
+
+
+async def test_an_error_in_the_other_thread_is_raised_where_it_was_called() -> None:
+    with pytest.raises(ZeroDivisionError, match="by nought"):
+        run_sync(failing)
+
+
+async def test_leaving_the_process_is_passed_on_too() -> None:
+    async def leaving() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit) as caught:
+        run_sync(leaving)
+    assert caught.value.code == 3
+
+
+def test_tasks_that_were_left_behind_are_ended() -> None:
+    left: list[asyncio.Task[bool]] = []
+
+    async def forgetful() -> None:
+        left.append(asyncio.create_task(asyncio.Event().wait()))
+        await asyncio.sleep(0)
+
+    run_sync(forgetful)
+    assert left[0].cancelled()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop has no build for Windows")
+def test_loops_are_uvloops() -> None:
+    import uvloop
+
+    loop = new_loop()
+    try:
+        assert isinstance(loop, uvloop.Loop)
+    finally:
+        loop.close()
+
+
+def test_the_loop_in_the_background_stays_and_is_the_same_for_all_threads() -> None:
+    loop = background_loop()
+    assert background_loop() is loop
+    assert asyncio.run_coroutine_threadsafe(the_thread(), loop).result(60) == "reward-kit loop"
+    assert loop.is_running()
+
+
+def test_a_forked_child_gets_a_loop_of_its_own() -> None:
+    ours = background_loop()
+
+    def work() -> str:
+        loop = background_loop()
+        return f"{loop is not ours}, {asyncio.run_coroutine_threadsafe(the_thread(), loop).result(30)}"
+
+    assert in_a_child(work) == "True, reward-kit loop"
