@@ -48,6 +48,11 @@ class Regenerated:
 
         return "\n".join(comparison_conclusion(self.comparison))
 
+    def lines(self) -> list[str]:
+        """The mean score of each side with its interval, then the conclusion."""
+        return [*(f"{name} answers: {_mean_of(run)}" for name, run in (("old", self.old), ("new", self.new))),
+                self.conclusion]  # fmt: skip
+
 
 def regenerate(
     stored: str | Path | Iterable[Mapping[str, Any]],
@@ -81,6 +86,14 @@ def regenerate(
     new = evaluate(samples, **judged_by, model=model, n=n, output_dir=place and place / "new", **settings)
     comparison = compare(load(old.output_dir, name="old"), load(new.output_dir, name="new"))
     return Regenerated(old, new, comparison)
+
+
+def _mean_of(run: RunResult) -> str:
+    if run.mean_score is None:
+        return f"none of {run.failed} could be judged"
+    around = "" if run.interval is None else f" (95 % interval {run.interval.low:.3f} to {run.interval.high:.3f})"
+    failed = f", {run.failed} could not be judged" if run.failed else ""
+    return f"mean score {run.mean_score:.3f}{around}, {run.judged} judged{failed}"
 
 
 def _rollouts(stored: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[Rollout]:

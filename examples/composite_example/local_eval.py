@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate from Python: `python local_eval.py`, or with a model of yours, `--model openai/gpt-6-luna`."""
 
-import argparse
 from pathlib import Path
 from statistics import mean
 
 from reward_kit import evaluate
+from reward_kit.reward_scripts import answering_options
 
 HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
     """Judge some answers per problem, and print the mean of the score and of each part."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="mock", help="who answers; mock: mock_model.py (default)")
-    parser.add_argument("--n", type=int, default=2, help="answers per problem (%(default)s)")
-    parser.add_argument("--output", type=Path, help="a directory to keep everything in; run again to go on")
-    options = parser.parse_args()
+    options = answering_options(__doc__, n=2).parse_args()
     result = evaluate(
         HERE / "dataset.jsonl",
         f"{HERE / 'reward.py'}:evaluate",

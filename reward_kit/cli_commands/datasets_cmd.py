@@ -29,6 +29,7 @@ def datasets() -> None:
     reward-kit datasets show questions.csv
     reward-kit datasets show questions.csv --column-mapping user_query=frage
     reward-kit datasets show conf/math.yaml
+    reward-kit datasets show gsm8k
     reward-kit datasets formats
     """
 
@@ -54,6 +55,7 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Show the first samples: id, what is asked, the ground truth, and the columns a reward may name.
 
     PATH is a file, a Hugging Face name, or the YAML config of a run, which OVERRIDES may change as in `reward-kit run`.
+    It may also be a benchmark of `reward-kit benchmarks list`, which stands before a Hugging Face dataset of that name.
     """
     mapping = key_value_pairs(column_mapping, "--column-mapping", "NEW=OLD, such as user_query=question")
     given = {
@@ -62,9 +64,13 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter per option
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value}
     if Path(path).suffix in (".yaml", ".yml"):
-        config, system_prompt = _of_run(path, overrides, settings)
+        config, system_prompt = _of_run((path, *overrides), settings)
+    elif (benchmark := _benchmark(path)) is not None:
+        config, system_prompt = _of_run((f"+benchmark={benchmark}", *overrides), settings)
     elif overrides:
-        raise click.UsageError(f"{overrides[0]!r} is an override, which only a YAML config takes. Use the options.")
+        raise click.UsageError(
+            f"{overrides[0]!r} is an override, which only a YAML config or a benchmark takes. Use the options."
+        )
     else:
         config, system_prompt = _of_file(path, settings), None
     _print(config, system_prompt, rows, whole=full, as_json=as_json)
@@ -87,17 +93,28 @@ def _of_file(path: str, settings: dict[str, Any]) -> DatasetConfig:
     return validated(DatasetConfig, {"path_or_name": path, **settings}, "The dataset")
 
 
-def _of_run(path: str, overrides: tuple[str, ...], settings: dict[str, Any]) -> tuple[DatasetConfig, str | None]:
+def _benchmark(path: str) -> str | None:
+    """The benchmark that is named, as here (`gsm8k`) or as in a run (`+benchmark=gsm8k`); a file goes before it."""
+    from reward_kit.cli_commands.benchmark_configs import benchmark_names
+
+    key, equals, name = path.partition("=")
+    if equals and key.lstrip("+") == "benchmark":
+        return name
+    return path if path in benchmark_names() and not Path(path).exists() else None
+
+
+def _of_run(named: tuple[str, ...], settings: dict[str, Any]) -> tuple[DatasetConfig, str | None]:
+    """The dataset of a run, which is `named` as `reward-kit run` takes it: its config or benchmark, then overrides."""
     from reward_kit.cli_commands.config_paths import resolve_paths
     from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
     from reward_kit.config_models import DatasetConfig, validated
     from reward_kit.errors import ConfigError
 
-    file, rest = find_config(None, None, (path, *overrides))
+    file, rest = find_config(None, None, named)
     (job,) = compose_jobs(file, rest, sweep=False)
     values = resolve_paths(job.values, file.directory)
     if not values.get("dataset"):
-        raise ConfigError(f"{path!r} configures no dataset. Set dataset.path_or_name in it.")
+        raise ConfigError(f"{named[0]!r} configures no dataset. Set dataset.path_or_name in it.")
     dataset = validated(DatasetConfig, {**values["dataset"], **settings}, "The dataset")
     return dataset, values.get("system_prompt")
 

@@ -110,6 +110,7 @@ def export(
     """
     from reward_kit.errors import ConfigError
     from reward_kit.storage.at_hand import at_hand, exists, written_to
+    from reward_kit.storage.new_files import check_not_of_a_run
     from reward_kit.storage.run_directory import unfinished
     from reward_kit.storage.training_files import write_training_file
 
@@ -119,6 +120,9 @@ def export(
         raise ConfigError(
             "--upload sends a file of --to fireworks whose --output ends in .jsonl. Give both, or leave it."
         )
+    check_not_of_a_run(output, "--output")
+    if _is_same(source, output):
+        raise ConfigError(f"--output is the source itself, {str(source)!r}. Name another file with --output.")
     if not overwrite and exists(output):
         raise ConfigError(f"{str(output)!r} exists. Choose another --output, or replace it with --overwrite.")
     counts: Counter[str] = Counter()
@@ -141,6 +145,12 @@ def export(
         raise ConfigError(f"Nothing in {str(source)!r} could be used, so {str(output)!r} is empty. See the counts.")
     if upload is not None:
         _upload(output, upload, overwrite=overwrite)
+
+
+def _is_same(source: Path | str, output: Path | str) -> bool:
+    if isinstance(source, Path) and isinstance(output, Path):
+        return source.resolve() == output.resolve()
+    return source == output
 
 
 def _upload(file: Path | str, dataset_id: str, *, overwrite: bool) -> None:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from reward_kit.errors import StorageError
+from reward_kit.errors import ConfigError, StorageError
 from reward_kit.redaction import blot
+from reward_kit.storage.new_files import check_new_file
+from reward_kit.storage.run_directory import OWN_FILES
 from reward_kit.storage.vocabularies import RUN
 
 if TYPE_CHECKING:
@@ -22,9 +24,14 @@ if TYPE_CHECKING:
     from reward_kit.config_models import RewardConfig
     from reward_kit.execution.result import RunResult
 
-__all__ = ["Suite", "write_junit"]
+__all__ = ["Suite", "check_junit", "write_junit"]
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NAME = "reward-kit"
+_BEGINNING = f'<testsuites name="{_NAME}"'.encode()
+"""Of a report, after the XML declaration."""
+_ENOUGH = 200
+"""Bytes of a file that hold its beginning, if it is a report."""
 _LONGEST = 2000
 """Characters of an answer or a message that are kept; the whole ones are in the results."""
 
@@ -73,9 +80,22 @@ class Suite:
         return Element("testcase", classname=_text(self._name), name=_text(name))
 
 
+def check_junit(path: Path, runs: Iterable[Path]) -> None:
+    """Refuse a report in the place of a file of these runs, which may begin later, or of one that is no report."""
+    check_new_file(path, "--junit", "a JUnit report", _is_report, beside_a_run=True)
+    place = path.resolve()
+    if place.name.casefold() in OWN_FILES and place.parent in {run.resolve() for run in runs}:
+        raise ConfigError(f"{str(path)!r} will be a file of the run itself. Name another file with --junit.")
+
+
+def _is_report(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _BEGINNING in file.read(_ENOUGH)
+
+
 def write_junit(path: Path, suites: Iterable[Suite]) -> None:
     """Write the suites as one report."""
-    report = Element("testsuites", name="reward-kit")
+    report = Element("testsuites", name=_NAME)
     report.extend(suite.element() for suite in suites)
     indent(report)
     try:

@@ -207,6 +207,10 @@ class _Gate(NamedTuple):
             raise click.UsageError("--fail-under and --junit need scores, which --phase inference does not make.")
         for _, config in configs:
             check_floors(self.floors, config)
+        if self.junit is not None:
+            from reward_kit.cli_commands.junit import check_junit
+
+            check_junit(self.junit, [Path(config.output.output_dir) for _, config in configs])
 
     def report(self, results: _Results, configs: _Configs) -> None:
         """Write the report, where one is wanted."""

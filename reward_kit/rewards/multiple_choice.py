@@ -32,13 +32,16 @@ _TEX: Final = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|boxed)\s{0,2}(?=\
 _OR: Final = re.compile(r"[\s,;*_$)}\].:]{0,6}(?:\b(?:or|and)\b|/|&|,)[\s*_$({\[]{0,6}", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"\s+(?!(?:or|and|is|was|because|since|as|for)\b)[a-z]")
 _WORDS: Final = re.compile(r"[^\W_]+(?:[.,]\d+)*|[^\w\s]", re.UNICODE)
+_FEWEST: Final = 2
 _MOST_OPTIONS: Final = 100
 
 
 class _Option(NamedTuple):
     label: str
     text: str | None
-    """None where only labels are known."""
+    """None where only labels are known, and where an earlier option has the same text."""
+    same_as: str | None = None
+    """The label of that earlier option."""
 
 
 @reward_function
@@ -52,7 +55,8 @@ def multiple_choice_reward(
     without any has the options A to Z, without texts. The ground truth is an option's label, its text, or, with
     `choices` in a list, its index from 0. The answer chooses by label or by text: in what it marks (`<answer>`,
     `\boxed`, `####`), else after the last "the answer is", else by the only option that it names. Naming several is no
-    choice. A ground truth that is no option, and options that cannot be told apart, give no verdict.
+    choice. Options with the same text are one option with several labels: each of them counts. A ground truth that is
+    no option, and options that differ only in case or punctuation, give no verdict.
 
     Metrics: `choice`, `found_choice` (whether the answer chooses at all); `error`.
     Cost: linear in the answer and in the number of options, about 50 µs.
@@ -73,13 +77,15 @@ def multiple_choice_reward(
         right = _right(ground_truth, options, indexed=isinstance(choices, list | tuple))
     except ValueError as error:
         return no_verdict(str(error))
-    chosen = _chosen(reply.text, options)
-    found = {"found_choice": check(len(chosen) == 1, f"it chooses {', '.join(chosen) or 'nothing'}")}
+    labels = _chosen(reply.text, options)
+    chosen = _meant(labels, options)
+    found = {"found_choice": check(len(chosen) == 1, f"it chooses {', '.join(labels) or 'nothing'}")}
     if len(chosen) != 1:
-        reason = f"The answer names several options: {', '.join(chosen)}." if chosen else "The answer chooses nothing."
+        reason = f"The answer names several options: {', '.join(labels)}." if labels else "The answer chooses nothing."
     else:
-        reason = f"Expected {right}, the choice is {chosen[0]}."
-    matched = chosen == [right]
+        expected = " or ".join(option.label for option in options if right in (option.label, option.same_as))
+        reason = f"Expected {expected}, the choice is {', '.join(labels)}."
+    matched = chosen == {right}
     return EvaluateResult(score=float(matched), reason=reason, metrics={**found, "choice": check(matched, reason)})
 
 
@@ -115,7 +121,7 @@ def multiple_answers_reward(
             raise ValueError("The ground truth is empty. Give the labels of the right options.")
     except ValueError as error:
         return no_verdict(str(error))
-    chosen = set(_chosen(reply.text, options))
+    chosen = _meant(_chosen(reply.text, options), options)
     precision = len(chosen & right) / len(chosen) if chosen else 0.0
     recall = len(chosen & right) / len(right)
     reason = f"Expected {', '.join(sorted(right))}; chosen is {', '.join(sorted(chosen)) or 'nothing'}."
@@ -134,13 +140,31 @@ def multiple_answers_reward(
 def _options(choices: Any, messages: Sequence[Message]) -> list[_Option]:
     options = _in_prompt(messages) if choices is None else _given(choices)
     labels = [option.label.casefold() for option in options]
-    texts = [_plain(option.text) for option in options if option.text is not None]
-    if len(set(labels)) != len(labels) or len(set(texts)) != len(texts) or not 1 < len(options) <= _MOST_OPTIONS:
+    own = _with_own_texts(options)
+    texts = [_plain(option.text) for option in own if option.text is not None]
+    few = sum(option.same_as is None for option in own) < _FEWEST
+    if len(set(labels)) != len(labels) or len(set(texts)) != len(texts) or few or len(options) > _MOST_OPTIONS:
         raise ValueError(
             f"The choices are {quoted(choices if choices is not None else texts)}. "
             "Give two or more that differ, as a list of texts or {label: text}."
         )
-    return options
+    return own
+
+
+def _with_own_texts(options: Sequence[_Option]) -> list[_Option]:
+    """The options, where one whose text an earlier option has refers to that one."""
+    firsts: dict[str, str] = {}
+    own: list[_Option] = []
+    for option in options:
+        first = option.label if option.text is None else firsts.setdefault(option.text.strip(), option.label)
+        own.append(option if first == option.label else _Option(option.label, None, first))
+    return own
+
+
+def _meant(labels: Sequence[str], options: Sequence[_Option]) -> set[str]:
+    """The options that labels stand for; of those with the same text, the first."""
+    first = {option.label: option.same_as or option.label for option in options}
+    return {first[label] for label in labels}
 
 
 def _given(choices: Any) -> list[_Option]:
@@ -182,23 +206,30 @@ def _next(label: str) -> str:
 
 
 def _right(ground_truth: Any, options: Sequence[_Option], *, indexed: bool) -> str:
-    if isinstance(ground_truth, list | tuple) and len(ground_truth) == 1:
-        ground_truth = ground_truth[0]
-    truth = as_text(ground_truth)
-    if truth is not None:
-        if indexed and re.fullmatch(r"\d+", truth) and int(truth) < len(options) and not _by_text(truth, options):
-            return options[int(truth)].label
-        bare = truth.strip("()[]{}.: \t")
-        if found := next((option.label for option in options if option.label.casefold() == bare.casefold()), None):
-            return found
-        if found := _by_text(truth, options):
-            return found
-        if len(chosen := _chosen(truth, options)) == 1:  # "The answer is (B).", "B. Paris"
-            return chosen[0]
-    raise ValueError(
-        f"The ground truth {quoted(ground_truth)} is none of the options "
-        f"{quoted([option.label for option in options])}. Give an option's label, its text or its index."
-    )
+    """The label of the right option; of those with the same text, the first."""
+    truths = ground_truth if isinstance(ground_truth, list | tuple) else [ground_truth]
+    labels = [_true_label(as_text(truth), options, indexed=indexed) for truth in truths]
+    right = _meant([label for label in labels if label is not None], options)
+    if None in labels or len(right) != 1:
+        raise ValueError(
+            f"The ground truth {quoted(ground_truth)} is none of the options "
+            f"{quoted([option.label for option in options])}. Give an option's label, its text or its index."
+        )
+    return right.pop()
+
+
+def _true_label(truth: str | None, options: Sequence[_Option], *, indexed: bool) -> str | None:
+    if truth is None:
+        return None
+    if indexed and re.fullmatch(r"\d+", truth) and int(truth) < len(options) and not _by_text(truth, options):
+        return options[int(truth)].label
+    bare = truth.strip("()[]{}.: \t")
+    if found := next((option.label for option in options if option.label.casefold() == bare.casefold()), None):
+        return found
+    if found := _by_text(truth, options):
+        return found
+    chosen = _chosen(truth, options)  # "The answer is (B).", "B. Paris"
+    return chosen[0] if len(_meant(chosen, options)) == 1 else None
 
 
 def _by_text(text: str, options: Sequence[_Option]) -> str | None:

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reward_kit.errors import ConfigError
+from reward_kit.storage.at_hand import exists
 from reward_kit.storage.batch_journal import BATCHES
 from reward_kit.storage.reviews import REVIEWS
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, ROLLOUTS
 from reward_kit.storage.turn_journal import EPISODES
+from reward_kit.stores.addresses import beside, is_stored, last_name
 
-__all__ = ["check_new_file", "is_run_directory"]
+__all__ = ["check_new_file", "check_not_of_a_run", "is_run_directory"]
 
 _JOURNALS = (ROLLOUTS, RESULTS, EPISODES, BATCHES)
+_SIGNS_IN_A_STORE = (*_JOURNALS, "manifest.json", "mirror.json")
 _TABLES = (".parquet", ".pq")
 
 
@@ -25,6 +28,19 @@ def is_run_directory(directory: Path) -> bool:
     )
 
 
+def check_not_of_a_run(target: Path | str, option: str) -> None:
+    """Refuse a target that is a run's own file, or has the name of one and is beside a run; also in a store."""
+    if isinstance(target, str) and is_stored(target):
+        own = _is_own(last_name(target)) and any(exists(beside(target, name)) for name in _SIGNS_IN_A_STORE)
+    else:
+        place = Path(target).resolve()  # a link leads to what would be lost
+        own = _is_own(place.name) and is_run_directory(place.parent)
+    if own:
+        raise ConfigError(
+            f"{str(target)!r} is a file of the run itself, and stays as it is. Name another file with {option}."
+        )
+
+
 def check_new_file(
     target: Path, option: str, kind: str, is_earlier: Callable[[Path], bool], *, beside_a_run: bool
 ) -> None:
@@ -33,13 +49,11 @@ def check_new_file(
     `beside_a_run`: a name that is none of the run's own may be in a run directory. `is_earlier` is asked of a file that
     exists.
     """
-    place = target.resolve()  # a link leads to what would be lost
+    check_not_of_a_run(target, option)
+    place = target.resolve()
     advice = f"Name another file with {option}."
-    if is_run_directory(place.parent):
-        if _is_own(place.name):
-            raise ConfigError(f"{str(target)!r} is a file of the run itself, and stays as it is. {advice}")
-        if not beside_a_run:
-            raise ConfigError(f"{str(target)!r} is in a run directory. Name a file outside of it with {option}.")
+    if not beside_a_run and is_run_directory(place.parent):
+        raise ConfigError(f"{str(target)!r} is in a run directory. Name a file outside of it with {option}.")
     if place.suffix.lower() in _TABLES or place.name.lower().endswith(f".{REVIEWS}"):
         raise ConfigError(f"{str(target)!r} has the name of a table of answers, or of its reviews. {advice}")
     if place.exists() and not _may_go(place, is_earlier):

@@ -115,6 +115,33 @@ def test_the_report_has_a_case_per_answer_and_per_figure(graded: Path, call: Cal
     assert found["--fail-under judged=1"] == [("failure", "judged must be at least 1, and it is 0.75.")]
 
 
+@pytest.mark.parametrize("started", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("name", ["results.jsonl", "Rollouts.jsonl", "manifest.json", "config.yaml", ".lock"])
+def test_a_report_takes_the_place_of_no_file_of_the_run(
+    graded: Path, call: Call, tmp_path: Path, name: str, started: bool
+) -> None:
+    if started:
+        assert call("run", graded, "-q").code == 0
+    before = {file.name: file.read_bytes() for file in (tmp_path / "run").glob("*")}
+    heard = call("run", graded, "-q", "--junit", tmp_path / "run" / name)
+    assert heard.code == 2 and heard.sentence.endswith("Name another file with --junit."), heard.err
+    assert {file.name: file.read_bytes() for file in (tmp_path / "run").glob("*")} == before
+
+
+def test_a_report_takes_the_place_of_an_earlier_report_and_of_nothing_else(
+    graded: Path, call: Call, tmp_path: Path
+) -> None:
+    report = tmp_path / "run" / "report.xml"
+    assert call("run", graded, "-q", "--junit", report).code == 0
+    report.write_text(report.read_text().replace("fine", "gone"))
+    assert call("run", graded, "-q", "--junit", report).code == 0 and "gone" not in report.read_text()
+    other = tmp_path / "other.xml"
+    other.write_text('<?xml version="1.0"?><testsuites name="pytest tests"/>')
+    heard = call("run", graded, "-q", "--junit", other)
+    assert heard.code == 2 and "is not a JUnit report that this command wrote" in heard.sentence
+    assert "pytest tests" in other.read_text()
+
+
 def test_a_sweep_is_one_report_with_a_suite_per_run(tmp_path: Path, call: Call) -> None:
     file = write_config(tmp_path, config(tmp_path))
     heard = call(

@@ -31,6 +31,12 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
     return captured.out + captured.err
 
 
+def write_benchmark(here: Path, name: str, dataset: str) -> None:
+    folder = here / "conf" / "benchmark"
+    folder.mkdir(parents=True)
+    (folder / f"{name}.yaml").write_text(f"# @package _global_\ndataset: {{{dataset}}}\n")
+
+
 def test_rows_are_shown_with_the_shape_that_was_recognised(capsys: pytest.CaptureFixture[str]) -> None:
     shown = printed(capsys, "show", "sums.jsonl", "-n", "2")
     assert shown.startswith("Format gsm8k: ")
@@ -50,7 +56,24 @@ def test_a_config_is_shown_as_its_run_will_see_it(capsys: pytest.CaptureFixture[
     shown = printed(capsys, "show", "run.yaml", "-n", "1")
     assert "system: Be brief." in shown and "user: Solve 0 + 1?" in shown
     assert "user: 0 + 1?" in printed(capsys, "show", "run.yaml", "dataset.prompt_template=null", "-n", "1")
-    assert "only a YAML config takes" in printed(capsys, "show", "sums.jsonl", "a=1", code=2)
+    assert "only a YAML config or a benchmark takes" in printed(capsys, "show", "sums.jsonl", "a=1", code=2)
+
+
+@pytest.mark.parametrize("name", ["capitals", "+benchmark=capitals", "benchmark=capitals"])
+def test_a_benchmark_is_shown_with_its_own_prompt(name: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_benchmark(here, "capitals", "path_or_name: sums.jsonl, prompt_template: 'Solve {{ question }}'")
+    shown = printed(capsys, "show", name, "dataset.max_samples=2", "-n", "5")
+    assert shown.count("user: Solve ") == 2 and "ground truth: 2" in shown
+
+
+def test_a_file_goes_before_a_benchmark_of_the_same_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_benchmark(here, "sums.jsonl", "path_or_name: frage.csv")
+    assert "user: 1 + 1?" in printed(capsys, "show", "sums.jsonl")
+
+
+def test_a_benchmark_that_does_not_exist_is_no_dataset_of_hugging_face(capsys: pytest.CaptureFixture[str]) -> None:
+    said = printed(capsys, "show", "+benchmark=gsm9k", code=2)
+    assert "There is no benchmark 'gsm9k'. There are: " in said and "gsm8k" in said
 
 
 def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:

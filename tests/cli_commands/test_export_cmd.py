@@ -84,6 +84,39 @@ def test_nothing_is_replaced_or_guessed(call: Call, tmp_path: Path, table: Path)
     assert empty.code == 2 and "could be used" in empty.err and "9 queries outside the pass rates" in empty.err
 
 
+@pytest.mark.parametrize("name", ["results.jsonl", "rollouts.jsonl", "episodes.jsonl", "link.jsonl"])
+def test_no_file_of_a_run_is_replaced_or_made(call: Call, tmp_path: Path, name: str) -> None:
+    rows = [{"id": "a", "user_query": "1?", "assistant_response": ["yes", "no"]}]
+    evaluate(rows, lambda response: float(response == "yes"), output_dir=tmp_path / "run")
+    (tmp_path / "run" / "link.jsonl").symlink_to("results.jsonl")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "run").glob("*")}
+    said = call("export", "run", "--to", "kto", "-o", f"run/{name}", "--overwrite")
+    assert said.code == 2 and "is a file of the run itself, and stays as it is" in said.sentence
+    assert {file.name: file.read_bytes() for file in (tmp_path / "run").glob("*")} == before
+    assert call("export", "run", "--to", "kto", "-o", "run/kto.jsonl").code == 0
+
+
+def test_no_file_of_a_run_in_a_store_is_replaced(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    rows = [{"id": "a", "user_query": "1?", "assistant_response": ["yes", "no"]}]
+    evaluate(rows, lambda response: float(response == "yes"), output_dir=tmp_path / "run")
+    before = (tmp_path / "run" / "results.jsonl").read_bytes()
+    place = f"file://{tmp_path / 'run'}"
+    said = call("export", place, "--to", "kto", "-o", f"{place}/results.jsonl", "--overwrite")
+    assert said.code == 2 and "is a file of the run itself" in said.sentence
+    assert (tmp_path / "run" / "results.jsonl").read_bytes() == before
+    (tmp_path / "elsewhere").mkdir()
+    assert call("export", place, "--to", "kto", "-o", f"file://{tmp_path}/elsewhere/results.jsonl").code == 0
+
+
+def test_the_source_is_not_replaced(call: Call, tmp_path: Path, table: Path) -> None:
+    copy = tmp_path / "answers.parquet"
+    copy.write_bytes(table.read_bytes())
+    said = call("export", copy, "--to", "sft", "-o", "answers.parquet", "--overwrite")
+    assert said.code == 2 and "--output is the source itself" in said.sentence
+    assert copy.read_bytes() == table.read_bytes()
+
+
 @pytest.mark.parametrize("shape", ["steps", "episodes"])
 def test_episodes_come_with_the_credit_of_each_step(call: Call, tmp_path: Path, shape: str) -> None:
     write_results(

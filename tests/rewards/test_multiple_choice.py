@@ -79,10 +79,35 @@ def test_letters_beyond_j_without_options() -> None:
 @pytest.mark.parametrize(
     ("truth", "choices"),
     [(None, CITIES), ("", CITIES), ("Z", CITIES), (9, CITIES), ("Rome", CITIES), ("A", ["x", "x"]), ("A", ["x"]),
-     ("A", []), ("A", "xy"), ("A", ["x", None]), ("A", {"A": "x", "a": "y"}), (["A", "B"], CITIES), (True, CITIES)],
+     ("A", ["Aa", "AA", "b"]), ("A", []), ("A", "xy"), ("A", ["x", None]), ("A", {"A": "x", "a": "y"}),
+     (["A", "B"], CITIES), (True, CITIES)],
 )  # fmt: skip
 def test_a_ground_truth_that_is_no_option_is_no_verdict(truth: Any, choices: Any) -> None:
     assert not judge("A", truth, choices).is_score_valid
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "score"),
+    [
+        ("A", "A", 1.0), ("C", "A", 1.0), ("A", "C", 1.0), ("C. 12", 2, 1.0), ("12", "A", 1.0), ("12", "C", 1.0),
+        ("It has 12 ribs.", "C", 1.0), ("A or C", "A", 1.0), ("The answer is A or C.", "12", 1.0),
+        ("C", ["A", "C"], 1.0),
+        ("B", "A", 0.0), ("A or B", "A", 0.0), ("A", "B", 0.0), ("C", "B", 0.0), ("B", "B", 1.0), ("12", "B", 0.0),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("choices", [["12", "20", "12", "30"], None], ids=["list", "prompt"])
+def test_each_label_of_an_option_that_is_there_twice_counts(
+    answer: str, truth: Any, score: float, choices: Any
+) -> None:
+    prompt = "How many ribs has a person?\nA) 12\nB) 20\nC) 12\nD) 30\n"
+    if choices is None and isinstance(truth, int):
+        truth = "ABCD"[truth]
+    result = judge(answer, truth, choices, prompt)
+    assert result.is_score_valid and result.score == score, result.reason
+
+
+def test_the_reason_names_each_right_label_of_an_option_that_is_there_twice() -> None:
+    assert judge("C", "A", ["12", "20", "12"]).reason == "Expected A or C, the choice is C."
 
 
 @given(st.text(max_size=200))
@@ -115,6 +140,13 @@ def test_the_score_is_the_share_of_the_chosen_options_that_are_right(
     result = multiple_answers_reward(said, ground_truth=["A", "eel"], choices=FISH)
     assert (result.score, result.metrics["recall"].score) == (precision, recall)
     assert result.metrics["all_right"].score == float(precision == recall == 1.0)
+
+
+@pytest.mark.parametrize("answer", ["Answer: A, B", "Answer: C, B", "Answer: A, B, C"])
+def test_an_option_that_is_there_twice_is_one_of_several_right_ones(answer: str) -> None:
+    said = [Message(role="assistant", content=answer)]
+    result = multiple_answers_reward(said, ground_truth=["C", "B"], choices=["trout", "eel", "trout", "otter"])
+    assert result.metrics["all_right"].score == 1.0 and result.score == 1.0
 
 
 @pytest.mark.parametrize("truth", [None, [], ["E"], "shark"])
