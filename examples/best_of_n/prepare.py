@@ -48,9 +48,7 @@ def problem(number: int, question: str, right: str, wrong: str) -> Query:
     """A problem. Every second row states its answer in the metadata; the others only have it in the conversation."""
     prompt = [{"role": "user", "content": f"{question} Put the final answer into \\boxed{{}}."}]
     metadata = {"problem_source": "handwritten"} | ({"expected_answer": right} if number % 2 == 0 else {})
-    good, bad = (
-        said(f"<think>Work it out.</think>The answer is \\boxed{{{result}}}.") for result in (right, wrong)
-    )
+    good, bad = (said(f"<think>Work it out.</think>The answer is \\boxed{{{result}}}.") for result in (right, wrong))
     return Query("math", prompt, metadata, right, good, bad)
 
 

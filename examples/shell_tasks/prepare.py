@@ -84,7 +84,12 @@ TASKS = [
     Task(
         "todos",
         "Find every file below 'src' that contains the word TODO, and write their paths, sorted, to 'todo.txt'.",
-        ["mkdir -p src/a src/b", "echo TODO > src/a/x.py", "echo done > src/a/y.py", "echo '# TODO later' > src/b/z.py"],
+        [
+            "mkdir -p src/a src/b",
+            "echo TODO > src/a/x.py",
+            "echo done > src/a/y.py",
+            "echo '# TODO later' > src/b/z.py",
+        ],
         'test "$(cat todo.txt)" = "$(printf \'src/a/x.py\\nsrc/b/z.py\')"',
         3,
         "grep -rl TODO src | sort > todo.txt",

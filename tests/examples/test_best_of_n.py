@@ -41,7 +41,10 @@ def test_every_experiment_can_be_planned(file: Path) -> None:
 
 
 def test_the_dataset_has_a_ground_truth_for_every_row() -> None:
-    values = {**read_experiment_file(EXAMPLE / "experiments" / "offline.yaml"), "dataset": str(EXAMPLE / "dataset.jsonl")}
+    values = {
+        **read_experiment_file(EXAMPLE / "experiments" / "offline.yaml"),
+        "dataset": str(EXAMPLE / "dataset.jsonl"),
+    }
     samples = load_experiment(values).samples()
     assert isinstance(samples, SplitStream)
     found = [(sample.split, sample.ground_truth) for sample in samples]
@@ -87,8 +90,8 @@ def test_the_experiment_with_a_small_model_runs_as_it_is(tmp_path: Path) -> None
 
 def test_a_plan_from_python(tmp_path: Path) -> None:
     values = {
-        "dataset": str(EXAMPLE / "dataset.jsonl"), "splits": "math", "model": "mock", "output": str(tmp_path / "a.parquet"),
-        "cache_dir": None,
+        "dataset": str(EXAMPLE / "dataset.jsonl"), "splits": "math", "model": "mock", "cache_dir": None,
+        "output": str(tmp_path / "a.parquet"),
     }  # fmt: skip
     plans = BestOfN(load_experiment(values)).plan()
     assert plans["math"].rollouts == 24
