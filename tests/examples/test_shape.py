@@ -48,7 +48,6 @@ LACKS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "judge_example": [(LIBRARY, ("reward.py",)), ("not written yet", ("local_eval.py", *STORED))],
     "math_example": [("its reward has the inherited name main.py", ("reward.py",))],
     "openr1_math": [(LIBRARY, ("reward.py",)), ("not written yet", ("mock_model.py", "local_eval.py", *STORED))],
-    "serving_example": [(ONE_SUBJECT, SHAPE)],
     "shell_tasks": [(LIBRARY, ("reward.py",))],
     "tool_calling_example": [(LIBRARY, ("reward.py",)), ("not written yet", ("local_eval.py", *STORED))],
     "trl_grpo": [(ONE_SUBJECT, SHAPE)],
