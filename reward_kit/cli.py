@@ -41,6 +41,7 @@ COMMANDS: dict[str, _Entry] = {
     "shell": _Entry("shell_cmd", "shell", "Have a model write shell commands, and run them in sandboxes."),
     "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates per query, verify them, write Parquet."),
     "agent-eval": _Entry("agent_eval_cmd", "agent_eval", "Let an agent do tasks that files define, and judge it."),
+    "regenerate": _Entry("regenerate_cmd", "regenerate", "Answer stored prompts again, and compare with the old."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Show what runs found, and how sure that is; compare them."),
     "view": _Entry("view_cmd", "view", "Show runs, answers and verdicts in the browser."),

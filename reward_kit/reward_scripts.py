@@ -21,13 +21,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RewardKitError, with_settings_named
 
 if TYPE_CHECKING:
     from reward_kit.config_models import DatasetConfig
 
 __all__ = ["answering_options", "grpo_script", "preview_script", "regenerate_script"]
 
+_OPTIONS = {"generation.model_name": "--model", "generation.n": "--n", "output.output_dir": "--output"}
 _PREVIEW = """Show what the reward says of stored answers, then create it as an evaluator at Fireworks.
 
   python %(prog)s                  judge the first stored answers on this machine; needs no key
@@ -174,4 +175,10 @@ def _errors_in_a_sentence(parser: argparse.ArgumentParser) -> Iterator[None]:
     try:
         yield
     except RewardKitError as error:
-        parser.exit(1, f"{parser.prog}: error: {error}\n")
+        parser.exit(1, f"{parser.prog}: error: {with_settings_named(str(error), _as_option)}\n")
+
+
+def _as_option(setting: str, value: str | None) -> str:
+    """A setting of a run that an error names, as it is given to these scripts."""
+    name = _OPTIONS.get(setting)
+    return (name or setting) if value is None else f"{name} {value}" if name else f"{setting}={value}"
