@@ -38,15 +38,15 @@ class _Entry(NamedTuple):
 
 COMMANDS: dict[str, _Entry] = {
     "run": _Entry("run_eval_cmd", "run", "Generate n answers per prompt, judge them, keep everything."),
-    "shell": _Entry("shell_cmd", "shell", "Have a model write shell commands, and run them in sandboxes."),
+    "shell": _Entry("shell_cmd", "shell", "Let a model write shell commands, and run them in sandboxes."),
     "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates per query, verify them, write Parquet."),
-    "agent-eval": _Entry("agent_eval_cmd", "agent_eval", "Let an agent do tasks that files define, and judge it."),
-    "regenerate": _Entry("regenerate_cmd", "regenerate", "Answer stored prompts again, and compare with the old."),
+    "agent-eval": _Entry("agent_eval_cmd", "agent_eval", "Let an agent do tasks from files, and judge the result."),
+    "regenerate": _Entry("regenerate_cmd", "regenerate", "Let a model answer stored prompts again, and compare."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
-    "inspect": _Entry("inspect_cmd", "inspect", "Show what runs found, and how sure that is; compare them."),
+    "inspect": _Entry("inspect_cmd", "inspect", "Show the figures of runs, with intervals, and compare runs."),
     "view": _Entry("view_cmd", "view", "Show runs, answers and verdicts in the browser."),
     "report": _Entry("report_cmd", "report", "Write runs into one HTML file that you can send."),
-    "review": _Entry("review_cmd", "review", "Say how far people agree with a run's verdicts; keep reviews."),
+    "review": _Entry("review_cmd", "review", "Review verdicts, and see how often people agree with them."),
     "trajectory": _Entry("trajectory_cmd", "trajectory", "Print an agent's episode, step by step."),
     "merge": _Entry("merge_cmd", "merge", "Join the results of runs that were spread over machines."),
     "serve": _Entry("serve_cmd", "serve", "Serve rewards over HTTP, to trainers and others."),
@@ -55,7 +55,7 @@ COMMANDS: dict[str, _Entry] = {
         "deploy_mcp_cmd", "deploy_mcp", "Deploy an MCP server, such as an agent's world, to Cloud Run."
     ),
     "secrets": _Entry("secrets_cmd", "secrets", "Keep secret values that deployed rewards need."),
-    "rewards": _Entry("rewards_cmd", "rewards", "See which rewards there are, and try them on an answer."),
+    "rewards": _Entry("rewards_cmd", "rewards", "List the rewards, and try them on an answer."),
     "preview": _Entry("preview_cmd", "preview", "Judge a few samples with a reward, and print the verdicts."),
     "jobs": _Entry("jobs_cmd", "jobs", "Train and evaluate at Fireworks; follow the jobs."),
     "benchmarks": _Entry("benchmarks_cmd", "benchmarks", "See the benchmarks that can be run by name."),
@@ -111,11 +111,11 @@ def cli(ctx: click.Context, verbose: bool) -> None:
     """Write rewards for language models, and evaluate with them.
 
     \b
-    reward-kit init my_reward      a starter folder that runs as it is
+    reward-kit init my_reward      write a starter folder that you can run at once
     reward-kit run CONFIG.yaml     generate, judge, summarise; run it again to resume
-    reward-kit COMMAND --help      what a command does, with examples
+    reward-kit COMMAND --help      show what a command does, with examples
 
-    A file .env in the current directory is read: its variables count where the environment has none of that name.
+    A file .env in the current directory is read. Variables that the environment has already are not changed.
     """
     if verbose:
         ctx.default_map = {name: {"verbose": True} for name in COMMANDS}

@@ -34,7 +34,7 @@ _PREVIEW = """Show what the reward says of stored answers, then create it as an 
   python %(prog)s                  judge the first stored answers on this machine; needs no key
   python %(prog)s --create my-id   then create the evaluator `my-id` (needs FIREWORKS_API_KEY)
 """
-_REGENERATE = """Have a model answer stored prompts again, and compare the new answers with the old ones.
+_REGENERATE = """Let a model answer stored prompts again, and compare the new answers with the old ones.
 
 Both are judged by the same reward, and compared prompt by prompt. Calling the script again asks for nothing twice.
 
@@ -88,7 +88,7 @@ def regenerate_script(
     argv: Sequence[str] | None = None,
     **settings: Any,
 ) -> None:
-    """Have a model answer the stored prompts again, and print how its answers compare with the stored ones.
+    """Let a model answer the stored prompts again, and print how its answers compare with the stored ones.
 
     `answers` is a file of stored answers, or the directory of a run. `mock` is the import path of a function
     `answer(messages, draw)`, which answers where no `--model` is given. `n` and `output` are the defaults of the

@@ -19,7 +19,10 @@ from reward_kit.analysis.scores import ScoreSpread, score_spread
 from reward_kit.analysis.spending import Quantiles, spending
 from reward_kit.analysis.voting import ENOUGH_ANSWERS, Votes, collect_votes
 
-__all__ = ["Report", "analyse"]
+__all__ = ["NO_PASSES", "Report", "analyse"]
+
+NO_PASSES = "The scores are graded and nobody said which of them pass: --threshold S counts the answers from S on."
+"""Why there is no share of right answers and no pass@k."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ def _notes(experiment: JudgedAnswers, votes: Votes | None, *, by_verdict: bool) 
     if experiment.repeated:
         yield f"{experiment.repeated:,} rows came again for a candidate; the last of them counts."
     if not experiment.has_passes:
-        yield "The scores are graded and nobody said which of them pass: --threshold S counts the answers from S on."
+        yield NO_PASSES
     elif by_verdict:
         yield "The scores say no more than the verdicts, so best-by-score is the oracle."
     if experiment.episodes is not None and (branches := experiment.episodes.get("branches")):

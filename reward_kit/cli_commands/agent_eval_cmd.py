@@ -51,7 +51,7 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
 @click.option("--parallel", is_flag=True, help="Evaluate several tasks at a time.")
 @click.option(
     "--max-concurrency", type=click.IntRange(1, 100_000), default=3, show_default=True,
-    help="Tasks at a time with --parallel; episodes at a time of each task.",
+    help="With --parallel, the most tasks at a time. Also the most episodes of one task at a time.",
 )  # fmt: skip
 @click.option("--filter", "names", multiple=True, metavar="NAME...", help="Only the tasks of these names.")
 @click.option(
@@ -63,8 +63,8 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
     help="PROVIDER/NAME (openai/NAME), or any other model of a run; default: the variable MODEL_AGENT.",
 )  # fmt: skip
 @click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
-@click.option("--rescore", is_flag=True, help="Judge the episodes that are there again; no model is asked.")
-@click.option("--retry-failed", is_flag=True, help="Try episodes again that failed.")
+@click.option("--rescore", is_flag=True, help="Judge the existing episodes again, without asking a model.")
+@click.option("--retry-failed", is_flag=True, help="Play failed episodes again.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
@@ -83,7 +83,7 @@ def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit agent-eval --task-def tasks/ --parallel --max-concurrency 8 --num-rollouts 4
     reward-kit agent-eval --task-def tasks/ --filter refund cancel
 
-    Exit codes: 0 done; 1 failed, or a task of which nothing could be judged; 2 wrong definition; 130 interrupted.
+    Exit codes: 0 done; 1 failed, or no episode of a task could be judged; 2 wrong definition; 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(SETTINGS)

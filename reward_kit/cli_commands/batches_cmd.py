@@ -35,7 +35,7 @@ def batches() -> None:
 @_directory
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON on standard output.")
 def list_(directory: Path, as_json: bool) -> None:
-    """List the batches of a run, and how those that are under way are doing."""
+    """List the batches of a run, and the progress of those that are not finished."""
     parts = _parts(directory)
     under_way = [part for part in parts if part.batch is not None and part.is_under_way and part.fetched is None]
     states = asyncio.run(_states(directory, under_way)) if under_way else {}
@@ -52,7 +52,7 @@ def list_(directory: Path, as_json: bool) -> None:
 def cancel(directory: Path) -> None:
     """Ask the provider to end the batches that are under way.
 
-    What it has answered by then is paid, and is fetched by the next run of the same command.
+    You pay for the requests that were answered by then. Run the command of the run again to fetch these answers.
     """
     under_way = [part for part in _parts(directory) if part.is_under_way and part.batch and part.fetched is None]
     if not under_way:
@@ -66,9 +66,9 @@ def cancel(directory: Path) -> None:
 @batches.command()
 @_directory
 def forget(directory: Path) -> None:
-    """Give up the batches of a run: their requests are owed again, and their answers are not fetched.
+    """Give up the batches of a run: their answers are not fetched, and the next run asks for them again.
 
-    For batches that are lost at the provider. What they cost is lost, too; cancel them first.
+    Use this for batches that the provider has lost. You still pay for what they cost, so cancel them first.
     """
     from reward_kit.storage.batch_journal import BatchJournal
     from reward_kit.storage.run_directory import RunDirectory

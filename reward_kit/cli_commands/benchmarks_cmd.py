@@ -25,7 +25,7 @@ _WIDTH = 100
 def benchmarks() -> None:
     """See the benchmarks that can be run by name.
 
-    Each is a YAML file with dataset, prompt, reward and notes. Your own go into conf/benchmark/NAME.yaml.
+    Each is a YAML file with dataset, prompt, reward and notes. Write your own benchmark into conf/benchmark/NAME.yaml.
 
     \b
     reward-kit benchmarks list

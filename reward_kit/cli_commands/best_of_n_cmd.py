@@ -103,7 +103,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--streaming/--no-streaming", default=None, help="Stream a Hugging Face dataset, or download it first.")
 @click.option(
     "--max-samples", "--max-queries", "max_queries", type=click.IntRange(1, MOST),
-    help="Only the first so many queries of each split.",
+    help="Use at most this many queries of each split, the first ones.",
 )  # fmt: skip
 @click.option("--format", help="The shape of the rows (`reward-kit datasets formats`); by default the columns decide.")
 @click.option(
@@ -113,17 +113,17 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--preprocess", multiple=True, help="The path of a function from row to row. May be given again.")
 @click.option("--prompt-template", help="A Jinja template over the columns that makes the user turn.")
 @click.option("--id-column", help="The column that names a row.")
+@click.option("--response-column", help="A column with answers. They are verified, and no model is asked.")
 @click.option(
-    "--response-column", help="The column that has the answers already: they are verified, no model is asked."
-)
-@click.option(
-    "--on-bad-row", type=click.Choice(["skip", "error"]), help="Leave unusable rows out and count them, or stop at one."
+    "--on-bad-row",
+    type=click.Choice(["skip", "error"]),
+    help="skip: leave out rows that cannot be used, and count them. error: stop at the first one.",
 )
 @click.option(
     "--verifier", "verifiers", multiple=True, metavar="SPLIT=WHO",
     help="Who verifies a split: math, code, tool_calling, or the path of a reward. May be given again.",
 )  # fmt: skip
-@click.option("--system-prompt", help="For queries that have none of their own.")
+@click.option("--system-prompt", help="The system prompt of queries that have none of their own.")
 @click.option(
     "--model", shell_complete=completed_by("complete_models"),
     help="PROVIDER/NAME (anthropic/NAME); a model the endpoint knows; `local`; or `mock` for answers without a model.",
@@ -131,15 +131,26 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 @click.option("--base-url", "--api-base", help="An OpenAI-compatible endpoint.")
 @click.option("--api-key-env", help="The environment variable that holds the endpoint's key.")
 @click.option("-n", "--num-candidates", type=click.IntRange(1, 1_000_000), help="Candidates per query.")
-@click.option("--temperature", type=FiniteRange(min=0), help="How freely tokens are drawn.")
-@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Of one candidate.")
-@click.option("--top-p", type=FiniteRange(min=0, min_open=True, max=1), help="Of the likeliest tokens.")
-@click.option("--reasoning-effort", help="How hard to think, in the endpoint's words.")
-@click.option("--seed", type=int, help="Each candidate of each query gets its own, derived from it.")
+@click.option("--temperature", type=FiniteRange(min=0), help="The sampling temperature.")
+@click.option("--max-tokens", type=click.IntRange(1, MOST), help="The most tokens of one candidate.")
+@click.option(
+    "--top-p",
+    type=FiniteRange(min=0, min_open=True, max=1),
+    help="Sample from the likeliest tokens that together have this probability.",
+)
+@click.option(
+    "--reasoning-effort",
+    help="For models that reason first: how much. The endpoint defines the words (low, medium, high …).",
+)
+@click.option(
+    "--seed",
+    type=int,
+    help="The seed of the experiment. Each candidate of each query gets its own seed, derived from this one.",
+)
 @click.option("--extra-body", metavar="JSON", help="Further fields of the request body.")
 @click.option(
     "--transport", type=click.Choice(["online", "batch"]),
-    help="Ask now; or by files of requests, answered within a day at half the price.",
+    help="online: ask now. batch: send files of requests, which are answered within a day at half the price.",
 )  # fmt: skip
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time.")
 @click.option(
@@ -152,33 +163,46 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
     help="A container image, or the directory of a root filesystem (namespaces). Default: the backend's; for an SoS "
     "server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
 )
-@click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
+@click.option("--sos-url", help="The address of an SoS server. Without --sandbox, it implies --sandbox sos.")
 @click.option("--judge-model", help="The model that a verifier asks for verdicts, where it asks one.")
 @click.option("--judge-base-url", "--judge-api-base", help="The endpoint of that model.")
 @click.option("--judge-api-key-env", help="The environment variable that holds the key of that endpoint.")
-@click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before more is spent.")
+@click.option(
+    "--max-cost", type=FiniteRange(min=0), help="Stop before the run has cost more than this in all. It can be resumed."
+)
 @click.option(
     "--prices",
     metavar="FILE",
     shell_complete=completed_by("complete_paths"),
-    help="A YAML file: model, then the prices of a million tokens as input and output.",
+    help="A YAML file with the prices of models: for each model, `input` and `output`, per million tokens.",
 )
 @click.option("--cache-dir", help="Where answers that were paid for are kept.")
 @click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")
 @click.option("-o", "--output", help="The Parquet file.")
-@click.option("--mirror", help="An address such as s3://bucket/run, to which all of it is copied while it goes on.")
+@click.option(
+    "--mirror", help="An address such as s3://bucket/run. The files of the run are copied there while it goes on."
+)
 @click.option("--resume-from-mirror", is_flag=True, help="Go on with the experiment that --mirror holds.")
-@click.option("--notes", help="What you test; kept in the Parquet's metadata.")
+@click.option("--notes", help="A note on what you test. It is kept in the metadata of the Parquet file.")
 @click.option(
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-    help="Generate and verify; only generate; only verify what was generated (no dataset, no key).",
+    help="both: generate and verify. inference: only generate. execution: only verify what was generated; needs no "
+        "dataset and no key.",
 )  # fmt: skip
 @click.option(
-    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+    "--detach",
+    is_flag=True,
+    help="With batches: submit them and exit. Run the same command later to fetch the answers.",
 )
 @engine_options
-@click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost per split; send and write nothing.")
-@click.option("--overwrite", is_flag=True, help="Begin anew where another experiment's output is; its run is kept.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the number of calls, tokens and the cost per split. Send and write nothing."
+)
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Start from the beginning, even if the output of another experiment exists. The old run is kept.",
+)
 @click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
@@ -188,9 +212,9 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 def best_of_n(context: click.Context, /, **flags: Any) -> None:
     """Draw n candidates for each query of each split, verify them, and write one Parquet file.
 
-    The file says what to do, and a flag overrides it. Run the same command again after any
-    interruption: it goes on where it was, and nothing is paid twice. Raise --num-candidates or --max-queries to pay
-    only for what is new.
+    The config file holds the settings; a flag overrides the file. Run the same command again after any
+    interruption: it goes on where it was, and nothing is paid twice. If you raise --num-candidates or --max-queries
+    later, you pay only for the new candidates.
 
     \b
     reward-kit best-of-n --config experiments/baseline.yaml

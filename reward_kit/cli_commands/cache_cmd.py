@@ -23,8 +23,8 @@ _DEFAULT = ".reward_kit_cache"
 def cache() -> None:
     """Look at the response cache, or make it smaller.
 
-    The cache keeps every answer that was paid for, so that no run pays for it again. Deleting entries loses no results,
-    only the possibility to have those answers again for free.
+    The cache keeps every answer that was paid for, so that no run pays for it again. If you delete entries, you lose no
+    results. But a run that asks for those answers again pays for them again.
     """
 
 
@@ -81,7 +81,9 @@ def info(cache_dir: Path) -> None:
 @cache.command()
 @_directory
 @click.option("--older-than", callback=_age, help="Remove answers older than this: 30d, 12h, 2w.")
-@click.option("--max-size", callback=_size, help="Remove the oldest until the cache is no larger: 500M, 2G.")
+@click.option(
+    "--max-size", callback=_size, help="Remove the oldest answers until the cache has at most this size: 500M, 2G."
+)
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
 def prune(cache_dir: Path, older_than: timedelta | None, max_size: int | None, everything: bool) -> None:
     """Make the cache smaller. Safe while runs are using it.

@@ -15,7 +15,7 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script that makes the Tab key complete reward-kit's commands in SHELL.
 
     It completes commands and options, files, the keys of a config with their values (`reward-kit run conf.yaml
-    generation.mod<Tab>`), and the names of rewards. Put one of these lines where the shell reads it at its start:
+    generation.mod<Tab>`), and the names of rewards. Add one of these lines to the start file of your shell:
 
     \b
     eval "$(reward-kit completion bash)"                          in ~/.bashrc (bash 4.4 or newer)

@@ -55,7 +55,8 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Show the first samples: id, what is asked, the ground truth, and the columns a reward may name.
 
     PATH is a file, a Hugging Face name, or the YAML config of a run, which OVERRIDES may change as in `reward-kit run`.
-    It may also be a benchmark of `reward-kit benchmarks list`, which stands before a Hugging Face dataset of that name.
+    It may also be a name from `reward-kit benchmarks list`. If a Hugging Face dataset has the same name, the benchmark
+    is shown.
     """
     mapping = key_value_pairs(column_mapping, "--column-mapping", "NEW=OLD, such as user_query=question")
     given = {

@@ -77,7 +77,7 @@ ID = click.argument("deployment_id", metavar="ID", shell_complete=completed_by("
 @click.argument("deployment_id", metavar="[ID]", required=False, shell_complete=completed_by("complete_deployments"))
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def status(deployment_id: str | None, as_json: bool) -> None:
-    """Say what exists of a deployment, and what its target says of it now. Without an ID: list all of them."""
+    """Show the parts of a deployment, and their state at the target. Without an ID, list all deployments."""
     from reward_kit.deploy.deployer import status as ask
 
     kept = _kept()
@@ -134,7 +134,7 @@ def logs(deployment_id: str) -> None:
 def delete(deployment_id: str) -> None:
     """Remove everything that a deployment made, and nothing else.
 
-    What cannot be removed is said and stays known, so that the same command can be run again.
+    If something cannot be removed, the command says so and remembers it. Run the same command again later.
     """
     from reward_kit.deploy.deployer import delete as remove
 

@@ -32,30 +32,37 @@ class _DeployMcp(ManyValues):
     "--environment", metavar="REF", shell_complete=completed_by("complete_paths"),
     help="An environment of reward-kit, such as game.py:Game, served at /mcp.",
 )  # fmt: skip
-@click.option("--dockerfile", type=_FILE, help="Build this, with the project's files around it.")
+@click.option("--dockerfile", type=_FILE, help="A Dockerfile to build, with the project's files as its context.")
 @click.option("--gcp-project", help="The project. [default: that of rewardkit.yaml]")
 @click.option("--gcp-region", help="The region. [default: that of rewardkit.yaml]")
-@click.option("--gcp-ar-repo", default="reward-kit-mcp-servers", show_default=True, help="For the images.")
-@click.option("--port", type=PORT, default=8000, show_default=True, help="That the server listens on.")
-@click.option("--python-version", default="3.11", show_default=True, help="Of the image.")
+@click.option("--gcp-ar-repo", default="reward-kit-mcp-servers", show_default=True, help="The repository for images.")
+@click.option("--port", type=PORT, default=8000, show_default=True, help="The port that the server listens on.")
+@click.option("--python-version", default="3.11", show_default=True, help="The version of Python in the image.")
 @click.option("--requirements", help="A file of requirements, or packages with commas between them.")
-@click.option("--env-vars", multiple=True, metavar="NAME=VALUE…", help="Variables that everybody may see.")
+@click.option(
+    "--env-vars", multiple=True, metavar="NAME=VALUE…", help="Environment variables; their values are not secret."
+)
 @click.option(
     "--allow-unauthenticated", is_flag=True, help="Let anybody call. By default Google asks for an identity token."
 )
 @click.option("--allow-invoker", "invokers", multiple=True, metavar="WHO", help="Who may call. Repeatable.")
-@click.option("--service-account", help="Run as this account. [default: one of its own]")
+@click.option("--service-account", help="Run as this account. [default: a new one for this deployment]")
 @click.option("--base-image", help="What to build on. [default: python:X.Y-slim-bookworm]")
 @click.option(
     "--wheelhouse", type=NamedPath(path_type=Path, exists=True, file_okay=False), help="Wheels to install from."
 )
-@click.option("--force", "-f", is_flag=True, help="Take over things of the same names that are there already.")
-@click.option("--no-check", is_flag=True, help="Do not ask the server for its tools in the end.")
+@click.option(
+    "--force",
+    "-f",
+    is_flag=True,
+    help="Use things that already exist under the same names, even if this command did not make them.",
+)
+@click.option("--no-check", is_flag=True, help="Do not test the server by asking for its tools.")
 @click.option("--dry-run", is_flag=True, help="Print every file, command and request, and do nothing.")
 def deploy_mcp(dry_run: bool, **given: Any) -> None:
     """Deploy an MCP server, such as an agent's world, to Cloud Run.
 
-    In the end the server is asked for its tools. `reward-kit deploy status|logs|delete ID` work with it too.
+    As a test, the deployed server is asked for its tools. `reward-kit deploy status|logs|delete ID` work with it too.
 
     \b
     reward-kit deploy-mcp --id game --environment game.py:Game --gcp-project P --gcp-region europe-west1

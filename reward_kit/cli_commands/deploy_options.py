@@ -69,11 +69,15 @@ _OPTIONS = [
     click.option("--project", type=_FOLDER, help="The folder that modules are imported from. [default: this one]"),
     click.option("--include", multiple=True, metavar="PATTERN", help="Further files of the project. Repeatable."),
     click.option(
-        "--allow-file", multiple=True, metavar="FILE", help="A file that seems to hold a credential and does not."
+        "--allow-file", multiple=True, metavar="FILE",
+        help="A file that seems to hold a credential, but does not. It is deployed.",
     ),
     click.option("--requirement", "requirements", multiple=True, metavar="PACKAGE", help="A further package."),
     click.option("--wheelhouse", type=_FOLDER, help="A folder of wheels to install from, instead of an index."),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that everybody may see. Repeatable."),
+    click.option(
+        "--env", multiple=True, metavar="NAME=VALUE",
+        help="An environment variable; its value is not secret. Repeatable.",
+    ),
     click.option(
         "--secret", multiple=True, metavar="NAME[=SECRET]",
         help="A variable whose value is a secret of the target's store; without SECRET, one of the same name. "
@@ -81,20 +85,30 @@ _OPTIONS = [
     ),
     click.option(
         "--auth-mode", "--gcp-auth-mode", "auth_mode", type=click.Choice(["open", "api-key", "iam"]),
-        help="Who may call: anybody, who has the key, or whom the platform knows. [default: api-key]",
+        help="Who may call. open: anybody. api-key: callers with the key. iam: callers that the platform knows. "
+        "[default: api-key]",
     ),
     click.option("--rotate-key", is_flag=True, help="Make a new API key."),
     click.option("--allow-invoker", "invokers", multiple=True, metavar="WHO", help="Who may call, with iam."),
-    click.option("--sample", type=_FILE, help="JSON {messages, ground_truth, …} to be judged in the end."),
-    click.option("--no-verdict", is_flag=True, help="Do not call the deployed reward in the end."),
+    click.option(
+        "--sample", type=_FILE,
+        help="A JSON file {messages, ground_truth, …} that the deployed reward judges as a test.",
+    ),
+    click.option("--no-verdict", is_flag=True, help="Do not test the deployed reward with a call."),
     click.option("--display-name", help="A name for people."),
     click.option("--description", help="A sentence for people."),
-    click.option("--force", "-f", is_flag=True, help="Take over things of the same names that are there already."),
+    click.option(
+        "--force", "-f", is_flag=True,
+        help="Use things that already exist under the same names, even if this command did not make them.",
+    ),
     click.option(
         "--runtime", default=None, metavar="pythonXY", help="The version of Python. [default: this one's]"
     ),
     click.option("--entry-point", help="The reward's name, where --function-ref names a file or module only."),
-    click.option("--timeout", type=click.IntRange(1, 3600), default=300, show_default=True, help="Seconds a request."),
+    click.option(
+        "--timeout", type=click.IntRange(1, 3600), default=300, show_default=True,
+        help="The most seconds of one request.",
+    ),
     click.option("--local-port", type=PORT, default=8001, show_default=True, help="local-serve, docker: the port."),
     click.option("--docker-program", default="docker", show_default=True, help="The engine's command, such as podman."),
     click.option("--docker-network", help="docker: the container's network, such as host."),
@@ -102,9 +116,11 @@ _OPTIONS = [
     click.option("--base-image", help="What to build on; pin it with @sha256:… [default: python:X.Y-slim-bookworm]"),
     click.option("--gcp-project", help="gcp-cloud-run: the project."),
     click.option("--gcp-region", help="gcp-cloud-run: the region."),
-    click.option("--gcp-ar-repo", help="gcp-cloud-run: for images. [default: reward-kit-evaluators]"),
-    click.option("--image", help="gcp-cloud-run: an image that is there already, instead of building one."),
-    click.option("--service-account", help="gcp-cloud-run: run as this account. [default: one of its own]"),
+    click.option("--gcp-ar-repo", help="gcp-cloud-run: the repository for images. [default: reward-kit-evaluators]"),
+    click.option("--image", help="gcp-cloud-run: an existing image to use, instead of building one."),
+    click.option(
+        "--service-account", help="gcp-cloud-run: run as this account. [default: a new one for this deployment]"
+    ),
     click.option("--min-instances", type=click.IntRange(0), default=0, show_default=True, help="gcp-cloud-run."),
     click.option(
         "--max-instances", type=click.IntRange(1), help="gcp-cloud-run [default: 10]; aws-lambda [default: no limit]."
@@ -114,9 +130,13 @@ _OPTIONS = [
         help="gcp-cloud-run: requests per instance at a time.",
     ),
     click.option("--cpu", default="1", show_default=True, help="gcp-cloud-run."),
-    click.option("--memory", default="1Gi", show_default=True, metavar="SIZE", help="512Mi, 2Gi …: of an instance."),
+    click.option(
+        "--memory", default="1Gi", show_default=True, metavar="SIZE", help="The memory of an instance: 512Mi, 2Gi …"
+    ),
     click.option("--aws-region", help="aws-lambda: the region. [default: that of AWS's own settings]"),
-    click.option("--aws-role", metavar="ARN", help="aws-lambda: a role that is there. [default: one of its own]"),
+    click.option(
+        "--aws-role", metavar="ARN", help="aws-lambda: an existing role. [default: a new role for this deployment]"
+    ),
     click.option(
         "--architecture", type=click.Choice(["x86_64", "arm64"]), default="x86_64", show_default=True,
         help="aws-lambda.",

@@ -67,18 +67,18 @@ class Check(NamedTuple):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON on standard output.")
 def doctor(run_dir: Path | None, mends: bool, as_json: bool) -> None:
-    """Say what works on this machine, and what to install for the rest; or, of RUN_DIR, what is damaged in it.
+    """Show what works on this machine, and what to install for the rest. With RUN_DIR, show what is damaged in that
+    run.
 
-    Looks at Python, workers, cache and disk; at every extra of the package, by importing it; at the programs that
-    rewards and sandboxes use; and at the sandboxes themselves, by running a command in one.
+    It checks Python, workers, cache and disk; every extra of the package, by importing it; the programs that rewards
+    and sandboxes use; and the sandboxes themselves, by running a command in one.
 
     \b
     ok      it works
-    -       it is not there, or does not work, and reward-kit can do without it: the next line says what to do
-    BROKEN  reward-kit cannot do without it
+    -       it is missing or does not work, but reward-kit works without it: the next line says what to do
+    BROKEN  reward-kit does not work without it
 
-    Exits with 1 when something reward-kit cannot do without is broken, or a file of the run is damaged. A missing
-    option is no failure.
+    The command exits with 1 if something is BROKEN, or if a file of the run is damaged. A line with - is not a failure.
 
     \b
     reward-kit doctor

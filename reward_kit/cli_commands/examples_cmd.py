@@ -50,7 +50,7 @@ def list_() -> None:
     help="The folder to copy it into. The commands of its README expect the folder examples.",
 )  # fmt: skip
 def copy(name: str, target: Path) -> None:
-    """Copy the example NAME into examples/NAME, here. A file that is already there is never written over.
+    """Copy the example NAME into examples/NAME of the current directory. Existing files are never overwritten.
 
     NAME is one that `reward-kit examples list` shows.
     """

@@ -48,12 +48,19 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 )
 @click.option(
     "--min-pass-rate", type=FiniteRange(0, 1), default=0.0, show_default=True,
-    help="grpo: queries of which at least this share of the answers was verified.",
+    help="grpo: only queries with at least this share of verified answers.",
 )  # fmt: skip
-@click.option("--max-pass-rate", type=FiniteRange(0, 1), default=1.0, show_default=True, help="grpo: and at most this.")
+@click.option(
+    "--max-pass-rate",
+    type=FiniteRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="grpo: only queries with at most this share of verified answers.",
+)
 @click.option(
     "--reasoning", type=click.Choice(["drop", "inline", "field"]), default="drop", show_default=True,
-    help="Leave it out; put it into <think> tags before the answer; or into the field reasoning_content.",
+    help="What to do with the model's reasoning. drop: leave it out. inline: put it into <think> tags before the "
+        "answer. field: put it into the field reasoning_content.",
 )  # fmt: skip
 @click.option(
     "--credit", "method", default="gigpo", show_default=True,
@@ -62,7 +69,7 @@ _CREDIT = ("method", "gamma", "omega", "mode")
 )  # fmt: skip
 @click.option(
     "--gamma", type=FiniteRange(0, 1), default=0.95, show_default=True,
-    help="steps, episodes: how much a reward counts one step earlier.",
+    help="steps, episodes: the discount of a reward per step.",
 )  # fmt: skip
 @click.option(
     "--omega", type=FiniteRange(0), default=1.0, show_default=True,
@@ -95,8 +102,8 @@ def export(
 ) -> None:
     """Turn judged answers into training data, in the shapes TRL's trainers read, or episodes with credit per step.
 
-    SOURCE is a run directory, its results.jsonl, or the Parquet of `best-of-n`, also in an object store. An answer that
-    was not judged is never used, neither as a good one nor as a bad one; the same row is written once.
+    SOURCE is a run directory, its results.jsonl, or the Parquet of `best-of-n`, also in an object store. Answers that
+    were not judged are left out. Equal rows are written once.
 
     \b
     reward-kit export results/baseline_run.parquet --to sft -o sft.jsonl

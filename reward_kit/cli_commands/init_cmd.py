@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reward-kit init`: a starter folder that runs as it is."""
+"""`reward-kit init`: write a starter folder that you can run at once."""
 
 from __future__ import annotations
 

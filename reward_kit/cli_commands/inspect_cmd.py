@@ -53,11 +53,11 @@ class _AnalysisOptions(TypedDict):
 )  # fmt: skip
 @click.option(
     "--value", type=FiniteRange(min=0, min_open=True), metavar="V",
-    help="What a verified answer is worth, in the unit of cost: decides the optimal N.",
+    help="The value of a verified answer, in the unit of the costs. The optimal N depends on it.",
 )  # fmt: skip
 @click.option(
     "--votes", metavar="N|all", default="8000", show_default=True,
-    help="Answers read for the majority vote; larger experiments are sampled. 0: none.",
+    help="The most answers that are read for the majority vote; a larger experiment is sampled. 0 means no vote.",
 )  # fmt: skip
 @click.option("--examples", type=click.IntRange(0, MOST), default=5, show_default=True, help="Queries listed per kind.")
 @click.option(
@@ -65,7 +65,9 @@ class _AnalysisOptions(TypedDict):
     help="Score from which an answer counts as verified.  [default: what the run or the file says]",
 )  # fmt: skip
 @click.option(
-    "--by", metavar="COLUMN", help="Figures for each value of a column of the dataset, such as `subject`, not by split."
+    "--by",
+    metavar="COLUMN",
+    help="Show figures for each value of this column of the dataset, such as `subject`, instead of for each split.",
 )
 @click.option("--full", is_flag=True, help="Show all tables.")
 @click.option("--no-color", is_flag=True, help="Plain text. Piped output is always plain.")

@@ -22,8 +22,8 @@ Kind = Literal["rl", "evaluate"]
 def jobs() -> None:
     """Start and follow jobs at Fireworks: reinforcement fine-tuning (`rl`), and evaluations (`evaluate`).
 
-    The key is FIREWORKS_API_KEY; the account follows from it. A job is known by the id you give it: starting it twice
-    starts one.
+    The key is FIREWORKS_API_KEY; the account follows from it. You choose the id of a job. If you start the same id
+    twice, there is still only one job.
 
     \b
     reward-kit jobs rl start --id math-1 --model qwen3-8b --dataset prompts --evaluator math-v1 --epochs 1
@@ -43,7 +43,7 @@ def evaluate() -> None:
 
 
 _verbose = click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
-_wait = click.option("--wait", is_flag=True, help="Stay until the job has ended.")
+_wait = click.option("--wait", is_flag=True, help="Wait until the job has ended.")
 _dry_run = click.option("--dry-run", is_flag=True, help="Print the request and send nothing.")
 
 
@@ -59,7 +59,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Print the request and s
 @click.option(
     "--learning-rate",
     type=click.FloatRange(min=0, min_open=True),
-    help="How far one step moves the weights, such as 1e-5.",
+    help="The learning rate, such as 1e-5.",
 )
 @click.option("--lora-rank", type=click.IntRange(min=0), help="The rank of the LoRA adapter.")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Tokens in one step.")
@@ -74,7 +74,9 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Print the request and s
 @click.option("--top-k", type=click.IntRange(min=0), help="Sample among this many of the likeliest tokens.")
 @click.option("--max-output-tokens", type=click.IntRange(min=1), help="The most tokens of one answer.")
 @click.option("--loss", "loss_method", type=click.Choice(["GRPO", "DAPO", "GSPO_TOKEN"]), help="The loss.")
-@click.option("--kl-beta", type=click.FloatRange(min=0), help="How much staying near the base model weighs.")
+@click.option(
+    "--kl-beta", type=click.FloatRange(min=0), help="The weight of the penalty for moving away from the base model."
+)
 @_wait
 @_dry_run
 @_verbose
@@ -185,7 +187,7 @@ def _add_following(group: click.Group, kind: Kind) -> None:
     @click.option("--json", "as_json", is_flag=True, help="Print everything that Fireworks says.")
     @_verbose
     def status(job_id: str, as_json: bool, verbose: bool) -> None:
-        """Say what has become of a job."""
+        """Show the state of a job."""
         from reward_kit.deploy.fireworks.jobs import told
 
         details = job(job_id).details
@@ -198,7 +200,7 @@ def _add_following(group: click.Group, kind: Kind) -> None:
     @click.argument("job_id")
     @_verbose
     def logs(job_id: str, verbose: bool) -> None:
-        """Print what a job printed. Of a training, Fireworks tells its state and progress only."""
+        """Print what a job printed. For a training, Fireworks reports only its state and progress."""
         echo(job(job_id).logs())
 
     @group.command(name="cancel")
@@ -210,10 +212,10 @@ def _add_following(group: click.Group, kind: Kind) -> None:
 
     @group.command(name="wait")
     @click.argument("job_id")
-    @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which to leave it.")
+    @click.option("--timeout", type=click.FloatRange(min=0), help="The most seconds to wait.")
     @_verbose
     def wait(job_id: str, timeout: float | None, verbose: bool) -> None:
-        """Stay until a job has ended. One that failed ends the command with 1."""
+        """Wait until a job has ended. If it failed, the command exits with 1."""
         _follow(job(job_id), timeout)
 
 

@@ -20,15 +20,15 @@ __all__ = ["merge"]
     "--output-dir",
     type=NamedPath(path_type=Path, file_okay=False),
     required=True,
-    help="Where the whole goes.",
+    help="The directory for the merged run.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def merge(runs: tuple[Path, ...], output_dir: Path, as_json: bool, verbose: bool) -> None:
     """Join the results of runs that were spread over machines, such as the shards of `reward-kit shell`.
 
-    RUNS are output directories (or the results.jsonl in them). Parts of different runs are refused. Merging
-    again, also with one more part, is safe: every item is kept once, and a verdict replaces a failure.
+    RUNS are output directories (or the results.jsonl in them). Parts of different runs are refused. You can merge
+    again, also with one more part: every item is kept once, and a verdict replaces a failure.
 
     \b
     reward-kit shell --phase execution --commands-file commands.jsonl --shard 1/2 --output-dir part1

@@ -28,7 +28,7 @@ def mock() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--fault", "faults", multiple=True, metavar="KEY=VALUE,…",
-    help="Something that goes wrong, before those of the script: see below. May be given again.",
+    help="A fault, tried before those of the script (see above). May be given again.",
 )  # fmt: skip
 @click.option("--seed", type=int, help="Decides which requests a fault's `rate` picks. Default: the script's, else 0.")
 @click.option("--log", type=NamedPath(path_type=Path), help="Append each request, and what became of it, to this file.")
@@ -37,8 +37,8 @@ def serve(
 ) -> None:
     """Answer chat completions as SCRIPT says, until interrupted. Without a SCRIPT, the prompt is echoed.
 
-    The first line that is printed is the address for `generation.api_base`. GET /requests, at the same port, tells what
-    was asked so far.
+    The first line that is printed is the address for `generation.api_base`. GET /requests, at the same port, returns
+    the requests so far.
 
     A script is YAML. Each prompt gets the answers of a rule in turn; an answer is a text, or a mapping with content,
     tool_calls, finish_reason, usage, logprobs, delay and more:
@@ -52,8 +52,8 @@ def serve(
       - {rate: 0.1, status: 429, retry_after: 1}
       - {at: [3, 7], cut: within}
 
-    A fault has one of status, cut (before, within), malformed (half, empty, html, no_choices) and delay (seconds), and
-    says when by at, every, rate, times, pattern and model. All keys are in docs/mock-server.md.
+    A fault has one of status, cut (before, within), malformed (half, empty, html, no_choices) and delay (seconds). The
+    keys at, every, rate, times, pattern and model say when it happens. All keys are in docs/mock-server.md.
 
     \b
     reward-kit mock serve answers.yaml --port 8123

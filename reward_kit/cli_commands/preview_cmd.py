@@ -64,7 +64,9 @@ def key_map(text: str | None) -> dict[str, str] | None:
 @click.option("--max-samples", type=click.IntRange(min=1), default=5, show_default=True, help="How many to judge.")
 @huggingface_options
 @click.option("--remote-url", metavar="URL", help="Judge by a reward that is served: asks URL/evaluate.")
-@click.option("--hosted", is_flag=True, help="Have Fireworks' older preview service judge, instead of this machine.")
+@click.option(
+    "--hosted", is_flag=True, help="Use the older preview service of Fireworks to judge, instead of this machine."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def preview(  # noqa: PLR0913, PLR0917 - one for each flag
@@ -84,8 +86,8 @@ def preview(  # noqa: PLR0913, PLR0917 - one for each flag
 ) -> int:
     """Judge a few samples with a reward on this machine, with the real code, and print the verdicts.
 
-    REWARD is a reward's name or import path; or give folders of metrics, or the address of a served reward. A sample
-    that cannot be judged has no score, and says why.
+    REWARD is a reward's name or import path; or give folders of metrics, or the address of a served reward. If a sample
+    cannot be judged, it has no score, and the reason is shown.
 
     \b
     reward-kit preview math -s samples.jsonl

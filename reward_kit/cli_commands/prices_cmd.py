@@ -14,7 +14,8 @@ __all__ = ["prices"]
 @click.argument("text", required=False, default="")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def prices(text: str, as_json: bool) -> None:
-    """List the prices that are known, in US dollars for a million tokens; with TEXT, those of models whose name has it.
+    """List the prices that are known, in US dollars for a million tokens; with TEXT, only models whose name contains
+    it.
 
     A config overrides them: `generation.price: {input: 0.4, output: 1.6}`. In best-of-n, `prices` in the file.
 

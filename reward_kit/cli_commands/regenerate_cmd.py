@@ -85,7 +85,7 @@ _JUDGE = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_
 @click.option("--json", "as_json", is_flag=True, help="Print both summaries and the comparison as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 def regenerate(stored: Path, **flags: Any) -> None:
-    """Have a model answer stored prompts again, and say whether its answers are better than the stored ones.
+    """Let a model answer stored prompts again, and see whether its answers are better than the stored ones.
 
     STORED is the directory of a run, or a file with answers: conversations that end with the assistant's turn, or
     prompts with an `assistant_response`. Old and new answers are judged by the same reward and compared prompt by

@@ -19,9 +19,10 @@ _MOST = 2_000
 @click.argument("paths", nargs=-1, required=True, type=NamedSource(path_type=Path), metavar="PATH...")
 @click.option("-o", "--output", "target", type=NamedPath(path_type=Path, dir_okay=False), default="report.html",
               show_default=True, help="The file to write: a new one, or an earlier report.")  # fmt: skip
-@click.option("--title", help="What stands at the top.  [default: the run's name]")
+@click.option("--title", help="The title of the report.  [default: the run's name]")
 @click.option("--records", type=click.IntRange(0, _MOST), default=_MOST, show_default=True,
-              help="Records whose texts are in the file, at most; more are drawn by lot.")  # fmt: skip
+              help="The most records whose texts are in the file. If there are "
+                  "more, some are chosen at random.")  # fmt: skip
 @click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
               help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
@@ -32,8 +33,8 @@ def report(
 
     PATH is a run directory, its results.jsonl or a Parquet file of `best-of-n`, on this machine or in an object store.
     With several, each is compared with the first. The file holds the figures that `inspect` prints, charts, the hardest
-    and the most contested samples, and up to 2,000 records. It loads nothing, needs no server, and what models wrote is
-    shown as text. Long texts are cut, so that it stays small enough to mail.
+    and the most contested samples, and up to 2,000 records. The file loads nothing from elsewhere and needs no server.
+    Text that models wrote is shown as plain text. Long texts are cut, so that the file is small enough for a mail.
 
     \b
     reward-kit report outputs/my_run -o report.html

@@ -38,16 +38,17 @@ class _Saying(TypedDict):
 @click.command()
 @click.argument("path", type=NamedPath(path_type=Path, exists=True))
 @click.option("--export", "cases", type=NamedPath(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write what was reviewed as test cases, for `reward-kit rewards check`. Replaces an earlier "
-              "export, and no other file.")  # fmt: skip
+              help="Write the reviews as test cases for `reward-kit rewards check`. An earlier export is replaced; no "
+                  "other file is.")  # fmt: skip
 @click.option("--only", type=click.Choice(["all", "wrong"]), default="all", show_default=True,
               help="Which reviews become cases: all clear ones, or only the wrong verdicts.")  # fmt: skip
 @click.option("--draw", "way", type=click.Choice(["random", "disagreement"]),
-              help="Show the next record to look at: any, or rather one with a sign of doubt.")  # fmt: skip
+              help="Show the next record to review. random: any record. disagreement: records with a sign of doubt "
+                  "are more likely.")  # fmt: skip
 @click.option("--record", metavar="ID#INDEX", help="Show this record: a sample's id, and which of its answers.")
-@click.option("--ticket", help="How that record was drawn, as --draw printed it: then it counts in the rates.")
+@click.option("--ticket", help="The text that --draw printed for that record. With it, the review counts in the rates.")
 @click.option("--says", type=click.Choice(["right", "wrong", "unclear"]),
-              help="Say of the verdict on that record that it is so, and keep it.")  # fmt: skip
+              help="Your review: whether the verdict on that record is right. It is saved.")  # fmt: skip
 @click.option("--note", default="", help="Why, in a sentence.")
 @click.option("--reviewer", help="Who says it.  [default: $REWARD_KIT_REVIEWER, else your user name]")
 @click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
@@ -69,12 +70,12 @@ def review(
     reviews.jsonl (FILE.parquet.reviews.jsonl); they are made on the page of `reward-kit view`, or here. Nothing else is
     changed.
 
-    Rates rest on records that were drawn by lot, each weighed by the probability with which it was drawn. Records that
-    a reviewer picked are listed, and are in no rate. Intervals are of 95 %.
+    Rates are computed from records that were chosen at random. Each record is weighted by the probability with which it
+    was chosen. Records that a reviewer picked are listed, but they are not part of any rate. Intervals are of 95 %.
 
     \b
     reward-kit review outputs/my_run                     # precision, recall, agreement; wrong verdicts
-    reward-kit review outputs/my_run --draw random       # show a record, and the command that says something of it
+    reward-kit review outputs/my_run --draw random       # show a record, and the command to review it
     reward-kit review outputs/my_run --record 'q17#0' --says wrong --note '1/2 is 0.5'
     reward-kit review outputs/my_run --export cases.jsonl
     reward-kit rewards check my_reward.py:evaluate cases.jsonl

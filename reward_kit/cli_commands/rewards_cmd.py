@@ -25,9 +25,10 @@ _SUMMARY_WIDTH = 78
 
 @click.group()
 def rewards() -> None:
-    """See which rewards there are, and try them on an answer.
+    """List the rewards, and try them on an answer.
 
-    A reward's NAME may stand wherever its import path may, such as `reward.function_path: math` in a config; the ending
+    You can write a reward's NAME wherever its import path is allowed, such as `reward.function_path: math` in a config;
+    the ending
     `_reward` may be left out. Packages add names by entry points in the group `reward_kit.rewards`.
 
     \b
@@ -39,7 +40,7 @@ def rewards() -> None:
 
 
 @rewards.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="Print everything the rewards say of themselves, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the full description of every reward as JSON.")
 def list_(as_json: bool) -> None:
     """List every reward with what its score means."""
     from reward_kit.rewards.catalogue import entries, unmet_needs
@@ -62,7 +63,7 @@ def _shortened(text: str) -> str:
 @click.argument("name", shell_complete=completed_by("complete_rewards"))
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def show(name: str, as_json: bool) -> None:
-    """Show what a reward says of itself: parameters, metrics, cost, what it does not detect, an example.
+    """Show what is known about a reward: parameters, metrics, cost, what it does not detect, an example.
 
     NAME is a reward's name, or the import path of one of your own.
     """
@@ -112,7 +113,7 @@ def _parts(entry: RewardEntry) -> list[str]:
 @click.option(
     "--ground-truth", help="What the reward compares it with; @FILE reads a file, as JSON if it ends in .json."
 )
-@click.option("--prompt", help="What the user asked, where the reward looks at that.")
+@click.option("--prompt", help="What the user asked, if the reward needs it.")
 @click.option("--messages", "file", type=NamedPath(path_type=Path, dir_okay=False, exists=True),
               help="A conversation as a JSON list of messages; without --answer its last one is judged.")  # fmt: skip
 @click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
@@ -131,8 +132,8 @@ def try_(
 ) -> None:
     """Judge an answer, and show the score, every metric, the reason and the time it took.
 
-    NAME is a reward's name, or the import path of one of your own. Several answers are judged one by one; a reward that
-    judges in batches is given them together. Exits with 1 where there is no verdict.
+    NAME is a reward's name, or the import path of one of your own. Several answers are judged one by one. A reward that
+    judges in batches gets them together. The command exits with 1 if there is no verdict.
 
     \b
     reward-kit rewards try math --answer 'The answer is 72.' --ground-truth 72
@@ -174,7 +175,7 @@ def _time(seconds: float) -> str:
 @click.option("-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
               help="A parameter of the reward; the value is read as YAML. Repeatable.")  # fmt: skip
 @click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), default=1.0, show_default=True,
-              metavar="S", help="Score from which an answer passes, for cases that do not say it.")  # fmt: skip
+              metavar="S", help="Score from which an answer passes, for cases without a `threshold`.")  # fmt: skip
 @click.option("--timeout", type=FiniteRange(min=0, min_open=True), metavar="SECONDS",
               help="How long one answer may take.  [default: the reward's own, else 60]")  # fmt: skip
 @click.option("--all", "show_all", is_flag=True, help="List every case, not only those that went wrong.")
@@ -190,20 +191,20 @@ def check(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Run a reward against test cases, and fail where one regresses.
+    """Run a reward on test cases, and fail if the verdict on one is wrong.
 
     REWARD is a reward's name, an import path, or FILE.py:function. CASES has one case per line: a conversation, what it
-    is compared with, and whether a person says that it passes. `reward-kit review --export` writes such a file of what
-    was reviewed, and they can be written by hand:
+    is compared with, and whether a person says that it passes. `reward-kit review --export` writes such a file from
+    reviews. You can also write it by hand:
 
     \b
     {"prompt": "Half of one?", "answer": "It is 1/2.", "ground_truth": "0.5", "expect": "pass"}
     {"messages": [{"role": "user", "content": "6 x 12?"}, {"role": "assistant", "content": "71"}],
      "ground_truth": "72", "expect": "fail"}    (in one line)
 
-    A case may also have `columns` (an object: what else the reward is handed by name), `threshold`, `id`, `note` and
-    `split`. The reward runs in worker processes that are killed when they take too long, as in a run. Exits with 1
-    where a case regressed, or where there was no verdict on one.
+    A case may also have `columns` (an object: further arguments of the reward, by name), `threshold`, `id`, `note` and
+    `split`. The reward runs in worker processes that are killed when they take too long, as in a run. The command exits
+    with 1 if the verdict on a case is wrong, or if a case has no verdict.
 
     \b
     reward-kit rewards check math cases.jsonl

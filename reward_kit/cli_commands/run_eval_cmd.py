@@ -52,13 +52,20 @@ _OWN_NAMES = {
 @click.option("--config-name", help="Name of the config in that directory, with or without .yaml.")
 @click.option(
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-    help="Generate and score; only generate; only score what was generated (no dataset, no key).",
+    help="both: generate and score. inference: only generate. execution: only score what was generated; needs no "
+        "dataset and no key.",
 )  # fmt: skip
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
-@click.option("--overwrite", is_flag=True, help="Begin anew where another run is; that one is set aside, not deleted.")
 @click.option(
-    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+    "--overwrite",
+    is_flag=True,
+    help="Start from the beginning, even if the directory holds another run. The old run is moved aside, not deleted.",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="With batches: submit them and exit. Run the same command later to fetch the answers.",
 )
 @click.option(
     "--resume-from-mirror", is_flag=True, help="Go on with the run that output.mirror holds, in an empty directory."

@@ -43,7 +43,7 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     "--backend",
     default="auto",
     show_default=True,
-    help="What the sandboxes are.",
+    help="The kind of sandbox.",
     type=click.Choice(backend_choices(served=True)),
 )
 @click.option(
@@ -52,14 +52,15 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     multiple=True,
     metavar="NAME=ROOT",
     callback=_images,
-    help="What an image's name stands for; NAME may be *, ROOT empty for the backend's default. Repeatable.",
+    help="The root filesystem for an image's name. NAME may be *. An empty ROOT means the backend's default. "
+    "Repeatable.",
 )
 @click.option(
     "--max-sandboxes",
     type=click.IntRange(1, 100_000),
     default=10,
     show_default=True,
-    help="Open at a time; further starts wait.",
+    help="The most sandboxes at a time; further starts wait.",
 )
 @click.option(
     "--lifetime",
@@ -75,7 +76,7 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     type=FiniteRange(min=0, min_open=True),
     default=30.0,
     show_default=True,
-    help="Seconds a command has, unless its client says.",
+    help="Seconds that a command may take, unless the client gives a limit.",
 )
 @click.option(
     "--memory-mb",
@@ -85,7 +86,7 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     help="The most memory a client may ask for.",
 )
 @click.option("--allow-network", is_flag=True, help="Let clients ask for the network.")
-@click.option("--no-token", is_flag=True, help="Let anybody who can reach the port in.")
+@click.option("--no-token", is_flag=True, help="Ask for no token: anybody who can reach the port may use the server.")
 def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
     port: int,
     host: str,
@@ -98,7 +99,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
     allow_network: bool,
     no_token: bool,
 ) -> None:
-    """Serve sandboxes by the SoS protocol until interrupted; nothing is left behind.
+    """Serve sandboxes with the SoS protocol until interrupted. All sandboxes are removed at the end.
 
     Clients send the token that is printed at the start, or the one in REWARD_KIT_SANDBOX_TOKEN.
 

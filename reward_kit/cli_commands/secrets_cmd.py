@@ -54,10 +54,10 @@ def secrets() -> None:
 @click.argument("name")
 @_where
 def set_(name: str, store: str, gcp_project: str | None, aws_region: str | None) -> None:
-    """Keep a value under NAME, in the place of one that is there.
+    """Save a secret value under NAME. An older value is replaced.
 
-    The value comes from standard input, or is asked for. It is never an argument: those can be seen by everybody on
-    the machine, and stay in the shell's history.
+    The value is read from standard input, or you are asked for it. It is never an argument: other users of the machine
+    can see arguments, and the shell's history keeps them.
     """
     from reward_kit.deploy.secret_stores import check_name, check_value
     from reward_kit.redaction import remember
@@ -81,7 +81,7 @@ def _read_value(name: str) -> str:
 @secrets.command(name="list")
 @_where
 def list_(store: str, gcp_project: str | None, aws_region: str | None) -> None:
-    """List the names of what reward-kit keeps in a store, never the values."""
+    """List the names of the secrets that reward-kit keeps in a store, never their values."""
     for name in _open(store, gcp_project, aws_region).names():
         echo(name)
 
@@ -90,7 +90,7 @@ def list_(store: str, gcp_project: str | None, aws_region: str | None) -> None:
 @click.argument("name")
 @_where
 def delete(name: str, store: str, gcp_project: str | None, aws_region: str | None) -> None:
-    """Take the secret NAME away."""
+    """Delete the secret NAME."""
     from reward_kit.deploy.secret_stores import check_name
 
     _open(store, gcp_project, aws_region).remove(check_name(name))

@@ -23,14 +23,18 @@ _SECONDS = FiniteRange(min=0, min_open=True)
 
 @click.command()
 @click.argument("rewards", nargs=-1, metavar="REWARD…", shell_complete=completed_by("complete_rewards"))
-@click.option("--config", type=_FILE, help="A file with all settings; REWARDs and flags come before what it says.")
+@click.option(
+    "--config", type=_FILE, help="A file with all settings. REWARDs and flags on the command line override it."
+)
 @click.option("--params", "-p", multiple=True, metavar="KEY=VALUE", help="A param of every REWARD. Repeatable.")
 @click.option("--host", help="The address to listen on. [default: 127.0.0.1, which only this machine reaches]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="0 takes a free one. [default: 8000]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes a free one. [default: 8000]")
 @click.option("--workers", type=click.IntRange(1, 10_000), help="Processes that judge. [default: one per core]")
 @click.option("--concurrency", type=click.IntRange(1, MOST), help="Calls of an asynchronous reward at a time.")
 @click.option("--timeout", type=_SECONDS, help="Seconds that one call of the reward may take.")
-@click.option("--dialect", "dialects", multiple=True, help="What is spoken beside generic. [default: all]")
+@click.option(
+    "--dialect", "dialects", multiple=True, help="A dialect to offer besides `generic`. Repeatable. [default: all]"
+)
 @click.option("--environment", metavar="PATH", help="Worlds to step through: /reset, /step, /state and /ws.")
 @click.option("--judged-by", metavar="NAME", help="The served reward that judges their episodes. [default: none]")
 @click.option("--api-key-env", "api_key_envs", multiple=True, metavar="NAME", help="A variable with API keys.")
@@ -40,15 +44,29 @@ _SECONDS = FiniteRange(min=0, min_open=True)
 @click.option("--tls-cert", type=_FILE, help="The server's certificate, with its chain.")
 @click.option("--tls-key", type=_FILE, help="Its private key.")
 @click.option("--client-ca", type=_FILE, help="Ask callers for a certificate signed by one of these authorities.")
-@click.option("--allow-client", "allow_clients", multiple=True, metavar="SAN", help="A name such a certificate needs.")
-@click.option("--google-audience", metavar="URL", help="Take Google ID tokens made for this audience.")
-@click.option("--allow-email", "allow_emails", multiple=True, metavar="ADDRESS", help="Whose tokens are taken.")
+@click.option(
+    "--allow-client",
+    "allow_clients",
+    multiple=True,
+    metavar="SAN",
+    help="A name that the caller's certificate must have.",
+)
+@click.option("--google-audience", metavar="URL", help="Accept Google ID tokens that were made for this audience.")
+@click.option(
+    "--allow-email", "allow_emails", multiple=True, metavar="ADDRESS", help="An account whose tokens are accepted."
+)
 @click.option("--behind", type=click.Choice(["aws-iam", "google-iam"]), help="The platform in front checks callers.")
 @click.option("--insecure", is_flag=True, help="Let anybody call who can reach the port.")
-@click.option("--queue", type=click.IntRange(1, MOST), help="Answers that may wait; then 503. [default: 4096]")
+@click.option(
+    "--queue",
+    type=click.IntRange(1, MOST),
+    help="How many answers may wait. When more arrive, the server replies 503. [default: 4096]",
+)
 @click.option("--max-body-mb", type=_SECONDS, help="Megabytes of one request. [default: 16]")
 @click.option(
-    "--drain-seconds", type=FiniteRange(min=0), help="Waited for requests in flight at the end. [default: 30]"
+    "--drain-seconds",
+    type=FiniteRange(min=0),
+    help="Seconds to wait at the end for requests that are not finished. [default: 30]",
 )
 @click.option("--access-log", metavar="FILE", help="A line of JSON per request; - is standard error, none is no log.")
 def serve(rewards: tuple[str, ...], config: Path | None, params: tuple[str, ...], **given: Any) -> None:

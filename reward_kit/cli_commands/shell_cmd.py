@@ -17,6 +17,7 @@ from reward_kit.cli_commands.engine_options import engine_options, engine_settin
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath, NamedSource, completed_by
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
+    echo_error,
     echo_not_mirrored,
     echo_nothing_done,
     exit_code,
@@ -90,69 +91,80 @@ SETTINGS = {
 @click.option("--split", default="test", show_default=True, help="The split of a Hugging Face dataset.")
 @click.option(
     "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-    help="Write commands and run them; only write them; only run those of a commands file (no dataset, no key).",
+    help="both: write commands and run them. inference: only write them. execution: only run those of a commands "
+        "file; needs no dataset and no key.",
 )  # fmt: skip
 @click.option(
     "-o", "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("evaluation_results"),
     show_default=True, help="Where the files go. The same directory again resumes the run in it.",
 )  # fmt: skip
-@click.option("--mirror", help="An address such as s3://bucket/run, to which all of it is copied while it goes on.")
+@click.option(
+    "--mirror", help="An address such as s3://bucket/run. The files of the run are copied there while it goes on."
+)
 @click.option(
     "--resume-from-mirror", is_flag=True, help="Go on with the run that --mirror holds, in an empty --output-dir."
 )
-@click.option("--max-samples", type=click.IntRange(1, MOST), help="Only the first so many tasks.")
+@click.option("--max-samples", type=click.IntRange(1, MOST), help="Use at most this many tasks, the first ones.")
 @click.option(
     "--on-bad-row", type=click.Choice(["error", "skip"]), default="error", show_default=True,
-    help="Stop at a row that is no task, or leave it out and count it.",
+    help="error: stop at a row that is not a task. skip: leave it out and count it.",
 )  # fmt: skip
 @click.option("-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="Commands per task.")
 @click.option(
-    "--temperature", type=FiniteRange(min=0), default=0.6, show_default=True, help="How freely tokens are drawn."
+    "--temperature", type=FiniteRange(min=0), default=0.6, show_default=True, help="The sampling temperature."
 )
-@click.option("--max-tokens", type=click.IntRange(1, MOST), default=2000, show_default=True, help="Of one answer.")
 @click.option(
-    "--base-url", "--api-base", help="An OpenAI-compatible endpoint. Else OPENAI_BASE_URL, else the provider's own."
+    "--max-tokens", type=click.IntRange(1, MOST), default=2000, show_default=True, help="The most tokens of one answer."
 )
-@click.option("--api-key-env", help="The environment variable that holds the endpoint's key. Else OPENAI_API_KEY.")
-@click.option("--api-key", help="Better: --api-key-env. Others on this machine can see a command line.")
+@click.option(
+    "--base-url",
+    "--api-base",
+    help="An OpenAI-compatible endpoint. Default: OPENAI_BASE_URL, or the provider's own endpoint.",
+)
+@click.option("--api-key-env", help="The environment variable that holds the endpoint's key. Default: OPENAI_API_KEY.")
+@click.option(
+    "--api-key", help="The key itself. Use --api-key-env instead: other users of this machine can see a command line."
+)
 @click.option(
     "--request-timeout", type=FiniteRange(min=0, min_open=True), default=300.0, show_default=True,
     help="Seconds one request to the model may take.",
 )  # fmt: skip
 @click.option(
     "--transport", type=click.Choice(["online", "batch"]), default="online", show_default=True,
-    help="Ask now; or by files of requests, answered within a day at half the price.",
+    help="online: ask now. batch: send files of requests, which are answered within a day at half the price.",
 )  # fmt: skip
 @click.option(
     "--cache-dir", default=".reward_kit_cache", show_default=True, help="Where answers that were paid for are kept."
 )
-@click.option("--no-cache", is_flag=True, help="Ask again even for what was answered before.")
+@click.option("--no-cache", is_flag=True, help="Do not use the cache: ask again for answers that it already holds.")
 @click.option(
     "--sandbox", "backend", default=AUTO, show_default=True, type=click.Choice(backend_choices()),
-    help="How sandboxes are made; `auto` takes the first that works here. `none` isolates nothing.",
+    help="The kind of sandbox. `auto` takes the first kind that works on this machine. `none` isolates nothing.",
 )  # fmt: skip
 @click.option(
     "--sandbox-image",
     help="A container image, or the directory of a root filesystem (namespaces). Default: the backend's; for an SoS "
     "server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
 )
-@click.option("--sos-url", help="Where an SoS server answers. Given alone: --sandbox sos.")
+@click.option("--sos-url", help="The address of an SoS server. Without --sandbox, it implies --sandbox sos.")
 @click.option(
     "--sos-port", type=PORT, default=3000, show_default=True, help="The same, for an SoS server on this machine."
 )
 @click.option(
-    "--commands-file", type=NamedSource(path_type=Path), help="Run the commands of this file, also in an object store."
+    "--commands-file",
+    type=NamedSource(path_type=Path),
+    help="Run the commands of this file. It may be in an object store.",
 )
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests at a time, and sandboxes at a time.")
 @click.option(
     "--setup-join", type=click.Choice(["&&", ";"]), default="&&", show_default=True,
-    help="&&: a setup command that fails ends the task. ;: the others still run.",
+    help="With &&, a setup command that fails ends the task. With ;, the other setup commands still run.",
 )  # fmt: skip
 @click.option(
     "--snapshots/--no-snapshots",
     default=True,
     show_default=True,
-    help="Whether what a long setup leaves is kept for the tasks that share it (namespaces).",
+    help="Run a slow setup once, and reuse its result for all tasks with the same setup (namespaces only).",
 )
 @click.option(
     "--command-timeout",
@@ -171,16 +183,18 @@ SETTINGS = {
 @click.option(
     "--max-cost",
     type=FiniteRange(min=0, min_open=True),
-    help="Stop asking the model before this directory's run has cost more than this in all.",
+    help="Stop before the run in this directory has cost more than this in all.",
 )
 @click.option(
     "--prices",
     metavar="FILE",
     shell_complete=completed_by("complete_paths"),
-    help="A YAML file: model, then input and output, money per million tokens.",
+    help="A YAML file with the prices of models: for each model, `input` and `output`, per million tokens.",
 )
 @click.option(
-    "--detach", is_flag=True, help="With batches: submit them and leave; the same command fetches them later."
+    "--detach",
+    is_flag=True,
+    help="With batches: submit them and exit. Run the same command later to fetch the answers.",
 )
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
@@ -189,7 +203,7 @@ SETTINGS = {
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.pass_context
 def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
-    """Have a model write commands for shell tasks, run each in a sandbox, and see which did the job.
+    """Let a model write commands for shell tasks, run each command in a sandbox, and check whether it did the job.
 
     A task is a row {task, setup_commands, success_condition}. Run the same command again after any interruption: it
     goes on where it was.
@@ -243,13 +257,30 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
     result = enter(display.reporter())
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
-    if code == NOTHING_JUDGED:
+    if code == NOTHING_JUDGED and _without_command(result):
+        echo_error(_no_command(result))
+    elif code == NOTHING_JUDGED:
         echo_nothing_done("run", result.summary)
     return code or echo_not_mirrored(result.not_mirrored)
 
 
 def _commands(result: RunResult) -> int:
     return int(result.summary.get("inference", {}).get("commands", 0))
+
+
+def _without_command(result: RunResult) -> int:
+    return int(result.summary.get("inference", {}).get("no_command", 0))
+
+
+def _no_command(result: RunResult) -> str:
+    from reward_kit.execution.shell import COMMANDS
+
+    count = _without_command(result)
+    return (
+        f"No command was found in {f'any of the {count:,} answers' if count > 1 else 'the answer'}. Look at the field "
+        f"`error` in {str(result.output_dir / COMMANDS)!r}: it says what was answered. Raise --max-tokens if answers "
+        "were cut off; else name another --model. Either needs a new --output-dir."
+    )
 
 
 def _check(phase: str, flags: dict[str, Any]) -> None:

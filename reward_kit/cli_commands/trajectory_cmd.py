@@ -30,9 +30,9 @@ __all__ = ["trajectory"]
 )
 @click.option("--json", "as_json", is_flag=True, help="The steps as JSON lines, one per step.")
 def trajectory(run: Path, sample_id: str | None, draw: int | None, chars: int, as_json: bool) -> None:
-    """Print an agent's episode step by step: what it was shown, said and called, and what that was worth.
+    """Print an agent's episode step by step: what the agent saw, said and called, and the reward of each step.
 
-    RUN is a run directory, or its rollouts.jsonl. Without SAMPLE, the episodes that are there are listed.
+    RUN is a run directory, or its rollouts.jsonl. Without SAMPLE, all episodes are listed.
 
     \b
     reward-kit trajectory outputs/my_agent

@@ -19,15 +19,15 @@ __all__ = ["view"]
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="PATH...")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="The port. [default: 0, any free one]")
-@click.option("--no-open", is_flag=True, help="Print the address, and leave the browser alone.")
+@click.option("--no-open", is_flag=True, help="Print the address, but do not open the browser.")
 @click.option("--allow-run", is_flag=True, help="Let the page run the run's own reward on edited answers.")
-@click.option("--reviewer", metavar="NAME", help="Who reviews are by. [default: your user name]")
+@click.option("--reviewer", metavar="NAME", help="The name to write into reviews. [default: your user name]")
 def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, reviewer: str | None) -> None:
     """Show runs in the browser: figures, tables, every answer with its verdict, and comparisons.
 
-    A PATH is a run directory (also while it runs), a Parquet file of `reward-kit best-of-n`, or a directory in which to
-    look for such. Only this machine can reach the page, and only with the address that is printed. Nothing but reviews
-    is ever written.
+    A PATH is a run directory (also while it runs), a Parquet file of `reward-kit best-of-n`, or a directory that
+    contains some of these. Only this machine can reach the page, and only with the address that is printed. The command
+    writes only reviews.
 
     \b
     reward-kit view outputs/math_example

@@ -14,7 +14,7 @@ import orjson
 
 from reward_kit.errors import AnswersFailedError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.run_summary import EstimateFigures, RunSummary
+from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSummary, has_passes
 from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
@@ -194,6 +194,9 @@ class RunResult:
             yield "failed", f"{self.failed:,}"
 
     def _curve(self) -> Iterator[tuple[str, str]]:
+        if not has_passes(self.summary):
+            yield "pass@k", f"– ({NO_PASSES})"
+            return
         curve = [(int(k), found) for k, found in self.summary.get("pass_at_k", {}).items()]
         few, last = len(curve) <= _MOST_CURVE_POINTS, max((k for k, _ in curve), default=0)
         for k, found in curve:

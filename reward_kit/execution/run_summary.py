@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
 
-__all__ = ["EntryFigures", "EstimateFigures", "RunSummary"]
+from reward_kit.storage.thresholds import thresholds_reported
+
+__all__ = ["NO_PASSES", "EntryFigures", "EstimateFigures", "RunSummary", "has_passes", "is_graded"]
+
+NO_PASSES: Final = "the scores are graded: set reward.pass_threshold"
+"""What stands in the place of pass@k where `has_passes` says no."""
+_ROUNDING = 1e-9
 
 
 class EstimateFigures(TypedDict):
@@ -76,3 +83,17 @@ class RunSummary(TypedDict, total=False):
     this_entry: EntryFigures
     inference: dict[str, Any]
     """Of `reward-kit shell`: the figures of its first phase."""
+
+
+def is_graded(summary: Mapping[str, Any]) -> bool:
+    """Whether some score says more than that an answer passes or not."""
+    mean, passing = summary.get("mean_score"), summary.get("pass_rate")
+    return mean is not None and passing is not None and abs(mean["value"] - passing) > _ROUNDING
+
+
+def has_passes(summary: Mapping[str, Any]) -> bool:
+    """Whether it is known which answers pass: scores of 0 and 1 say it, others only beside a threshold.
+
+    A threshold of 1 is the default and nobody's choice. `JudgedAnswers.has_passes` is the same of a run that was read.
+    """
+    return not is_graded(summary) or thresholds_reported(summary).given

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from reward_kit.errors import StorageError
 from reward_kit.storage.run_directory import check_config, read_document
 
-__all__ = ["Thresholds", "thresholds_of"]
+__all__ = ["Thresholds", "thresholds_of", "thresholds_reported"]
 
 
 class Thresholds(NamedTuple):
@@ -31,7 +31,17 @@ def thresholds_of(directory: Path, given: float | None = None) -> Thresholds:
     """The one given, whatever the split; else what the config of the run in `directory` says, else its summary."""
     if given is not None:
         return Thresholds(given, given=True)
-    found = _configured(directory / "config.yaml") or _reported(directory / "summary.json")
+    if configured := _configured(directory / "config.yaml"):
+        return _thresholds(configured)
+    return thresholds_reported(read_document(directory / "summary.json") or {})
+
+
+def thresholds_reported(summary: Mapping[str, Any]) -> Thresholds:
+    """What the summary of a run says; that of a run merged of others is all there is, since it has no config."""
+    return _thresholds({**summary, "by_split": summary.get("splits")})
+
+
+def _thresholds(found: Mapping[str, Any]) -> Thresholds:
     whole = float(found.get("pass_threshold", Thresholds().whole))
     parts = found.get("by_split") or {}
     by_split = {split: float(part.get("pass_threshold", whole)) for split, part in parts.items()}
@@ -53,9 +63,3 @@ def _configured(config: Path) -> Mapping[str, Any]:
         return {}
     reward = values.get("reward") if isinstance(values, dict) else None
     return reward if isinstance(reward, dict) else {}
-
-
-def _reported(summary: Path) -> Mapping[str, Any]:
-    """For a run that was merged of others, and has no config of its own."""
-    figures = read_document(summary) or {}
-    return {**figures, "by_split": figures.get("splits")}

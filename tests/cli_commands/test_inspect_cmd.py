@@ -191,8 +191,9 @@ def test_a_run_directory_is_inspected_too(call: Call, tmp_path: Path) -> None:
     assert told["overall"]["mean"]["value"] == pytest.approx(1.9 / 4)
     assert told["overall"]["rate"] is None, "nobody said from which score on an answer is right"
     said = call("inspect", tmp_path).out
-    assert "The mean score is 0.475" in said and "--threshold S" not in said
-    assert "verified" not in said
+    assert "The mean score is 0.475" in said and "verified" not in said
+    assert "nobody said which of them pass: --threshold S counts" in said
+    assert "nobody said" not in call("inspect", tmp_path, "--threshold", "0.3").out
     told = json.loads(call("inspect", tmp_path, "--format", "json", "--threshold", "0.3").out)
     assert told["overall"]["rate"]["value"] == 0.75
 

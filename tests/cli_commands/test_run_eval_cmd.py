@@ -34,6 +34,22 @@ def test_a_run_says_what_came_out_and_where_it_is(tmp_path: Path, call: Call) ->
     assert len(results(tmp_path)) == 8
 
 
+@pytest.mark.parametrize(
+    ("scores", "threshold", "passes"),
+    [("[0.2, 0.9]", 1.0, False), ("[0.2, 0.9]", 0.5, True), ("[0.0, 1.0]", 1.0, True), ("[1.0, 1.0]", 1.0, True)],
+)
+def test_a_run_and_inspect_agree_on_whether_answers_can_pass(
+    tmp_path: Path, call: Call, scores: str, threshold: float, passes: bool
+) -> None:
+    (tmp_path / "graded.py").write_text(f"def grade(response_index):\n    return {scores}[response_index]\n")
+    reward = {"function_path": f"{tmp_path / 'graded.py'}:grade", "pass_threshold": threshold}
+    file = write_config(tmp_path, config(tmp_path, generation__n=2) | {"reward": reward})
+    ran, inspected = call("run", file).out, call("inspect", tmp_path / "run").out
+    swept = call("run", file, "-m", "generation.temperature=0.1,0.2").out
+    assert ("pass@1" in ran, "2: " in swept, "Verification rate" in inspected) == (passes, passes, passes), ran
+    assert ("set reward.pass_threshold" in ran, "--threshold S" in inspected) == (not passes, not passes), inspected
+
+
 def test_answers_that_were_cut_off_are_flagged(tmp_path: Path, call: Call) -> None:
     cut = says_message({"role": "assistant", "content": "It is"}, finish_reason="length")
     with serving(lambda body, number: cut) as endpoint:

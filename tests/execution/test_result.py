@@ -83,6 +83,19 @@ def test_what_is_shown_is_short_rounded_and_harmless(tmp_path: Path) -> None:
     assert "<b>" not in table and "0.00249" not in table
 
 
+def test_graded_scores_without_a_threshold_have_no_pass_rates_to_show(tmp_path: Path) -> None:
+    graded: RunSummary = {
+        "mean_score": half(0.4, 0.1, 0.8), "pass_rate": 0.0, "pass_threshold": 1.0,
+        "pass_at_k": {"1": half(0.0, 0.0, 0.5)},
+    }  # fmt: skip
+    table = judged(tmp_path, graded)._repr_html_()
+    assert "pass@1" not in table and "– (the scores are graded: set reward.pass_threshold)" in table
+    assert judged(tmp_path, graded).pass_at(1).value == 0.0, "what is asked for by name is told"
+    assert "pass@1" in judged(tmp_path, {**graded, "pass_threshold": 0.9})._repr_html_()
+    split: RunSummary = {"pass_threshold": 0.9}
+    assert "pass@1" in judged(tmp_path, {**graded, "splits": {"code": split}})._repr_html_()
+
+
 def test_failures_are_raised_for_and_so_is_a_run_that_is_not_whole(tmp_path: Path) -> None:
     with pytest.raises(AnswersFailedError, match=r"1 of 8 answers failed \(score: RewardError\), such as: it <b>broke"):
         judged(tmp_path).raise_for_failures()

@@ -21,7 +21,7 @@ from reward_kit.analysis.present.wording import (
     score,
     score_difference,
 )
-from reward_kit.analysis.report import Report
+from reward_kit.analysis.report import NO_PASSES, Report
 from reward_kit.analysis.run_comparison import Difference, Pairing, RunComparison, SideBySide
 from reward_kit.analysis.scores import Bin, ScoreSpread
 from reward_kit.analysis.texts import one_line
@@ -135,7 +135,8 @@ def _scores(report: Report) -> TextTable:
     left = len(report.splits) - _PARTS_SHOWN
     note = "In parentheses: 95 % intervals over queries, since the answers to one query are not independent."
     more = f" {left} more are in --format json." if left > 0 else ""
-    return TextTable("Mean score" if overall.rate is None else "Verification rate", headers, rows, note + more)
+    why = f" {NO_PASSES}" if NO_PASSES in report.notes else ""
+    return TextTable("Mean score" if overall.rate is None else "Verification rate", headers, rows, note + more + why)
 
 
 def _score_row(figures: RunFigures, shows: Mapping[str, bool]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from reward_kit.cli_commands.output import (
     remarks,
 )
 from reward_kit.execution.progress import facts, of_expected, progress_line, stages
+from reward_kit.execution.run_summary import NO_PASSES, has_passes, is_graded
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +41,6 @@ __all__ = ["Display", "judge_line", "plan_notes"]
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
 _LIVE_SECONDS = 0.2
-_ROUNDING = 1e-9
 
 
 class Display:
@@ -219,8 +219,11 @@ def _result_lines(result: RunResult) -> list[Line]:
     lines.append(Line("failed", f"{summary.get('failed', result.counters.failed):,}"))
     if (mean := summary.get("mean_score")) is not None:
         lines.append(_with_interval("mean score", mean))
-    for k, found in _worth_showing(summary.get("pass_at_k", {})):
-        lines.append(_with_interval(f"pass@{k}", found, _threshold(summary)))
+    if has_passes(summary):
+        for k, found in _worth_showing(summary.get("pass_at_k", {})):
+            lines.append(_with_interval(f"pass@{k}", found, _threshold(summary)))
+    else:
+        lines.append(Line("pass@k", "–", NO_PASSES))
     if summary.get("truncated"):
         share = 100 * summary["truncated"] / max(1, summary["records"])
         lines.append(Line("cut off", f"{summary['truncated']:,} ({share:.0f} %)", "at the limit of tokens"))
@@ -232,10 +235,7 @@ def _result_lines(result: RunResult) -> list[Line]:
 
 def _threshold(summary: Mapping[str, Any]) -> str:
     """From which score on an answer passes, where that is not what every score says."""
-    graded = (
-        summary["mean_score"] is not None and abs(summary["mean_score"]["value"] - summary["pass_rate"]) > _ROUNDING
-    )
-    return f"score ≥ {summary['pass_threshold']:g}" if graded else ""
+    return f"score ≥ {summary['pass_threshold']:g}" if is_graded(summary) else ""
 
 
 def _finished_before(result: RunResult) -> list[str]:
@@ -267,7 +267,8 @@ def _without_sections(labels: Sequence[str]) -> list[str]:
 
 def _sweep_row(result: RunResult) -> list[str]:
     summary = result.summary
-    k, estimate = [("", None), *_worth_showing(summary.get("pass_at_k", {}))][-1]
+    known = summary.get("pass_at_k", {}) if has_passes(summary) else {}
+    k, estimate = [("", None), *_worth_showing(known)][-1]
     cost = summary.get("cost")
     return [
         f"{summary['judged']:,} of {summary['records']:,}" if "judged" in summary else result.status,
