@@ -313,6 +313,17 @@ class CacheConfig(_Part):
     cache_dir: str = ".reward_kit_cache"
     """The directory of the cache. Several runs may use it at the same time."""
 
+    @field_validator("cache_dir", mode="before")
+    @classmethod
+    def _is_not_a_switch(cls, value: object) -> object:
+        if value is None:
+            default = cls.model_fields["cache_dir"].default
+            raise ValueError(
+                "to go without a cache, set `cache.enabled` of the same section to false. For the default directory "
+                f"({default!r}, where the command runs), leave `cache_dir` out"
+            )
+        return value
+
 
 class Price(_Part):
     """The price of a million tokens."""

@@ -35,6 +35,8 @@ def test_a_dumped_config_is_a_valid_config() -> None:
         ({"generation": {"api_params": {"timout": 1}}}, "did you mean 'generation.api_params.timeout'"),
         ({"generation": {"n": 0}}, "'generation.n' is 0"),
         ({"generation": {"temperature": -1}}, "'generation.temperature' is -1"),
+        ({"generation": {"cache": {"cache_dir": None}}}, "without a cache, set `cache.enabled` of the same section to"),
+        ({"generation": {"cache": {"cache_dir": None}}}, "default directory ('.reward_kit_cache'"),
         ({"reward": {}}, "'reward.function_path' is missing"),
         ({"dataset": {"source_type": "jsonl"}}, "path_or_name"),
         ({"dataset": {"path_or_name": "x", "source_type": "xml"}}, "'dataset.source_type' is 'xml'"),

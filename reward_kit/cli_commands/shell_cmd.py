@@ -17,6 +17,7 @@ from reward_kit.cli_commands.engine_options import engine_options, engine_settin
 from reward_kit.cli_commands.options import MOST, PORT, FiniteRange, NamedPath, NamedSource, completed_by
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
+    echo_error,
     echo_not_mirrored,
     echo_nothing_done,
     exit_code,
@@ -256,13 +257,30 @@ def _run(evaluation: ShellEvaluation, phase: Phase, display: ShellDisplay) -> in
     result = enter(display.reporter())
     display.show(result)
     code = exit_code(result.status, result.judged if "judged" in result.summary else _commands(result))
-    if code == NOTHING_JUDGED:
+    if code == NOTHING_JUDGED and _without_command(result):
+        echo_error(_no_command(result))
+    elif code == NOTHING_JUDGED:
         echo_nothing_done("run", result.summary)
     return code or echo_not_mirrored(result.not_mirrored)
 
 
 def _commands(result: RunResult) -> int:
     return int(result.summary.get("inference", {}).get("commands", 0))
+
+
+def _without_command(result: RunResult) -> int:
+    return int(result.summary.get("inference", {}).get("no_command", 0))
+
+
+def _no_command(result: RunResult) -> str:
+    from reward_kit.execution.shell import COMMANDS
+
+    count = _without_command(result)
+    return (
+        f"No command was found in {f'any of the {count:,} answers' if count > 1 else 'the answer'}. Look at the field "
+        f"`error` in {str(result.output_dir / COMMANDS)!r}: it says what was answered. Raise --max-tokens if answers "
+        "were cut off; else name another --model. Either needs a new --output-dir."
+    )
 
 
 def _check(phase: str, flags: dict[str, Any]) -> None:

@@ -41,6 +41,7 @@ def deploy(
     settings: DeploySettings, source: Source, kept: Deployments, tell: Tell, *, dry_run: bool = False
 ) -> Deployment | None:
     """Deploy, or go on with what was begun. With `dry_run`, tell what would be done and do nothing."""
+    _known(settings, kept)  # a wrong id is said before anything is packed
     target = load_target(settings.target)
     bundle = make_bundle(source, extras=target.extras)
     for line in bundle_lines(bundle) if bundle.rewards else ():  # none: somebody serves the reward already
@@ -62,9 +63,7 @@ def deploy_prepared(
     dry_run: bool = False,
 ) -> Deployment | None:
     """Carry out what `prepare` plans; `digest` is of what is deployed."""
-    check_id(settings.id)
-    known = kept.read(settings.id)
-    _check_target(settings, known)
+    known = _known(settings, kept)
     place = Place(kept.place(settings.id))
     if dry_run:
         for line in plan_lines(prepare(place), known.facts if known is not None else {}):
@@ -85,9 +84,11 @@ def deploy_prepared(
         return carry_out(prepared.plan, deployment, Run(kept, hands, secrets, tell, take_over=settings.force))
 
 
-def _check_target(settings: DeploySettings, known: Deployment | None) -> None:
+def _known(settings: DeploySettings, kept: Deployments) -> Deployment | None:
+    """What is known of the deployment, if anything; an error where its id cannot be used for this target."""
+    known = kept.read(check_id(settings.id))
     if known is None:
-        return
+        return None
     if known.target != settings.target:
         raise DeployError(
             f"{settings.id!r} is deployed to {known.target!r}. Choose another --id, or delete it first: "
@@ -95,6 +96,7 @@ def _check_target(settings: DeploySettings, known: Deployment | None) -> None:
         )
     if known.status == "deleting":
         raise DeployError(f"{settings.id!r} is half deleted. Finish that first: reward-kit deploy delete {settings.id}")
+    return known
 
 
 # ── what was deployed ────────────────────────────────────────────────────────────────────────────────────────────────

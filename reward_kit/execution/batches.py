@@ -234,10 +234,10 @@ class BatchStage:
         if not under_way:
             return ""
         requests = sum(part.requests for part in under_way)
-        batches = "1 batch" if len(under_way) == 1 else f"{len(under_way)} batches"
+        batches, them = ("1 batch", "it") if len(under_way) == 1 else (f"{len(under_way)} batches", "them")
         return (
-            f"{batches} of {requests:,} requests under way at the provider, and going on there. Run the same command "
-            f"again to fetch the answers, or end them with `reward-kit batches cancel {self._journal.path.parent!s}`"
+            f"{batches} of {requests:,} requests under way at the provider, and going on there. "
+            f"`reward-kit batches cancel {self._journal.path.parent!s}` would end {them}"
         )
 
     def _drop_what_is_of_no_use(self) -> None:

@@ -336,6 +336,18 @@ def test_an_empty_commands_file(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("n", "words"), [("1", "in the answer."), ("2", "in any of the 2 answers.")])
+def test_answers_without_a_command_are_said_with_what_to_do(tmp_path: Path, n: str, words: str) -> None:
+    tasks = write_rows(tmp_path / "tasks.jsonl", [task(1)])
+    arguments = ("--phase", "inference", "--model", "m", "--dataset", tasks, "-n", n)
+    with endpoint(lambda prompt: "I had rather not say.") as serving:
+        for _ in range(2):  # the second time, all is done already
+            done = shell(*arguments, "--base-url", serving.url, home=tmp_path)
+            assert done.returncode == 1 and f"Error: No command was found {words}" in done.stderr, done.stderr
+            assert "commands.jsonl" in done.stderr and "--max-tokens" in done.stderr
+            assert "nothing to do" not in done.stderr
+
+
 def test_no_server_where_sos_should_be(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "c.jsonl", [command(1)])
     port = str(free_port())

@@ -198,6 +198,13 @@ def test_a_mistake_is_said_in_a_sentence(call: Call, project: Path, arguments: l
     assert not Path(".reward_kit").exists()
 
 
+@pytest.mark.parametrize("dry_run", [["--dry-run"], []], ids=["plan", "deploy"])
+def test_a_wrong_id_is_said_before_anything_is_packed(call: Call, project: Path, dry_run: list[str]) -> None:
+    said = call("deploy", "--id", "Bad Id!", "--target", "local-serve", "--function-ref", "missing.py:none", *dry_run)
+    assert said.code == 1 and "The id 'Bad Id!' cannot be used. Take small letters" in said.sentence
+    assert said.out == ""
+
+
 def test_folders_of_metrics_are_served_by_name(call: Call, project: Path) -> None:
     for name in ("one", "two"):
         (project / name).mkdir()
