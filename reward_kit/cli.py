@@ -41,6 +41,7 @@ COMMANDS: dict[str, _Entry] = {
     "shell": _Entry("shell_cmd", "shell", "Let a model write shell commands, and run them in sandboxes."),
     "best-of-n": _Entry("best_of_n_cmd", "best_of_n", "Draw n candidates per query, verify them, write Parquet."),
     "agent-eval": _Entry("agent_eval_cmd", "agent_eval", "Let an agent do tasks from files, and judge the result."),
+    "regenerate": _Entry("regenerate_cmd", "regenerate", "Let a model answer stored prompts again, and compare."),
     "export": _Entry("export_cmd", "export", "Turn judged answers into training data: SFT, pairs, KTO, GRPO."),
     "inspect": _Entry("inspect_cmd", "inspect", "Show the figures of runs, with intervals, and compare runs."),
     "view": _Entry("view_cmd", "view", "Show runs, answers and verdicts in the browser."),

@@ -230,30 +230,30 @@ class DatasetConfig(_Part):
     """Where the samples come from, and how a row becomes one."""
 
     source_type: Literal["jsonl", "csv", "parquet", "huggingface", "python"] | None = None
-    """How to read the source. Left out, the file's suffix says; `pkg.mod:function` is Python; any other name without a
-    suffix is a Hugging Face dataset."""
+    """How to read the source. By default the file's suffix decides; `pkg.mod:function` is Python; any other name
+    without a suffix is a Hugging Face dataset."""
     path_or_name: str | None = None
     """A file, a glob of files (plain, .gz or .zst), an address such as `s3://bucket/part-*.jsonl`, the name of a
     Hugging Face dataset, or the import path of a function that returns rows."""
     base_dataset: "DatasetConfig | None" = None
-    """Derive from another dataset: its rows come first through its own settings, then through these."""
+    """Another dataset to start from. Its own settings are applied to its rows first, then the settings here."""
     split: str | None = None
     """The split to load (Hugging Face), and the split every sample is labelled with."""
     config_name: str | None = None
-    """The configuration (subset) of a Hugging Face dataset; what a function that returns rows is called with."""
+    """The configuration (subset) of a Hugging Face dataset; or the argument of a function that returns rows."""
     revision: str | None = None
     """The version of a Hugging Face dataset: a branch, a tag or a commit. Left out, the newest one."""
     data_files: dict[str, Any] | str | list[str] | None = None
     """Passed to Hugging Face `load_dataset`."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
-    """For data in an object store: handed to its fsspec filesystem, such as `endpoint_url` or `anon`. Credentials are
-    better left to the store's own environment variables; here they are never written down."""
+    """For data in an object store: options of its fsspec filesystem, such as `endpoint_url` or `anon`. Put credentials
+    into the store's own environment variables instead; credentials given here are never written to a file."""
     streaming: bool = True
     """Stream a Hugging Face dataset instead of downloading it first. Files are always streamed."""
     max_samples: int | None = Field(default=None, ge=0)
     """Take at most this many samples, the first ones. `evaluation_params.limit_samples` is its inherited name."""
     format: DatasetFormat = "auto"
-    """The shape of the rows. `auto` decides by the columns; `standard` knows our own column names only."""
+    """The shape of the rows. `auto` decides by the columns; `standard` knows only reward-kit's own column names."""
     column_mapping: dict[str, str] = Field(default_factory=dict)
     """New column name: old column name. A dotted old name reaches into nested objects."""
     preprocess: list[str] = Field(default_factory=list)
@@ -263,7 +263,7 @@ class DatasetConfig(_Part):
     few_shot: FewShotConfig | None = None
     """Rows with their answers, shown before each question by `prompt_template`."""
     system_prompt: str | None = None
-    """The system prompt of every sample whose row has none of its own. Counts before the `system_prompt` of the run."""
+    """The system prompt of every sample whose row has none. It is used instead of the `system_prompt` of the run."""
     prompt_template: str | None = None
     """A Jinja template over the row's columns that makes the user turn, e.g. "Solve: {{ question }}"."""
     id_column: str = "id"
@@ -291,7 +291,7 @@ class ApiParamsConfig(_Part):
     max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
     max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
-    """The most requests in flight. Fewer are used while the endpoint complains of load."""
+    """The most requests at a time. Fewer are sent while the endpoint reports that it is overloaded."""
     rate_limit_qps: float | None = Field(default=None, gt=0)
     """The most requests per second."""
     rate_limit_tpm: float | None = Field(default=None, gt=0)
@@ -299,18 +299,19 @@ class ApiParamsConfig(_Part):
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
     max_reply_mb: float = Field(default=64.0, gt=0, le=4096)
-    """Megabytes one answer may have, unpacked. A larger one is a failure, and is not asked for again."""
+    """The most megabytes of one answer, unpacked. A larger answer is a failure, and is not asked for again."""
     max_retry_after: float = Field(default=120.0, ge=0)
-    """Seconds that an endpoint's `Retry-After` is heeded at most; one that asks for more is asked again after these."""
+    """The longest wait, in seconds, that an endpoint's `Retry-After` may ask for. If it asks for more, it is asked
+    again after this time."""
 
 
 class CacheConfig(_Part):
     """The response cache: an answer that was paid for is never paid for again."""
 
     enabled: bool = True
-    """False: ask again even for what was answered before."""
+    """False: do not use the cache, and ask again for answers that it already holds."""
     cache_dir: str = ".reward_kit_cache"
-    """Shared by every run that names it; safe with several processes at once."""
+    """The directory of the cache. Several runs may use it at the same time."""
 
     @field_validator("cache_dir", mode="before")
     @classmethod
@@ -325,7 +326,7 @@ class CacheConfig(_Part):
 
 
 class Price(_Part):
-    """Money for a million tokens."""
+    """The price of a million tokens."""
 
     input: float = Field(ge=0)
     """For prompt tokens."""
@@ -352,22 +353,23 @@ class MockConfig(_Part):
     responses: list[str] | None = None
     """Scripted answers: draw i of a sample gets responses[i % len]."""
     rules: list[MockRule] = Field(default_factory=list)
-    """Tried first, in order."""
+    """Rules that are tried first, in order."""
     script: str | None = None
-    """A script as `reward-kit mock serve` takes it: its answers are given when no rule matches. Its faults are not."""
+    """The path of a script for `reward-kit mock serve`. Its answers are used when no rule matches; its faults are not
+    used."""
     function_path: str | None = None
     """Import path of `f(messages, draw) -> str | Message`; used when no rule matches."""
     latency_ms: float = Field(default=0.0, ge=0)
-    """Pretend to think this long."""
+    """How long each answer takes, in milliseconds."""
     fail_every: int | None = Field(default=None, ge=1)
-    """Fail every k-th call with a retryable error, to rehearse failures."""
+    """Every k-th call fails with an error that can be retried, to try out failures."""
 
 
 class Sampling(_Part):
     """The sampling settings that are sent to the endpoint."""
 
     temperature: float | None = Field(default=None, ge=0)
-    """How freely tokens are drawn. None: the endpoint's default."""
+    """The sampling temperature. None: the endpoint's default."""
     max_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of one answer."""
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -375,13 +377,13 @@ class Sampling(_Part):
     top_k: int | None = None
     """Draw from this many of the likeliest tokens."""
     min_p: float | None = Field(default=None, ge=0, le=1)
-    """Draw from tokens at least this fraction as likely as the likeliest."""
+    """Draw from tokens that are at least this fraction as likely as the likeliest token."""
     reasoning_effort: str | None = None
-    """For models that think first: how hard, in the endpoint's own words (`low`, `medium`, `high` …)."""
+    """For models that reason first: how much. The endpoint defines the words (`low`, `medium`, `high` …)."""
     stop: list[str] | None = None
-    """An answer ends before the first of these."""
+    """Texts that end an answer. The answer stops before the first of them."""
     seed: int | None = None
-    """The run's seed. Each draw of each sample gets one of its own, derived from it."""
+    """The seed of the run. Each draw of each sample gets its own seed, derived from this one."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request body, sent as they are."""
 
@@ -399,10 +401,10 @@ class ModelConfig(Sampling):
     max_tokens: int | None = Field(default=1024, ge=1)
     """The most tokens of one answer."""
     api_base: str | None = None
-    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: what the prefix of `model_name` says,
-    Fireworks for `accounts/…`, else OpenAI. Also called `base_url`."""
+    """An OpenAI-compatible endpoint: `http://localhost:8000/v1`. Default: the endpoint of the provider in `model_name`;
+    Fireworks for `accounts/…`; otherwise OpenAI. Also called `base_url`."""
     api_key: SecretStr | None = None
-    """Rarely needed: a key belongs into the environment. Never written to a file or a log."""
+    """The key itself. Better put it into an environment variable. It is never written to a file or a log."""
     api_key_env: str | None = None
     """The environment variable that holds the key."""
     n_mode: Literal["auto", "native", "fanout"] = "auto"
@@ -410,11 +412,11 @@ class ModelConfig(Sampling):
     api_params: ApiParamsConfig = ApiParamsConfig()
     """Concurrency, rate limits, retries and time-outs."""
     cache: CacheConfig = CacheConfig()
-    """Answers that were paid for are kept."""
+    """The cache of answers that were paid for."""
     mock: MockConfig = MockConfig()
     """What the model called `mock` says."""
     price: Price | None = None
-    """The model's price, where the built-in table does not know it."""
+    """The model's price, if the built-in table does not have it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -433,7 +435,7 @@ class BatchConfig(_Part):
     """Whose API: OpenAI's files and batches, which many others copy, or Fireworks' batch inference. `auto`: Fireworks
     where the endpoint is theirs, else OpenAI's."""
     discount: float = Field(default=0.5, ge=0, le=1)
-    """What the provider takes off the online price: 0.5 is half."""
+    """The discount from the online price: 0.5 is half."""
     max_requests: int | None = Field(default=None, ge=1)
     """The most requests of one file. Default: what the provider takes (OpenAI 50,000)."""
     max_file_mb: float | None = Field(default=None, gt=0)
@@ -441,10 +443,10 @@ class BatchConfig(_Part):
     completion_window: str = "24h"
     """How long the provider may take. OpenAI knows `24h` only."""
     attempts: int = Field(default=3, ge=1, le=100)
-    """How often a request is put into a batch before it is a failure: for those that expire, get lost or fail in a way
-    that may pass."""
+    """How often a request may be put into a batch. A request that expires, gets lost or fails for a temporary reason is
+    put into another batch; after this many it is a failure."""
     poll_seconds: float = Field(default=60.0, gt=0)
-    """The longest pause between two looks at a batch. The first come sooner."""
+    """The longest pause, in seconds, between two checks of a batch. The first checks come sooner."""
     account: str | None = None
     """The Fireworks account. Default: `FIREWORKS_ACCOUNT_ID`, else the one in `~/.fireworks/auth.ini`."""
 
@@ -453,14 +455,15 @@ class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
 
     models: list[str | dict[str, Any]] | None = None
-    """In place of `model_name`: several models, each run in a directory of its own and compared in the end. Names, or
-    settings of this section with one (`{model_name: NAME, temperature: 0.2}`). For `reward-kit run`."""
+    """Several models, instead of `model_name`. Each has its own run in a directory of its own, and they are compared at
+    the end. An entry is a name, or settings of this section with a name (`{model_name: NAME, temperature: 0.2}`). Only
+    for `reward-kit run`."""
     enabled: bool = True
     """False: score answers that are already in the data."""
     n: int = Field(default=1, ge=1, le=1_000_000)
-    """Answers per sample. Raising it later pays only for the new ones."""
+    """Answers per sample. If you raise it later, you pay only for the new answers."""
     temperature: float | None = Field(default=0.7, ge=0)
-    """How freely tokens are drawn. None: the endpoint's default."""
+    """The sampling temperature. None: the endpoint's default."""
     transport: Literal["online", "batch"] = "online"
     """`online`: a request for each answer, now. `batch`: files of requests, answered within a day at half the price."""
     batch: BatchConfig = BatchConfig()
@@ -478,49 +481,51 @@ JudgeApi = Literal["chat", "embeddings", "pooling", "classify", "score"]
 
 
 class JudgeConfig(ModelConfig):
-    """Which model a reward that names `judge` asks for verdicts."""
+    """The model that is asked for verdicts by rewards with a parameter `judge`."""
 
     api: JudgeApi = "chat"
     """`chat` for models that write; `embeddings`; `pooling`, `classify` or `score` for reward models behind vLLM."""
     temperature: float | None = Field(default=0.0, ge=0)
-    """How freely tokens are drawn. None: the endpoint's default."""
+    """The sampling temperature. None: the endpoint's default."""
 
 
 class RemoteRewardConfig(_Part):
-    """How a reward behind an address is asked: who we say we are, and how long we try."""
+    """How a served reward is called: which credentials are sent, and how long it is tried."""
 
     sign_in: Literal["key", "google", "aws", "none"] = "key"
-    """`key`: an API key, where one is known for the host (see `api_key_env`). `google`: an ID token, from google-auth
+    """`key`: an API key, if one is known for the host (see `api_key_env`). `google`: an ID token, from google-auth
     or the metadata server. `aws`: requests are signed with SigV4, by botocore. `none`: nothing is sent."""
     api_key_env: str | None = None
-    """The environment variable that holds the endpoint's key. Default: the section of `~/.fireworks/auth.ini` that has
-    the host's name; for Fireworks its own key. With `google` or `aws` the key goes beside it, as `X-Api-Key`."""
+    """The environment variable that holds the endpoint's key. Default: the key in the section of
+    `~/.fireworks/auth.ini` that has the host's name; for Fireworks, the Fireworks key. With `google` or `aws` the key
+    is sent as well, as `X-Api-Key`."""
     audience: str | None = None
-    """For whom the ID token is (`google`). Default: the address without its path."""
+    """The audience of the ID token (`google`). Default: the address without its path."""
     aws_region: str | None = None
     """The region that requests are signed for. Default: the one in the address, else that of the AWS settings."""
     aws_service: str | None = None
     """The service that requests are signed for. Default: by the address, `lambda` or `execute-api`."""
     client_cert_file: str | None = None
-    """A client certificate (PEM), where the server asks for one."""
+    """A client certificate (PEM), if the server asks for one."""
     client_key_file: str | None = None
-    """Its private key (PEM), where it is not in the same file."""
+    """The private key of the client certificate (PEM), if it is not in the same file."""
     ca_file: str | None = None
-    """The certificate authority (PEM) that the server's certificate is from, where it is a private one."""
+    """The certificate authority (PEM) of the server's certificate, if it is a private one."""
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
     max_retries: int = Field(default=5, ge=0, le=1_000)
     """Further attempts after a failure that may pass: 429, 5xx, a broken answer."""
     max_outage: float = Field(default=60.0, ge=0)
-    """Seconds for which nobody may answer at all, such as while the server is started again. Then the run stops."""
+    """The longest time, in seconds, without any answer, for example while the server restarts. After that the run
+    stops."""
     max_retry_after: float = Field(default=120.0, ge=0)
-    """Seconds that the server's `Retry-After` is heeded at most."""
+    """The longest wait, in seconds, that the server's `Retry-After` may ask for."""
     max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
-    """The most requests in flight. Fewer are used while the server complains of load."""
+    """The most requests at a time. Fewer are sent while the server reports that it is overloaded."""
     batch_size: int = Field(default=64, ge=1, le=10_000)
-    """The most answers in one request, where the server takes several. 1: each goes by itself."""
+    """The most answers in one request, if the server accepts several. 1: one answer per request."""
     max_reply_mb: float = Field(default=64.0, gt=0, le=4096)
-    """Megabytes one reply may have, unpacked."""
+    """The most megabytes of one reply, unpacked."""
 
     @model_validator(mode="after")
     def _a_key_has_a_certificate(self) -> Self:
@@ -530,7 +535,7 @@ class RemoteRewardConfig(_Part):
 
 
 class RewardConfig(_Part):
-    """Which reward judges, with what parameters, and within which bounds."""
+    """Which reward judges, its parameters, and its limits."""
 
     function_path: str
     """`pkg.mod:fn`, `pkg.mod.fn`, `file.py:fn`, a name that `reward-kit rewards list` shows, such as `math`, or the
@@ -538,7 +543,7 @@ class RewardConfig(_Part):
     params: dict[str, Any] = Field(default_factory=dict)
     """Handed to the reward by name."""
     remote: RemoteRewardConfig = RemoteRewardConfig()
-    """How a reward at an address is asked."""
+    """How a served reward is called."""
     timeout: float | None = Field(default=None, gt=0)
     """Seconds one call may take before it is killed and recorded as failed. Default: the reward's own, else 60."""
     workers: int | None = Field(default=None, ge=1, le=10_000)
@@ -548,15 +553,15 @@ class RewardConfig(_Part):
     memory_mb: int | None = Field(default=4096, ge=64)
     """Memory one worker process may allocate. None: unlimited."""
     isolate: bool = False
-    """Run an asynchronous reward in worker processes too, as synchronous ones are: for one that is not to be trusted
-    with the run itself. It can have neither a sandbox nor a judge then."""
+    """Run an asynchronous reward in worker processes, too, as synchronous rewards are. Use it for a reward that could
+    disturb the run. Such a reward cannot use a sandbox or a judge."""
     invalid: Literal["failure", "score"] = "failure"
-    """What a result with `is_score_valid=False` is. `failure`: no verdict. `score`: its score counts as it is, unless
-    the result names an error (in `error`, or as a metric `error`)."""
+    """How to treat a result with `is_score_valid=False`. `failure`: there is no verdict. `score`: the score counts,
+    unless the result names an error (in `error`, or as a metric `error`)."""
     pass_threshold: float = 1.0
     """A score of at least this counts as passed, for pass@k."""
     by_split: "dict[str, RewardConfig]" = Field(default_factory=dict)
-    """Splits whose samples another reward judges: the split's name, then keys like those here."""
+    """Other rewards for some splits: the name of the split, then the same keys as in this section."""
 
     @model_validator(mode="after")
     def _splits_are_not_split(self) -> Self:
@@ -573,11 +578,11 @@ class SandboxConfig(_Part):
     """Where rewards run commands and code: those that name `sandbox` or `isolated_python`."""
 
     backend: BackendChoice = AUTO
-    """How sandboxes are made. `auto`: the first that a self-test finds working. `none`: no isolation at all."""
+    """The kind of sandbox. `auto`: the first kind that passes a test on this machine. `none`: no isolation at all."""
     image: str | None = None
     """A container image (docker, podman, sos), or the directory of a root filesystem (namespaces)."""
     sos_url: str = "http://127.0.0.1:3000"
-    """Where the SoS server answers, for the backend `sos`."""
+    """The address of the SoS server, for the backend `sos`."""
     setup_join: Literal["&&", ";"] = "&&"
     """`&&`: a setup command that fails ends the setup, and the item fails. `;`: the others still run."""
     timeout: float = Field(default=30.0, gt=0)
@@ -585,9 +590,9 @@ class SandboxConfig(_Part):
     memory_mb: int = Field(default=512, ge=16)
     """Memory of all processes of a sandbox together. Code rewards have a limit of their own."""
     network: bool = False
-    """Whether the network may be reached."""
+    """Whether commands may use the network."""
     snapshots: bool = True
-    """Whether what a long setup leaves is kept for the tasks that ask for the same (namespaces)."""
+    """Run a slow setup once, and reuse its result for all tasks with the same setup (namespaces only)."""
 
 
 FIRST_BRANCH = 1_000_000
@@ -598,16 +603,16 @@ SandboxTool = Literal["bash", "python", "read_file", "write_file"]
 
 
 class UserConfig(ModelConfig):
-    """Who goes on talking when an agent has answered: a script, or a model that plays the user."""
+    """A simulated user, who goes on talking after the agent has answered: a script, or a model that plays the user."""
 
     script: str | list[str] | None = None
     """What the user says, turn by turn; or the name of the column that holds such a list."""
     prompt: str | None = None
-    """What the model that plays the user is told: a Jinja template over the sample's columns."""
+    """The instructions for the model that plays the user: a Jinja template over the sample's columns."""
     last_words: str = "###STOP###"
-    """The user leaves with the reply that holds this."""
+    """A reply of the user that contains this text ends the conversation."""
     temperature: float | None = Field(default=0.0, ge=0)
-    """How freely tokens are drawn. None: the endpoint's default."""
+    """The sampling temperature. None: the endpoint's default."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -619,15 +624,15 @@ class UserConfig(ModelConfig):
 
 
 class BranchingConfig(_Part):
-    """Further episodes that begin in the middle of others. What they share with them is not paid again."""
+    """Further episodes that begin in the middle of finished ones. The steps that they share are not paid again."""
 
     total: int = Field(ge=1, le=100_000)
     """Episodes per sample beyond `generation.n`."""
     at: int | list[int] | str = 1
-    """Where they leave: every so many steps, before the steps in a list, or before those that a function names, given
-    by its import path: `f(rollout) -> list[int]`."""
+    """Where branches begin: a number k for every k-th step, a list of steps, or the import path of a function
+    `f(rollout) -> list[int]`. A branch begins before the named step."""
     width: int | None = Field(default=None, ge=1)
-    """Episodes that leave at one step. Default: spread over all steps that `at` names."""
+    """How many branches begin at one step. By default they are spread over all steps that `at` names."""
     depth: int = Field(default=1, ge=1, le=100)
     """How often a branch may branch again."""
 
@@ -647,19 +652,19 @@ class AgentConfig(_Part):
     params: dict[str, Any] = Field(default_factory=dict)
     """Handed to the environment by name."""
     tools: list[str] = Field(default_factory=list)
-    """Import paths of functions that the model may call. Without an environment, they are all there is."""
+    """Import paths of functions that the model may call. Without an environment, the model has only these tools."""
     sandbox_tools: list[SandboxTool] = Field(default_factory=list)
     """Tools of a fresh sandbox for each episode, made as the `sandbox` settings say. The columns `setup` (commands) and
     `files` (path: text) of a sample prepare it."""
     capture: list[str] = Field(default_factory=list)
-    """Files of that sandbox that are kept in the end, as the fact `files`, for rewards to read."""
+    """Files of that sandbox that are kept at the end. Rewards read them as the fact `files`."""
     user: UserConfig | None = None
-    """Who goes on talking when the model has answered."""
+    """A simulated user, who goes on talking after the model has answered."""
     branching: BranchingConfig | None = None
-    """Further episodes that begin in the middle of others."""
+    """Further episodes that begin in the middle of finished ones."""
     durability: Literal["replay", "snapshot", "restart"] | None = None
-    """How a world is had again after a crash: the recorded steps are played again, a snapshot is restored, or the
-    episode begins anew. Default: as the world says, mostly `replay`."""
+    """How a world is restored after a crash. `replay`: the recorded steps are played again. `snapshot`: a snapshot is
+    restored. `restart`: the episode begins again. Default: what the world says, mostly `replay`."""
     max_turns: int = Field(default=30, ge=1, le=100_000)
     """The most turns of the model."""
     max_tool_calls: int | None = Field(default=None, ge=1)
@@ -671,23 +676,25 @@ class AgentConfig(_Part):
     max_context_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of one request, prompt and answer together."""
     max_seconds: float | None = Field(default=None, gt=0)
-    """The most seconds of an episode. What is under way is not cut off."""
+    """The most seconds of an episode. A request or a tool call that has begun is not cut off."""
     max_cost: float | None = Field(default=None, gt=0)
-    """The most money of one episode, as if nothing came from the cache. The run's own limit is `max_cost`."""
+    """The most money that one episode may cost. Answers from the cache are counted at their full price. The run's own
+    limit is `max_cost`."""
     stop_pattern: str | None = None
-    """A regular expression: an answer in which it is found ends the episode."""
+    """A regular expression. An answer that contains a match ends the episode."""
     stop_tools: list[str] = Field(default_factory=list)
     """Tools that end the episode when they are called, such as `submit`."""
     calls_in_text: bool = False
-    """Read tool calls from the text of an answer, for models and servers that do not tell them apart."""
+    """Read tool calls from the text of an answer. For models and servers that do not return them separately."""
     concurrency: int = Field(default=256, ge=1, le=1_000_000)
     """Episodes at a time. Requests at a time have their own limit, `generation.api_params.max_concurrent_requests`."""
     world_timeout: float = Field(default=300.0, gt=0)
-    """Seconds that opening a world, or having it answer, may take, its tools included."""
+    """The most seconds for opening a world, and for each of its answers, including its tools."""
     world_retries: int = Field(default=1, ge=0, le=100)
-    """How often an episode whose world failed goes on in a fresh one, before it is recorded as failed."""
+    """How often an episode may go on in a fresh world after its world failed. After that it is recorded as failed."""
     approve: str | None = None
-    """Import path of a function that is asked before each tool call: `f(name, arguments)` returns None, or why not."""
+    """Import path of a function that is called before each tool call. `f(name, arguments)` returns None to allow the
+    call, or a text that says why not."""
 
     @model_validator(mode="after")
     def _captured_from_somewhere(self) -> Self:
@@ -709,9 +716,9 @@ class _ActorsConfig(_Part):
     """The actors of one stage on a Ray cluster."""
 
     num_cpus: float = Field(default=1.0, ge=0, le=10_000)
-    """Cores that each actor takes of its node, as Ray counts them."""
+    """How many CPU cores of its node each actor takes, as Ray counts them."""
     resources: dict[str, float] = Field(default_factory=dict)
-    """What else a node must have for each actor, by the names that its nodes were started with: `{sandbox: 1}`."""
+    """Further Ray resources that each actor takes, by the names that the nodes were started with: `{sandbox: 1}`."""
 
 
 class GenerateActorsConfig(_ActorsConfig):
@@ -720,8 +727,9 @@ class GenerateActorsConfig(_ActorsConfig):
     actors: int = Field(default=1, ge=1, le=10_000)
     """How many there are."""
     concurrency: int | None = Field(default=None, ge=1, le=100_000)
-    """Samples that each of them has under way. Default: its share of `generation.api_params.max_concurrent_requests`
-    (with an agent, of `agent.concurrency`). However many there are, the limits on requests hold for all together."""
+    """The most samples that each actor works on at a time. Default: its share of
+    `generation.api_params.max_concurrent_requests` (with an agent, of `agent.concurrency`). The limits on requests hold
+    for all actors together."""
 
 
 class ScoreActorsConfig(_ActorsConfig):
@@ -738,13 +746,14 @@ class EngineConfig(_Part):
     name: Literal["local", "ray"] = "local"
     """`local`, or `ray`. The section may also be this name alone: `engine: ray`."""
     address: str | None = None
-    """Of a Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`. Left out, the cluster that this process is in
-    (`RAY_ADDRESS`, `ray job submit`), else a Ray of its own, which ends with the run."""
+    """The address of a Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`. Default: the cluster of this process
+    (`RAY_ADDRESS`, `ray job submit`), otherwise a local Ray that ends with the run."""
     working_dir: str | None = None
-    """The directory of code that the actors of a cluster get a copy of. Default: the current one, unless the job or a
-    local Ray has it already."""
+    """The directory of code that is copied to the actors of a cluster. Default: the current directory, unless the job
+    or a local Ray has it already."""
     env: list[str] = Field(default_factory=list)
-    """Names of environment variables that the actors get from this process, beside the keys of the run's models."""
+    """Names of environment variables that the actors get from this process, in addition to the keys of the run's
+    models."""
     generate: GenerateActorsConfig = GenerateActorsConfig()
     """The actors that generate."""
     score: ScoreActorsConfig = ScoreActorsConfig()
@@ -770,10 +779,10 @@ class EngineConfig(_Part):
 
 
 class EvaluationParamsConfig(_Part):
-    """Bounds on how much is evaluated."""
+    """Limits on how much is evaluated."""
 
     limit_samples: int | None = Field(default=None, ge=0)
-    """The inherited name of `dataset.max_samples`. Where both are given, the smaller counts."""
+    """The older name of `dataset.max_samples`. If both are given, the smaller one is used."""
 
 
 class OutputConfig(_Part):
@@ -782,35 +791,35 @@ class OutputConfig(_Part):
     output_dir: str = "outputs/run"
     """The run directory. The same command again resumes the run in it."""
     results_file: str | None = None
-    """A further copy of the results, where one is wanted outside the run directory."""
+    """The path of a further copy of the results, outside the run directory."""
     preview_pairs_file: str | None = None
     """Also write `{messages, ground_truth, id}` lines: the conversations that were judged."""
     mirror: str | None = None
-    """An address such as `s3://bucket/runs/one`: what the run writes is copied there while it goes on, so that another
-    machine can go on with it (`--resume-from-mirror`)."""
+    """An address such as `s3://bucket/runs/one`: the files of the run are copied there while it goes on, so that
+    another machine can continue the run (`--resume-from-mirror`)."""
     mirror_seconds: float = Field(default=10.0, gt=0, le=3600)
-    """How often what is new is copied to the mirror."""
+    """How many seconds pass between two copies to the mirror."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
-    """For the mirror's store: handed to its fsspec filesystem. Never written down."""
+    """Options of the fsspec filesystem of the mirror's store. They are never written to a file."""
 
 
 class PipelineConfig(_Part):
     """All settings of a run."""
 
     dataset: DatasetConfig | None = None
-    """What is asked."""
+    """Where the questions come from."""
     generation: GenerationConfig = GenerationConfig()
-    """Who answers, and how often."""
+    """Which model answers, and how many times."""
     reward: RewardConfig
-    """Who judges."""
+    """The reward that judges the answers."""
     sandbox: SandboxConfig = SandboxConfig()
-    """Where commands run, for rewards that run any."""
+    """Where rewards run commands and code."""
     judge: JudgeConfig = JudgeConfig()
     """The model that judges, for rewards that ask one."""
     agent: AgentConfig | None = None
-    """A world to act in. Left out, the model is asked once for each answer."""
+    """For agents: the world that the model acts in. Without this section, the model is asked once for each answer."""
     engine: EngineConfig = EngineConfig()
-    """Where all this runs: here, or on a Ray cluster."""
+    """Where the run works: on this machine, or on a Ray cluster."""
     system_prompt: str | None = None
     """The system prompt of every sample to which neither its row nor the `dataset` gives one."""
     evaluation_params: EvaluationParamsConfig = EvaluationParamsConfig()
@@ -820,7 +829,7 @@ class PipelineConfig(_Part):
     rollouts_file: str | None = None
     """Score the rollouts in this file, without a dataset or a model."""
     max_cost: float | None = Field(default=None, ge=0)
-    """Stop, cleanly and resumably, before the run, its judge included, has cost more than this."""
+    """Stop before the run and its judge have cost more than this. The run can be resumed."""
 
     @model_validator(mode="after")
     def _agents_are_online(self) -> Self:

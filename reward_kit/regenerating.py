@@ -81,8 +81,10 @@ def regenerate(
     samples, answers = _taken_apart(_rollouts(stored))
     judged_by: dict[str, Any] = {"reward": reward, "params": params, "reward_settings": reward_settings}
     place = None if output_dir is None else Path(output_dir)
-    shared = {name: value for name, value in settings.items() if name in {"judge", "sandbox"}}
+    shared = {name: value for name, value in settings.items() if name in {"judge", "progress", "sandbox"}}
     old = evaluate(answers, **judged_by, output_dir=place and place / "old", **shared)
+    if old.status == "interrupted":  # whoever stopped this does not want a model to be asked now
+        raise KeyboardInterrupt
     new = evaluate(samples, **judged_by, model=model, n=n, output_dir=place and place / "new", **settings)
     comparison = compare(load(old.output_dir, name="old"), load(new.output_dir, name="new"))
     return Regenerated(old, new, comparison)

@@ -21,19 +21,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RewardKitError, with_settings_named
 
 if TYPE_CHECKING:
     from reward_kit.config_models import DatasetConfig
 
 __all__ = ["answering_options", "grpo_script", "preview_script", "regenerate_script"]
 
+_OPTIONS = {"generation.model_name": "--model", "generation.n": "--n", "output.output_dir": "--output"}
 _PREVIEW = """Show what the reward says of stored answers, then create it as an evaluator at Fireworks.
 
   python %(prog)s                  judge the first stored answers on this machine; needs no key
   python %(prog)s --create my-id   then create the evaluator `my-id` (needs FIREWORKS_API_KEY)
 """
-_REGENERATE = """Have a model answer stored prompts again, and compare the new answers with the old ones.
+_REGENERATE = """Let a model answer stored prompts again, and compare the new answers with the old ones.
 
 Both are judged by the same reward, and compared prompt by prompt. Calling the script again asks for nothing twice.
 
@@ -87,7 +88,7 @@ def regenerate_script(
     argv: Sequence[str] | None = None,
     **settings: Any,
 ) -> None:
-    """Have a model answer the stored prompts again, and print how its answers compare with the stored ones.
+    """Let a model answer the stored prompts again, and print how its answers compare with the stored ones.
 
     `answers` is a file of stored answers, or the directory of a run. `mock` is the import path of a function
     `answer(messages, draw)`, which answers where no `--model` is given. `n` and `output` are the defaults of the
@@ -174,4 +175,10 @@ def _errors_in_a_sentence(parser: argparse.ArgumentParser) -> Iterator[None]:
     try:
         yield
     except RewardKitError as error:
-        parser.exit(1, f"{parser.prog}: error: {error}\n")
+        parser.exit(1, f"{parser.prog}: error: {with_settings_named(str(error), _as_option)}\n")
+
+
+def _as_option(setting: str, value: str | None) -> str:
+    """A setting of a run that an error names, as it is given to these scripts."""
+    name = _OPTIONS.get(setting)
+    return (name or setting) if value is None else f"{name} {value}" if name else f"{setting}={value}"

@@ -106,7 +106,7 @@ def main() -> None:
         _write_config(made_of / f"{name}.yaml", folder / name, function, dataset)
         _reward_kit(made_of, "run", "--config-path", str(made_of), "--config-name", name)
     _best_of_n(made_of, folder)
-    tasks = str(ROOT / "examples/shell_tasks/tasks.jsonl")
+    tasks = str(ROOT / "examples/shell_tasks/dataset.jsonl")
     _reward_kit(made_of, "shell", "--model", "mock", "--dataset", tasks, "-n", "2", "--output-dir", folder / "shell")
     lake = ROOT / "examples/agent_frozen_lake/conf"
     _reward_kit(made_of, "run", "--config-path", lake, "--config-name", "run", f"output.output_dir={folder / 'lake'}")

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,17 @@ def test_the_columns_of_stored_rows_reach_the_reward_on_both_sides(tmp_path: Pat
     found = regenerate(file, easy, model="mock", n=2, output_dir=tmp_path / "out", generation=RULES)
     assert (found.old.mean_score, found.new.mean_score) == (0.5, 0.5)
     assert found.old.output_dir == tmp_path / "out" / "old" and found.new.output_dir == tmp_path / "out" / "new"
+
+
+def test_whoever_stops_the_judging_of_old_answers_pays_for_no_new_ones(tmp_path: Path) -> None:
+    async def stops(response: str, **kwargs: Any) -> float:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(0.1)
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        regenerate([conversation(1, "It is 1.")], stops, model="mock", output_dir=tmp_path, generation=RULES)
+    assert (tmp_path / "old").is_dir() and not (tmp_path / "new").exists()
 
 
 def a_run(directory: Path, fail_every: int) -> RunResult:

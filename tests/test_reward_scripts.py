@@ -84,6 +84,9 @@ def test_regenerating_compares_in_pairs_and_asks_for_nothing_twice(
     before = rollouts.read_bytes()
     assert before.count(b"\n") == 6
     assert again("--n", "2") == printed and rollouts.read_bytes() == before
+    with pytest.raises(SystemExit):
+        again("--model", "another")
+    assert "Choose another place with `--output …`" in capsys.readouterr().err
 
 
 def test_a_dry_run_of_training_needs_no_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +103,7 @@ def test_training_is_given_the_options(
 
     def trained(*given: Any, **settings: Any) -> TrainedModel:
         calls.append((given, settings))
-        return TrainedModel(Path(settings["output_dir"]), [0.25, 0.5], 1)
+        return TrainedModel(Path(settings["output_dir"]), [0.25, None, 0.5], 1)
 
     monkeypatch.setattr(grpo, "train_grpo", trained)
     (folder / "dataset.jsonl").write_text('{"user_query": "What is 3 + 0?", "ground_truth": "3"}\n')
@@ -114,7 +117,7 @@ def test_training_is_given_the_options(
     rows = [{"prompt": turns, "ground_truth": "3"}]
     assert calls == [(("tiny", rows, "math"), {**settings, "params": {"tolerance": 0.1}})]
     assert capsys.readouterr().out.splitlines() == [
-        "mean reward: 0.250 in the first step, 0.500 in the last of 2",
+        "mean reward: 0.250 in the first step, 0.500 in the last of 3",
         "1 completions could not be judged",
         "the model is in out",
     ]

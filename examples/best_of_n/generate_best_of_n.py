@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a best-of-N experiment: `reward-kit best-of-n` under the name scripts know it by.
 
-python generate_best_of_n.py --config experiments/offline.yaml
+python examples/best_of_n/generate_best_of_n.py --config examples/best_of_n/experiments/offline.yaml
 """
 
 import sys

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Say what best-of-N experiments found: `reward-kit inspect` under the name scripts know it by.
 
-python examples/best_of_n/inspect_experiment.py experiments/results/baseline_run.parquet
+python examples/best_of_n/inspect_experiment.py outputs/best_of_n/offline_run.parquet
 """
 
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have a model answer stored prompts again, and compare the new answers with the old ones, prompt by prompt.
+"""Let a model answer stored prompts again, and compare the new answers with the old ones, prompt by prompt.
 
 python fireworks_regenerate.py                               with mock_model.py; needs no key
 python fireworks_regenerate.py --model fireworks/qwen3-8b    needs FIREWORKS_API_KEY

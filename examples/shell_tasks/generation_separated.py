@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate shell tasks in two phases, generation and execution: `reward-kit shell` under the name scripts know it by.
 
-python examples/shell_tasks/generation_separated.py --model mock --dataset examples/shell_tasks/tasks.jsonl
+python examples/shell_tasks/generation_separated.py --model mock --dataset examples/shell_tasks/dataset.jsonl
 """
 
 import sys

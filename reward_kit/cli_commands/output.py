@@ -242,7 +242,10 @@ def _own_name(path: str, value: str | None) -> str:
     known = next((place for place in places if place in own), None)
     if known is None:
         return whole if takes_config or not path.startswith(_SECTIONS) else f"{whole}` of `reward-kit run"
-    name = own[known] + path[len(known) :]
+    name, inner = own[known], path[len(known) + 1 :]
+    if inner and name.startswith("-"):  # a flag that takes NAME=VALUE
+        return f"{name} {inner}" if value is None else f"{name} {inner}={value}"
+    name += path[len(known) :]
     return name if value is None else f"{name} {value}" if name.startswith("-") else f"{name}: {value}"
 
 

@@ -13,7 +13,7 @@ answers, too, the stream is one of rollouts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,17 +46,33 @@ class Split(NamedTuple):
 
 
 def load_splits(
-    config: DatasetConfig, splits: Sequence[Split], *, each: int | None = None, system_prompt: str | None = None
+    config: DatasetConfig,
+    splits: Sequence[Split],
+    *,
+    each: int | None = None,
+    system_prompt: str | None = None,
+    among: Collection[str] | None = None,
 ) -> SplitStream:
-    """The samples of the splits of a dataset, at most `each` of every split."""
-    return SplitStream(config, splits, each, system_prompt)
+    """The samples of the splits of a dataset, at most `each` of every split.
+
+    `among` names all splits that rows may belong to, where these are only some of them.
+    """
+    return SplitStream(config, splits, each, system_prompt, among)
 
 
 def load_split_answers(
-    config: DatasetConfig, splits: Sequence[Split], *, each: int | None = None, system_prompt: str | None = None
+    config: DatasetConfig,
+    splits: Sequence[Split],
+    *,
+    each: int | None = None,
+    system_prompt: str | None = None,
+    among: Collection[str] | None = None,
 ) -> SplitAnswers:
-    """The answers that the rows of the splits hold in `config.response_column`, of at most `each` queries per split."""
-    return SplitAnswers(config, splits, each, system_prompt)
+    """The answers that the rows of the splits hold in `config.response_column`, of at most `each` queries per split.
+
+    `among` names all splits that rows may belong to, where these are only some of them.
+    """
+    return SplitAnswers(config, splits, each, system_prompt, among)
 
 
 def is_local(path: str) -> bool:
@@ -69,9 +85,15 @@ class SplitStream(SampleStream):
     """Samples of several splits, each labelled with its own."""
 
     def __init__(
-        self, config: DatasetConfig, splits: Sequence[Split], each: int | None, system_prompt: str | None
+        self,
+        config: DatasetConfig,
+        splits: Sequence[Split],
+        each: int | None,
+        system_prompt: str | None,
+        among: Collection[str] | None = None,
     ) -> None:
-        self._splits = _SplitSource([_open(config, split, splits) for split in splits], each)
+        names = {split.name for split in splits} if among is None else {*among}
+        self._splits = _SplitSource([_open(config, split, names) for split in splits], each)
         super().__init__(_feed(config, self._splits), system_prompt, None)
 
     def check(self) -> None:
@@ -83,10 +105,16 @@ class SplitAnswers(RolloutStream):
     """The answers of several splits, each labelled with its own."""
 
     def __init__(
-        self, config: DatasetConfig, splits: Sequence[Split], each: int | None, system_prompt: str | None
+        self,
+        config: DatasetConfig,
+        splits: Sequence[Split],
+        each: int | None,
+        system_prompt: str | None,
+        among: Collection[str] | None = None,
     ) -> None:
+        names = {split.name for split in splits} if among is None else {*among}
         answer = config.response_column
-        self._splits = _SplitSource([_open(config, split, splits, answer) for split in splits], None)
+        self._splits = _SplitSource([_open(config, split, names, answer) for split in splits], None)
         self._each = each
         super().__init__(_feed(config, self._splits), system_prompt, None)
 
@@ -216,7 +244,8 @@ def _without_answer(columns: Columns, name: str) -> tuple[Columns, Columns]:
     return rest, {column: columns[column] for column in theirs if column in columns}
 
 
-def _open(config: DatasetConfig, split: Split, splits: Sequence[Split], answer: str | None = None) -> _SplitRows:
+def _open(config: DatasetConfig, split: Split, names: set[str], answer: str | None = None) -> _SplitRows:
+    """The rows of a split; `names` are all splits that the rows of a single file may belong to."""
     path = config.path_or_name or ""
     if config.source_type == "huggingface" or not is_local(path):
         whole = config.model_copy(update={"split": split.name, "source_type": "huggingface"})
@@ -226,7 +255,6 @@ def _open(config: DatasetConfig, split: Split, splits: Sequence[Split], answer: 
         return _SplitRows(config, split, open_source(named), answer)
     if own := _files_named_after(split.name, path, config.storage_options):
         return _SplitRows(config, split, open_files(own), answer)
-    names = {one.name for one in splits}
     return _SplitRows(
         config, split, open_source(config), answer, lambda columns: _split_of(columns, names) == split.name
     )

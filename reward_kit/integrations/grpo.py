@@ -35,14 +35,14 @@ class TrainedModel:
 
     output_dir: Path
     """Where the model and its tokenizer are."""
-    rewards: list[float]
-    """The mean reward of each step."""
+    rewards: list[float | None]
+    """The mean reward of each step; None where nothing of it could be judged."""
     failures: int
     """Completions that could not be judged."""
 
     def lines(self) -> list[str]:
         """In words: how the reward went, and where the model is."""
-        first, last = (f"{self.rewards[place]:.3f}" for place in (0, -1))
+        first, last = map(_shown, (self.rewards[0], self.rewards[-1]))
         return [
             f"mean reward: {first} in the first step, {last} in the last of {len(self.rewards)}",
             f"{self.failures} completions could not be judged",
@@ -97,6 +97,10 @@ def train_grpo(
     trainer.save_model(str(output_dir))
     rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
     return TrainedModel(Path(output_dir), rewards, adapter.failures)
+
+
+def _shown(reward: float | None) -> str:
+    return "nothing judged" if reward is None else f"{reward:.3f}"
 
 
 def _with_whole_rows(adapter: TRLAdapter, rows: Sequence[Mapping[str, Any]]) -> Callable[..., list[float | None]]:

@@ -9,6 +9,7 @@ The condition's verdict is its exit status, in the directory where the setup lef
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import shlex
@@ -21,6 +22,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult, StepOutput
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.sandbox.contract import Sandbox
+from reward_kit.sandbox.own import own_host
 from reward_kit.typed_interface import reward_function
 from reward_kit.utils.clock import now_to_the_millisecond
 
@@ -37,7 +39,7 @@ async def shell_reward(
     messages: list[Message],
     *,
     success_condition: str,
-    sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]],
+    sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]] | None = None,
     setup_commands: list[str] | None = None,
     extract: bool = True,
     **kwargs: Any,
@@ -46,7 +48,8 @@ async def shell_reward(
 
     `setup_commands` make the sandbox ready; `success_condition` is a shell command that exits with 0 where the task is
     done. The command is taken from the message's code block or prose; without `extract` the whole message is it. A
-    sandbox or a setup that fails is no verdict.
+    sandbox or a setup that fails is no verdict. `sandbox` opens sandboxes, and is what the run's settings name; who
+    calls the reward without one, such as a trainer, gets those of this process.
 
     Metrics: `command_success`, `test_passed`.
     Needs: sandbox.
@@ -64,8 +67,18 @@ async def shell_reward(
     command = extract_command(reply.text) if extract else reply.text.strip("\n")
     if command is None or not command.strip():
         return _no_command()
-    async with sandbox(setup=setup_commands or []) as box:
-        return await _judged(box, command, success_condition)
+    if sandbox is not None:
+        return await _in_a_sandbox(sandbox, command, setup_commands or [], success_condition)
+    host = own_host()
+    work = _in_a_sandbox(host.sandbox, command, setup_commands or [], success_condition)
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, host.loop))
+
+
+async def _in_a_sandbox(
+    sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]], command: str, setup: list[str], condition: str
+) -> EvaluateResult:
+    async with sandbox(setup=setup) as box:
+        return await _judged(box, command, condition)
 
 
 async def _judged(box: Sandbox, command: str, condition: str) -> EvaluateResult:

@@ -39,6 +39,9 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "reward.py").write_text(REWARD)
     (tmp_path / "data.jsonl").write_text('{"id": "1", "user_query": "hello", "ground_truth": "1"}\n')
     (tmp_path / "tasks.jsonl").write_text('{"task": "t", "setup_commands": [], "success_condition": "true"}\n')
+    (tmp_path / "answers.jsonl").write_text(
+        '{"id": "1", "user_query": "?", "assistant_response": "1", "ground_truth": 1}\n'
+    )
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(RUN))
     (tmp_path / "a_file").write_text("text")
     return tmp_path
@@ -64,6 +67,7 @@ BEST = (
     "best-of-n", "--dataset", "data.jsonl", "--splits", "math", "--model", "mock", "-n", "1", "-o", "b.parquet",
     "--cache-dir", "cache",
 )  # fmt: skip
+AGAIN = ("regenerate", "answers.jsonl", "--reward", "math", "--model", "mock", "-o", "again")
 FLAGS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     *(((*SHELL, flag), COUNTS) for flag in ("--max-samples", "-n", "--max-tokens", "--concurrency", "--sos-port")),
     *(((*SHELL, flag), NUMBERS) for flag in ("--temperature", "--timeout")),
@@ -92,6 +96,12 @@ FLAGS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("inspect", "a_file", "--value"), NUMBERS),
     (("merge", "-o", "merged"), ("none", "a_file", "", ".")),
     (("merge", ".", "-o"), ("", "a_file")),
+    (("regenerate", "--reward", "math", "--model", "mock", "-o", "again"), ("none", "a_file", "", ".", "data.jsonl", "a\0b")),
+    *(((*AGAIN, flag), COUNTS) for flag in ("-n", "--max-tokens")),
+    *(((*AGAIN, flag), NUMBERS) for flag in ("--temperature", "--max-cost")),
+    ((*AGAIN, "-p"), ("", "=", "x", "x=[")),
+    ((*AGAIN, "-o"), ("", "a_file", "a\0b")),
+    ((*AGAIN, "--reward"), ("", "none", "none.py:f", "a\0b")),
     (("cache", "info", "--cache-dir"), ("a_file", "", "a_file/x")),
     (("cache", "prune", "--older-than"), ("x", "-1d", "1", "9" * 40 + "d", "9" * 6000 + "d", "1y")),
     (("cache", "prune", "--max-size"), ("x", "-1", "1.5G", "9" * 40, "1X")),

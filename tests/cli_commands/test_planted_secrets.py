@@ -196,6 +196,8 @@ def test_an_endpoint_that_echoes_the_key_puts_it_nowhere(
         ["export", "out", "--to", "sft", "-o", "sft.jsonl"], ["export", "out", "--to", "kto", "-o", "kto.parquet"],
         ["merge", "out", "-o", "merged"], ["cache", "info", "--cache-dir", "cache"], ["run", "run.yaml"],
         ["run", "run.yaml", "--rescore", f"reward.params.token={PLANTED}"],
+        ["regenerate", "out", "-r", "reward.py:judge", "-p", f"token={PLANTED}", "--model", "m", "--api-key-env",
+         "MY_KEY", "--base-url", f"{endpoint}?subscription-key={PLANTED}", "-o", "again", "--verbose"],
     ):  # fmt: skip
         assert not leaks(home, call(*command))
 

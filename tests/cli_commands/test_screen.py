@@ -62,6 +62,7 @@ def test_every_command_prints_what_others_wrote_without_its_escapes(home: Path, 
         ["rewards", "try", "reward.py:judge", "--answer", EVIL, "--json"], ["run", f"{EVIL}.yaml"], ["init", EVIL],
         ["rewards", "try", "reward.py:judge", "--prompt", "raise", "--answer", "x", "--verbose"],
         ["run", "run.yaml", f"generation.model_name={EVIL}"], ["run", "run.yaml", f"output.output_dir='{EVIL}'"],
+        ["regenerate", "out", "-r", "reward.py:judge", "--model", "mock", "-o", "again"],
         ["shell", "--model", EVIL, "--dataset", EVIL], ["best-of-n", "--dataset", EVIL, "--model", EVIL],
     ):  # fmt: skip
         clean(call(*command))

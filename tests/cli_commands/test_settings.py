@@ -14,7 +14,7 @@ import pytest
 
 import reward_kit
 from reward_kit.cli import main
-from reward_kit.cli_commands import best_of_n_cmd, run_eval_cmd, shell_cmd
+from reward_kit.cli_commands import best_of_n_cmd, regenerate_cmd, run_eval_cmd, shell_cmd
 from reward_kit.cli_commands.output import failure_lines, in_own_words, name_settings
 from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig, known_paths
 from reward_kit.errors import ConfigError, settings_in
@@ -98,7 +98,12 @@ def test_every_command_has_its_own_word_for_a_setting_that_a_message_names(
 
 
 @pytest.mark.parametrize(
-    ("command", "module"), [(shell_cmd.shell, shell_cmd), (best_of_n_cmd.best_of_n, best_of_n_cmd)]
+    ("command", "module"),
+    [
+        (shell_cmd.shell, shell_cmd),
+        (best_of_n_cmd.best_of_n, best_of_n_cmd),
+        (regenerate_cmd.regenerate, regenerate_cmd),
+    ],
 )
 def test_every_word_is_a_flag_or_a_key_and_stands_for_a_setting(command: click.Command, module: object) -> None:
     own: Mapping[str, str] = vars(module)["SETTINGS"]
@@ -128,6 +133,11 @@ ADVICE = "Choose another `output.output_dir`, set `dataset.on_bad_row=skip`, or 
         (
             best_of_n_cmd,
             "Choose another `--output`, set `--on-bad-row skip`, or `verifiers.SPLIT.params.tolerance`, see `this`.",
+        ),
+        (
+            regenerate_cmd,
+            "Choose another `--output-dir`, set `dataset.on_bad_row=skip` of `reward-kit run`, or `--param tolerance`, "
+            "see `this`.",
         ),
     ],
 )

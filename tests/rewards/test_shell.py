@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from reward_kit.config_models import SandboxConfig
+from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards.shell import shell_reward
 from reward_kit.sandbox.from_settings import Sandboxes
@@ -127,3 +129,14 @@ async def test_without_extraction_the_message_is_the_command(sandbox: Sandboxes)
         extract=False,
     )
     assert result.score == 1.0
+
+
+async def test_without_a_run_the_sandboxes_of_this_process_are_used(sandbox: Sandboxes) -> None:
+    """As a trainer calls it: nobody hands it a sandbox."""
+    answers = [
+        Message(role="assistant", content=command) for command in ("touch a", "touch b", "```bash\ntouch a\n```")
+    ]
+    results = await asyncio.gather(*(shell_reward([answer], success_condition="test -f a") for answer in answers))
+    assert [result.score for result in results] == [1.0, 0.0, 1.0]
+    with pytest.raises(SandboxError, match="setup"):
+        await shell_reward([answers[0]], success_condition="true", setup_commands=["false"])

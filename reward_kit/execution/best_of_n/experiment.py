@@ -207,7 +207,7 @@ class ExperimentConfig(StrictPart):
         """The queries, or the answers that the dataset has; of these splits only where some are named."""
         kinds = [Split(split, self._kind(split)) for split in splits or self.splits]
         load = load_splits if self.response_column is None else load_split_answers
-        return load(self._dataset(), kinds, each=self.max_queries, system_prompt=self.system_prompt)
+        return load(self._dataset(), kinds, each=self.max_queries, system_prompt=self.system_prompt, among=self.splits)
 
     def pipeline_config(self) -> PipelineConfig:
         """The run that makes the experiment."""

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate from Python: `python local_eval.py`, or with a model of yours, `--model openai/gpt-6-luna`."""
+
+from pathlib import Path
+
+from reward_kit import evaluate
+from reward_kit.reward_scripts import answering_options
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> None:
+    """Judge some candidates per query, and print how good the first is, and the best of all."""
+    options = answering_options(__doc__, n=4).parse_args()
+    result = evaluate(
+        HERE / "dataset.jsonl",
+        f"{HERE / 'reward.py'}:evaluate",
+        dataset={"format": "nemotron"},
+        model=options.model,
+        n=options.n,
+        output_dir=options.output,
+        mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
+    )
+    print(f"one candidate: {result.pass_at(1).value:.3f}")
+    print(f"the best of {options.n}: {result.pass_at(options.n).value:.3f}")
+
+
+if __name__ == "__main__":
+    main()

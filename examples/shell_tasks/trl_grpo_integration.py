@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Train a model with this reward, by TRL's GRPO.
+
+python trl_grpo_integration.py --dry-run        one step without a model: stored answers are its completions
+python trl_grpo_integration.py --model Qwen/Qwen3-0.6B --steps 100     needs pip install 'reward-kit[train]'
+"""
+
+from pathlib import Path
+
+from reward_kit.config_models import DatasetConfig
+from reward_kit.reward_scripts import grpo_script
+
+HERE = Path(__file__).resolve().parent
+
+if __name__ == "__main__":
+    grpo_script(
+        "shell_reward",
+        DatasetConfig(path_or_name=str(HERE / "dataset.jsonl"), column_mapping={"user_query": "task"}),
+        HERE / "answers.jsonl",
+        system_prompt="Solve the task with one bash command. Answer with the command and nothing else.",
+        tokens=200,
+        output="outputs/shell_grpo",
+    )
