@@ -50,7 +50,7 @@ LACKS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "openr1_math": [(LIBRARY, ("reward.py",))],
     "shell_tasks": [(LIBRARY, ("reward.py",))],
     "tool_calling_example": [(LIBRARY, ("reward.py",))],
-    "trl_grpo": [(ONE_SUBJECT, SHAPE)],
+    "trl_grpo": [(LIBRARY, ("reward.py",))],
 }  # fmt: skip
 """What a folder does not have, and why. A folder that is not named here has everything."""
 LARGEST = 1_000_000
