@@ -34,6 +34,14 @@ def test_a_run_says_what_came_out_and_where_it_is(tmp_path: Path, call: Call) ->
     assert len(results(tmp_path)) == 8
 
 
+def test_files_are_named_as_the_directory_was_typed(tmp_path: Path, call: Call) -> None:
+    file = write_config(tmp_path, config(tmp_path))
+    said = call("run", file, "output.output_dir=outputs/mine")
+    assert "\n  outputs/mine/results.jsonl\n" in said.out and str(tmp_path) not in said.out
+    swept = call("run", file, "output.output_dir=outputs/swept", "-m", "generation.n=1,2")
+    assert "Compare them, paired: reward-kit inspect outputs/swept\n" in swept.out
+
+
 @pytest.mark.parametrize(
     ("scores", "threshold", "passes"),
     [("[0.2, 0.9]", 1.0, False), ("[0.2, 0.9]", 0.5, True), ("[0.0, 1.0]", 1.0, True), ("[1.0, 1.0]", 1.0, True)],
