@@ -11,6 +11,7 @@ import pytest
 
 from reward_kit.cli_commands.examples_cmd import example_names
 from reward_kit.cli_commands.init_cmd import TEMPLATES
+from reward_kit.utils.module_loader import load_function
 from tests.cli_commands.conftest import Call
 from tests.doc_pages import ROOT, run_program
 from tests.execution.shell_support import require_namespaces
@@ -44,6 +45,22 @@ def test_a_template_runs_and_its_own_tests_pass(template: str, tmp_path: Path, c
     assert 'reward_kit_run("conf/run.yaml")' in (folder / "test_reward.py").read_text()
     done = run_program(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", directory=folder)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "right"),
+    [
+        ("0.5", "0.5", True), ("It is .5", "0.5", True), ("It is 0.50.", "0.5", True), ("5", "0.5", False),
+        ("It is 1,250.75 dollars.", "1250.75", True), ("1,000,000", "1000000", True), ("1000", "1,000", True),
+        ("It is -3.", "-3", True), ("It is +3", "3", True), ("\N{MINUS SIGN}3", "-3", True), ("3", "-3", False),
+        ("10-3", "3", True), ("The choices are 1,2", "2", True), ("7. Done", "7", True), ("None.", "7", False),
+    ],
+)  # fmt: skip
+def test_the_starter_reads_a_number_whole(answer: str, truth: str, right: bool) -> None:
+    evaluate = load_function(f"{ROOT / 'reward_kit/cli_commands/templates/starter/reward.py'}:evaluate")
+    messages = [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": answer}]
+    verdict = evaluate(messages=messages, ground_truth=truth)
+    assert (verdict.score, f"{truth} was expected" in verdict.reason) == (float(right), True)
 
 
 def test_the_command_that_init_names_works(tmp_path: Path, call: Call) -> None:
