@@ -225,8 +225,8 @@ def _import_path(given: Any, key: str) -> str:
         found = None
     if found is not given:
         raise ConfigError(
-            f"`{key}` is {given!r}, which a run could not load again by its name when it goes on. Define it at the top "
-            "of a module, or give its import path, such as 'my_worlds.py:Savings'."
+            f"`{key}` is {given!r}, which could not be loaded by its name when the run is resumed. Define it at the "
+            "top level of a module, or give its import path, such as 'my_worlds.py:Savings'."
         )
     return path
 

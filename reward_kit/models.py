@@ -492,5 +492,5 @@ class TaskDefinitionModel(BaseModel):
         try:
             re.compile(pattern or "")
         except re.error as error:
-            raise ValueError(f"it is no regular expression ({error})") from None
+            raise ValueError(f"it is not a valid regular expression ({error})") from None
         return pattern

@@ -119,7 +119,7 @@ class RewardFunction:
             raise ValueError("A remote RewardFunction needs `endpoint` or `name`; give one of them.")
         endpoint = self.endpoint or f"{FIREWORKS_REWARDS}/reward/{self.name}"
         if urlsplit(endpoint).scheme not in {"http", "https"}:
-            raise ValueError(f"The endpoint {endpoint!r} is no URL of a web service; start it with https://.")
+            raise ValueError(f"The endpoint {endpoint!r} is not the URL of a web service; start it with https://.")
         return endpoint
 
     def __call__(self, messages: Turns, ground_truth: Any = None, **kwargs: Any) -> Any:

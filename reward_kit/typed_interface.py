@@ -369,14 +369,14 @@ def _from_mapping(value: Mapping[Any, Any], name: str, mode: Mode) -> EvaluateRe
         return EvaluateResult.model_validate(dict(value))
     except ValidationError as error:
         details = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors())
-        raise _refused(name, mode, f"a dict that is no result ({details})") from None
+        raise _refused(name, mode, f"a dict that is not a result ({details})") from None
 
 
 def _from_number(value: SupportsFloat, name: str, mode: Mode) -> EvaluateResult:
     try:
         score = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # an array, a tensor with several values
-        raise _refused(name, mode, f"a {type(value).__name__} that is no single number ({error})") from None
+        raise _refused(name, mode, f"a {type(value).__name__} that is not a single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, mode, _not_finite(score))
     return EvaluateResult(score=score)

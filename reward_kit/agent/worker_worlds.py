@@ -193,7 +193,9 @@ class _Host:
         if not ready:
             await host.close()
             kind, message = rest
-            raise ConfigError(f"{name!r} could not be loaded in its process: {kind}: {message}. Mend it and run again.")
+            raise ConfigError(
+                f"{name!r} could not be loaded in its process: {kind}: {message}. Correct it and run again."
+            )
         (host.threads,) = rest
         host._listening = asyncio.create_task(host._listen(reader))
         return host

@@ -45,7 +45,7 @@ def key_map(text: str | None) -> dict[str, str] | None:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--huggingface-key-map is no JSON: {error}.") from None
+        raise ConfigError(f"--huggingface-key-map is not JSON: {error}.") from None
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
         raise ConfigError('--huggingface-key-map is a JSON object of names, such as \'{"answer": "ground_truth"}\'.')
     return found

@@ -103,7 +103,9 @@ class _Desk:
         self, config: ModelConfig, messages: list[Message], tools: list[dict[str, Any]] | None, draw: int
     ) -> Future[Completion]:
         if threading.current_thread() is self._thread:
-            raise RuntimeError("`chat` waits for a loop that waits for `chat`. Use `await chat_async(…)` here.")
+            raise RuntimeError(
+                "`chat` was called on the event loop that it has to wait for. Use `await chat_async(…)` here."
+            )
         return self._run(self._ask(config, messages, tools, draw))
 
     def close(self) -> None:

@@ -80,7 +80,7 @@ def bfcl_reward(
 
 def _expected(ground_truth: Any) -> tuple[list[list[ToolCall]], Mapping[str, Any]]:
     if not isinstance(ground_truth, Mapping):
-        raise CallError("the ground truth is no object")
+        raise CallError("the ground truth is not an object")
     turns, state = ground_truth.get("function_calls"), ground_truth.get("comparable_state")
     if not isinstance(turns, list) or not isinstance(state, Mapping):
         raise CallError("the ground truth lacks 'function_calls' or 'comparable_state'")

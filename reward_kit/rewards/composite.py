@@ -344,4 +344,4 @@ def _function(reward: Any) -> Callable[..., Any] | str:
     if isinstance(reward, str) or callable(reward):
         named: Callable[..., Any] | str = reward
         return named
-    raise ConfigError(f"{reward!r} is no reward. Give a function, an import path, or a name in the library.")
+    raise ConfigError(f"{reward!r} is not a reward. Give a function, an import path, or a name of the library.")

@@ -96,7 +96,9 @@ def _references(ground_truth: Any) -> list[tuple[str, ...]]:
 def _texts(given: Sequence[Any]) -> list[str]:
     texts = [str(one) for one in given if isinstance(one, str | int | float) and not isinstance(one, bool)]
     if not texts or len(texts) != len(given) or not all(text.strip() for text in texts):
-        raise ValueError(f"The ground truth {quoted(given)} is no answer. Give a text, a list of texts, or the spans.")
+        raise ValueError(
+            f"The ground truth {quoted(given)} is not an answer. Give a text, a list of texts, or the spans."
+        )
     return texts
 
 

@@ -176,7 +176,7 @@ def _verdict(outline: Outline, broken: list[Violation], *, all_or_nothing: bool)
 def _weighted(by_schema: EvaluateResult, llm: float, reply: str, weights: Mapping[str, float]) -> EvaluateResult:
     total = weights.get("schema", 0.0) + weights.get("llm", 0.0)
     if total <= 0:
-        return no_verdict(f"The weights {dict(weights)!r} add up to nothing. Give `schema` and `llm` some.")
+        return no_verdict(f"The weights {dict(weights)!r} add up to 0. Give `schema` or `llm` a weight above 0.")
     share = {name: weights.get(name, 0.0) / total for name in ("schema", "llm")}
     score = share["schema"] * by_schema.score + share["llm"] * llm
     weights_used = f"schema {share['schema']:.2f}, llm {share['llm']:.2f}"

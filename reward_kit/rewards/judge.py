@@ -111,7 +111,9 @@ async def pairwise_judge_reward(
         return no_reply()
     reference = _reference(ground_truth)
     if not reference:
-        return no_verdict(f"The ground truth {ground_truth!r} is no answer to compare with. Give one as text.")
+        return no_verdict(
+            f"The ground truth {ground_truth!r} is not an answer to compare with. Give the right answer as text."
+        )
     answer = answer_of(reply)
     if max(len(answer), len(reference)) > _LONGEST_ANSWER:
         return no_verdict(f"The answers have {len(answer)} and {len(reference)} characters, too many for a judge.")

@@ -87,7 +87,7 @@ async def lean_proof_reward(
         return no_reply()
     goal = _goal(statement)
     if goal is None:
-        return no_verdict(f"The statement {statement!r} is no theorem of Lean. Write it as `theorem name : …`.")
+        return no_verdict(f"The statement {statement!r} is not a theorem of Lean. Write it as `theorem name : …`.")
     attempt = _attempt(reply, goal, forbid_power=True)
     if attempt.problem is not None or attempt.main is None:
         return wrong(f"Not a proof: {attempt.problem}.", attempt.metrics)
@@ -114,7 +114,7 @@ def _file(header: str, goal: Declaration, code: str, main: Declaration, mark: st
 
 def _checked(done: ExecResult, mark: str, allowed: frozenset[str], attempt: _Attempt, lean: str) -> EvaluateResult:
     if done.timed_out or done.exit_code is None:
-        return no_verdict("Lean did not come to an end. Raise `seconds` or the sandbox's memory.", attempt.metrics)
+        return no_verdict("Lean did not finish. Raise `seconds` or the sandbox's memory.", attempt.metrics)
     if done.exit_code == _NOT_FOUND:
         command = shlex.split(lean)[:1]
         return no_verdict(f"The sandbox has no {command}. Use an image with Lean, or set `lean`.", attempt.metrics)

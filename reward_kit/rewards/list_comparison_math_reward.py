@@ -100,7 +100,7 @@ def list_comparison_math_reward(
         return wrong("The text states no list.", {**found, "list_comparison": check(False, "There is no list.")})
     undone = None if accept_unevaluated else left_undone(_list(gold, order_matters), _list(given, order_matters))
     if undone is not None:
-        reason = f"{quoted(given)} is not worked out: it leaves {undone} undone."
+        reason = f"{quoted(given)} is not worked out: it still holds a calculation ({undone})."
         return wrong(reason, {**found, "list_comparison": check(False, reason)})
     return _compared(gold, given, order_matters, found)
 

@@ -161,7 +161,9 @@ def math_reward(
     if matched and require_units and not _same_unit(gold, answer.text):
         return _mistaken(f"The answer {quoted(answer.text)} does not name the unit of {quoted(gold)}.", found)
     if matched and not accept_unevaluated and (undone := left_undone(gold, answer.text)) is not None:
-        return _mistaken(f"The answer {quoted(answer.text)} is not worked out: it leaves {undone} undone.", found)
+        return _mistaken(
+            f"The answer {quoted(answer.text)} is not worked out: it still holds a calculation ({undone}).", found
+        )
     return _accepted(gold, answer, found) if matched else _refused(gold, answer, matched, found)
 
 

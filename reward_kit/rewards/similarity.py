@@ -75,11 +75,11 @@ async def _embedding(asker: Asker, text: str) -> list[float]:
         numbers = [float(value) for value in vector]
     except (ValueError, TypeError):
         raise RewardError(
-            f"The judge's reply {reply[:80]!r} is no embedding. Set `judge.api` to 'embeddings' and `judge.model_name` "
-            "to an embedding model."
+            f"The judge's reply {reply[:80]!r} is not an embedding. Set `judge.api` to 'embeddings' and "
+            "`judge.model_name` to an embedding model."
         ) from None
     if not numbers or not 0.0 < math.hypot(*numbers) < math.inf:
-        raise RewardError(f"The embedding {reply[:80]!r} has no direction. Use another embedding model.")
+        raise RewardError(f"The embedding {reply[:80]!r} holds only zeros. Use another embedding model.")
     return numbers
 
 

@@ -57,7 +57,9 @@ async def simpleqa_reward(
         return no_reply()
     reference = as_text(ground_truth)
     if not reference:
-        return no_verdict(f"The ground truth {quoted(ground_truth)} is no answer to compare with. Give one as text.")
+        return no_verdict(
+            f"The ground truth {quoted(ground_truth)} is not an answer to compare with. Give the right answer as text."
+        )
     answer = answer_of(reply)
     if not answer:
         return _graded("NOT_ATTEMPTED", "The answer is empty.")

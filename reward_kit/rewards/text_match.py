@@ -234,14 +234,14 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
     except re2.error as error:
         problem = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
         raise ValueError(
-            f"it is no pattern that RE2 can read ({problem}). Look-arounds and back-references are not supported; "
+            f"it is not a pattern that RE2 can read ({problem}). Look-arounds and back-references are not supported; "
             "correct the pattern."
         ) from error
 
 
 def _pattern(pattern: Any, ignore_case: bool) -> Any:
     if not isinstance(pattern, str) or not pattern or len(pattern) > _LONGEST_PATTERN:
-        raise ValueError("it is no regular expression. Give one as text, in 'pattern' or as the ground truth.")
+        raise ValueError("it is not a regular expression. Give one as text, in 'pattern' or as the ground truth.")
     return _compiled(pattern, ignore_case)
 
 

@@ -43,7 +43,7 @@ def test_a_result_that_was_spoilt_after_it_was_made_is_noticed() -> None:
         return result
 
     (verdict,) = through_a_worker(reward)
-    assert isinstance(verdict, Failure) and "no result" in verdict.message
+    assert isinstance(verdict, Failure) and "not a result" in verdict.message
 
 
 def test_no_verdict_is_a_failure_of_its_answer_only() -> None:

@@ -235,7 +235,7 @@ def test_a_reward_that_was_mended_judges_as_it_is_now(trials: Page, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "answer, told", [("raise", "ValueError: no such answer"), ("die", "took its worker process down"),
+    "answer, told", [("raise", "ValueError: no such answer"), ("die", "ended its worker process"),
                      ("hang", "did not return within 2 s")],
 )  # fmt: skip
 def test_what_goes_wrong_is_told_and_is_no_score(trials: Page, answer: str, told: str) -> None:

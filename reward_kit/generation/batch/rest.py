@@ -166,7 +166,9 @@ class Rest:
         except (TimeoutError, ClientError, OSError) as error:
             where = urlsplit(url).hostname if not ours else self.shown
             reason = mask(f"{type(error).__name__} {error}".strip())
-            raise ProviderError(f"{where} broke off or cannot be reached: {reason}. Check that it runs.") from None
+            raise ProviderError(
+                f"{where} cannot be reached, or ended the connection: {reason}. Check that it runs."
+            ) from None
 
     def _session(self) -> ClientSession:
         if self._open is None:
