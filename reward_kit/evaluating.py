@@ -64,7 +64,7 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     table or a Hugging Face `Dataset`. Where they come first, `dataset` may hold settings of the config's `dataset`.
     `reward` is a function, decorated or plain, or its import path. Without a `model`, the answers are taken from the
     data. With an `output_dir` the run is durable, and calling again resumes it. Without one, its files are in a
-    temporary directory, which is there as long as the result is.
+    temporary directory, which exists as long as the result.
 
     `params` reach the reward by name; `reward_settings` are further keys of the config's `reward`, such as `timeout` or
     `pass_threshold`. All other keywords are settings of the config, whole parts of it (`generation={…}`, `judge={…}`)

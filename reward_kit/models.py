@@ -180,7 +180,7 @@ class StepOutput(BaseModel):
 
 
 class EvaluateResult(_ReadLikeADict):
-    """What a reward says of one rollout."""
+    """The verdict of a reward on one rollout: a score, a reason and metrics."""
 
     score: float
     """Unbounded: ranges such as [-1, 1] are fine."""

@@ -115,10 +115,10 @@ def reward_function(
 ) -> Any:
     """Make a function a reward: `@reward_function`, or `@reward_function(mode="batch", …)`.
 
-    The function is called by name, so it takes `**kwargs` for whatever it does not care about. `id` names it where it
-    is deployed (its own name by default), with the `requirements` it needs there. `resources` map a kind to wrappers
-    that are set up at the first call; the function receives `resources={kind: [client, …]}`. `concurrency` and
-    `timeout` (seconds per call) are what the reward asks of a run.
+    The arguments are passed by name, so the function takes `**kwargs` for those it does not use. `id` is its name where
+    it is deployed (by default the name of the function), and `requirements` are the packages that it needs there.
+    `resources` map a kind to wrappers that are set up at the first call; the function receives
+    `resources={kind: [client, …]}`. `concurrency` and `timeout` (seconds per call) are what the reward asks of a run.
     """
     if mode not in typing.get_args(Mode):
         raise ValueError(f"Unknown mode {mode!r}; use 'pointwise' (one rollout a call) or 'batch' (all of a sample).")

@@ -47,7 +47,8 @@ def chat(
 
     `model` is named as in a config: a model of the endpoint, `local`, or `mock`. `settings` are further keys of the
     config's `generation`, such as `api_base`, `temperature` or `max_tokens`. With `cache={"enabled": True}` an answer
-    that was paid for is not paid for again; another `draw` is another answer. No answer is a `GenerationError`.
+    that was paid for is not paid for again; another `draw` is another answer. If there is no answer, a
+    `GenerationError` is raised.
 
     >>> chat("2 + 2?", "mock", mock={"responses": ["It is 4."]}).text
     'It is 4.'

@@ -96,8 +96,8 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
 
     The judge says how well the JSON does what `expected_behavior` describes; without that there is nothing to ask, and
     the schema's score stands alone. `model` is a model's name, or anything `judge_reward` takes as judge. One that is
-    only named is asked at `OPENAI_BASE_URL` where that variable is set, with the key in `OPENAI_API_KEY`. Where the
-    judge gives no verdict there is none. In a run, prefer `composite_reward` with `json_schema_reward` and
+    only named is asked at `OPENAI_BASE_URL` where that variable is set, with the key in `OPENAI_API_KEY`. If the judge
+    gives no verdict, the reward gives none. In a run, prefer `composite_reward` with `json_schema_reward` and
     `judge_reward`, which uses the run's judge.
 
     Metrics: `schema_similarity`, `schema_score`, `llm_judge`, `llm_score`, `weights`.

@@ -30,8 +30,8 @@ async def embedding_similarity_reward(
 
     The model is the run's judge, with `judge.api: embeddings` (OpenAI's `/v1/embeddings`, as most servers have it); in
     code, `judge` may also be its settings. Of several right texts the nearest counts; a negative cosine counts as 0.0.
-    Thoughts are not part of the answer, and an empty answer earns 0.0. A ground truth that is no text, and a model that
-    cannot be asked, give no verdict.
+    The model's reasoning is not part of the answer, and an empty answer gets 0.0. If the ground truth is not text, or
+    the model gives no answer, there is no verdict.
 
     Metrics: `similarity`; `error`.
     Cost: a request for the answer and one for each right text, once: embeddings are cached.

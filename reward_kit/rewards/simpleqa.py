@@ -38,8 +38,8 @@ async def simpleqa_reward(
 
     The judge chooses among three grades, after the definitions of SimpleQA: correct; incorrect, which contradicts the
     reference; not attempted, which does neither. With several `votes` (draws; give the judge a temperature) the grade
-    that most give counts. An empty answer is not attempted, without asking. Where the judge cannot be asked, or its
-    reply holds no grade, there is no verdict.
+    with the most votes counts. An empty answer is graded "not attempted" without asking the judge. If the judge does
+    not answer, or its reply holds no grade, there is no verdict.
 
     Metrics: `correct`, `incorrect`, `not_attempted` (one of them is 1.0); `correct_given_attempted`, only where an
     answer was attempted.
