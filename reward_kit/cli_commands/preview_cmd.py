@@ -109,7 +109,7 @@ def preview(  # noqa: PLR0913, PLR0917 - one for each flag
     if (samples is None) == (huggingface_dataset is None):
         raise ConfigError("Give the samples: --samples FILE, or --huggingface-dataset NAME.")
     if [reward is not None, bool(metrics_folders), remote_url is not None].count(True) != 1:
-        raise ConfigError("Give what judges, once: a REWARD, --metrics-folders, or --remote-url.")
+        raise ConfigError("Say what judges, with one of: a REWARD, --metrics-folders, --remote-url.")
     if hosted and reward is not None:
         raise ConfigError("--hosted needs --metrics-folders or --remote-url: Fireworks is sent a folder, not a name.")
     with tempfile.TemporaryDirectory(prefix="reward-kit-") as scratch:

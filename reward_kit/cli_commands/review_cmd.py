@@ -50,7 +50,7 @@ class _Saying(TypedDict):
 @click.option("--says", type=click.Choice(["right", "wrong", "unclear"]),
               help="Your review: whether the verdict on that record is right. It is saved.")  # fmt: skip
 @click.option("--note", default="", help="Why, in a sentence.")
-@click.option("--reviewer", help="Who says it.  [default: $REWARD_KIT_REVIEWER, else your user name]")
+@click.option("--reviewer", help="Who reviews.  [default: $REWARD_KIT_REVIEWER, else your user name]")
 @click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
               help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
@@ -113,7 +113,7 @@ def _check_pairs(saying: _Saying, cases: Path | None) -> None:
     if says and not record:
         raise click.UsageError("--says needs a record: give --record ID#INDEX, or let --draw random show you one.")
     if cases is not None and (way or record):
-        raise click.UsageError(f"--export goes without {'--draw' if way else '--record'}. Give one of them.")
+        raise click.UsageError(f"--export cannot be given with {'--draw' if way else '--record'}. Give one of them.")
     for option, given in (("--note", saying["note"]), ("--ticket", saying["ticket"])):
         if given and not says:
             raise click.UsageError(f"{option} is part of a review. Add --record and --says, or leave it out.")

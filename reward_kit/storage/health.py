@@ -172,7 +172,9 @@ def _detail(found: _Lines, missing: int, held: int) -> str:
     if missing:
         findings.append(f"{missing} of the {held} entries it had are missing")
     if found.unchecked:
-        findings.append(f"{found.unchecked} lines are of a time before checksums, and could not be checked")
+        findings.append(
+            f"{found.unchecked} lines were written before reward-kit had checksums, and could not be checked"
+        )
     return "; ".join(findings)
 
 

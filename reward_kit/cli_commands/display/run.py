@@ -94,7 +94,7 @@ class Display:
     def _show_sweep(self, results: Sequence[tuple[str, RunResult]]) -> None:
         if not self._quiet:
             make_console(stderr=self._as_json, highlight=False).print(_sweep_table(results))
-        self._say(f"  Compare them, paired: reward-kit inspect {results[0][1].output_dir.parent}")
+        self._say(f"  To compare them: reward-kit inspect {results[0][1].output_dir.parent}")
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""
