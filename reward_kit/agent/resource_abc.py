@@ -24,7 +24,8 @@ be done again. `stateless`: nothing that is done to it lasts."""
 
 
 class ForkableResource(ABC):
-    """A piece of the world with actions. A fork shares nothing with the resource it was made from."""
+    """Something that an agent acts on, such as a database, with its actions. A fork shares nothing with its
+    original."""
 
     durability: ClassVar[Durability] = "restart"
     """What can be done with its state; see `Durability`."""

@@ -139,7 +139,10 @@ class Rest:
             parts.append(part)
             size += len(part)
             if size > _MOST_OF_A_REPLY:
-                raise ProviderError(f"{self.shown} answered with more than 64 MB where a few lines were expected.")
+                raise ProviderError(
+                    f"{self.shown} answered with more than 64 MB where a few lines were expected. Check "
+                    "`generation.api_base`."
+                )
         return blot_bytes(b"".join(parts))
 
     def _refusal(self, response: ClientResponse, data: bytes) -> RewardKitError:
