@@ -33,6 +33,7 @@ from reward_kit.deploy.fireworks.legacy_preview import hosted_preview
 from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.evaluating import evaluate
 from reward_kit.metric_folders import ENTRY, FUNCTION, by_metrics, check_folder, named_folders
+from reward_kit.reward_call import RewardCall
 from reward_kit.reward_function import RewardFunction
 from reward_kit.storage.vocabularies import RUN
 
@@ -120,11 +121,7 @@ class Evaluator:
         api_key: str | None = None,
     ) -> None:
         """`ts_mode_config` holds a text of Python as `python_code`, with `file_name` and `criterion_name` beside it."""
-        if reward_function_mode != "pointwise":
-            raise ConfigError(
-                f"An evaluator judges one answer at a time, and reward_function_mode is {reward_function_mode!r}. "
-                "Run a reward that judges groups with `reward-kit run`."
-            )
+        _refuse_groups(reward_function_mode)
         self.multi_metrics = multi_metrics
         self.remote_url = remote_url
         self.ts_mode_config = dict(ts_mode_config or {})
@@ -170,6 +167,7 @@ class Evaluator:
             )
         if self._reward is not None:
             reward, params = self._reward
+            _refuse_groups(RewardCall(reward, params).mode)
             file, is_file, _ = reward.rpartition(".py:")
             return source_of_reward(reward, params, Path(f"{file}.py").resolve().parent if is_file else None)
         return source_of_folders(self._known_folders())
@@ -222,6 +220,14 @@ class Evaluator:
             file = Path(folder) / Path(name).name
             file.write_text(str(self.ts_mode_config["python_code"]), encoding="utf-8")
             return preview_reward(f"{file}:{FUNCTION}", samples)
+
+
+def _refuse_groups(mode: str) -> None:
+    if mode != "pointwise":
+        raise ConfigError(
+            f"An evaluator judges one answer at a time, and the reward's mode is {mode!r}. Run a reward that judges "
+            "groups with `reward-kit run`."
+        )
 
 
 class _RemoteReward:

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from reward_kit.config_models import RewardConfig
 from reward_kit.errors import ConfigError
 from reward_kit.serving.app import RewardApp, build_app
-from reward_kit.serving.settings import ServeSettings
+from reward_kit.serving.settings import ServeSettings, check_protected_by_a_key
 
 __all__ = ["EvaluationRequest", "app", "load_reward_function"]
 
@@ -60,6 +60,7 @@ def load_reward_function(import_string: str, host: str = "127.0.0.1", port: int 
         host=host,
         port=port,
     )
+    check_protected_by_a_key(settings)
     app.loaded = build_app(settings)
     return app.loaded
 
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     import argparse
     import sys
 
-    from reward_kit.errors import RewardKitError
+    from reward_kit.errors import RewardKitError, with_settings_named
     from reward_kit.redaction import mask
     from reward_kit.serving.run import run_app
 
@@ -82,7 +83,12 @@ def main(arguments: list[str] | None = None) -> None:
         served = load_reward_function(given.import_string, given.host, given.port)
         run_app(served, lambda address: print(f"Serving {given.import_string} at {address}", flush=True))
     except (RewardKitError, ValueError) as error:
-        sys.exit(f"Error: {mask(str(error))}")
+        sys.exit(f"Error: {mask(with_settings_named(str(error), _flag))}")
+
+
+def _flag(setting: str, value: str | None) -> str:
+    whole = setting if value is None else f"{setting}={value}"
+    return f"--{whole}" if whole in ("host", "port") else whole
 
 
 if __name__ == "__main__":

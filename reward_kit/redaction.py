@@ -109,6 +109,15 @@ def is_secret_name(name: str) -> bool:
     return words[-1] in {"key", "auth", "pat"} and before not in _OF_DATA and (words[-1] != "auth" or before != "no")
 
 
+_KEY_FILES = frozenset({("tls", "key"), ("ssl", "key")})
+"""A setting whose name ends so (`--tls-key`, `tls.key`) takes the path of a file with a key."""
+
+
+def _takes_a_path(name: str) -> bool:
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return tuple(words[-2:]) in _KEY_FILES
+
+
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _KEY_SHAPES = re.compile(
@@ -152,6 +161,22 @@ def _is_random(text: str) -> bool:
     if not _RANDOM.fullmatch(text) or not all(any(map(kind, text)) for kind in kinds):
         return False
     return 10 * len(_CHANGES.findall(text)) >= _CHANGES_IN_TEN * len(text)
+
+
+_PATH = re.compile(r"(?:[^\s/\\]*[/\\])+[^\s/\\]+|[^\s/\\]+\.[A-Za-z0-9]{1,8}")
+"""Names of folders, or a file name with a suffix."""
+
+
+def _is_path(text: str) -> bool:
+    """Whether a value is a path, and no key that was put in its place by mistake."""
+    if not _PATH.fullmatch(text) or looks_secret(text):
+        return False
+    return not any(map(_is_random, (text, *re.split(r"[/\\.]", text))))
+
+
+def _is_place(name: str, value: str) -> bool:
+    """Whether a value under the name of a credential only says in which file it is."""
+    return _takes_a_path(name) and _is_path(value)
 
 
 NOT_A_VARIABLE = (
@@ -332,15 +357,16 @@ def remember_settings(settings: Any) -> None:
 
 def remember_arguments(arguments: Iterable[str]) -> None:
     """Take note of what a command line holds: `--api-key X`, `generation.api_key=X`, a login in a URL."""
-    named = False
+    named = ""
     for argument in arguments:
-        if named and not argument.startswith("--"):
+        if named and not argument.startswith("--") and not _is_place(named, argument):
             remember(argument)
         flag, equals, value = argument.lstrip("+-~").partition("=")
-        named = argument.startswith("-") and not equals and is_secret_name(flag)
+        named = flag if argument.startswith("-") and not equals and is_secret_name(flag) else ""
         if equals and is_secret_name(flag.rpartition(".")[2] or flag):
             for part in _override_values(value):
-                remember(part)
+                if not _is_place(flag, part):
+                    remember(part)
         for assigned in _assignments(value if equals else argument):
             remember(assigned.value)
         _remember_in_text(argument, used=True)
@@ -421,6 +447,8 @@ def _assignments(text: str) -> Iterator[_Assigned]:
             continue
         if value := _VALUE.match(text, match.end()):
             end = value.end()
+            if _is_place(match["name"], value[0].strip("'\"")):
+                continue
             bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
             yield _Assigned(value.start(), value.end(), value[0].strip("'\""), bare and value[0].isalpha())
 
@@ -441,10 +469,12 @@ def _without(text: str, found: Iterable[_Assigned], instead: str) -> str:
 def mask_words(words: Iterable[str]) -> list[str]:
     """The words of a command line, such as may be shown again: also without what follows `--api-key`."""
     masked: list[str] = []
-    named = False
+    named = ""
     for word in words:
-        masked.append("…" if named else mask(_without(word, _assignments(word), "…")))
-        named = word.startswith("-") and "=" not in word and is_secret_name(word.lstrip("-"))
+        hidden = named and not _is_place(named, word)
+        masked.append("…" if hidden else mask(_without(word, _assignments(word), "…")))
+        flag = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
+        named = flag if is_secret_name(flag) else ""
     return masked
 
 
@@ -487,11 +517,16 @@ class _Place(NamedTuple):
     free: bool = False
     """Where the structure is not ours."""
     prose: bool = False
+    name: str = ""
+    """Of the setting, or of the section."""
+    path: bool = False
+    """The name of a credential, which takes the path of its file."""
 
     def under(self, name: object, held: object) -> _Place:
         text = str(name)
         free = self.free or text in _FREE
-        return _Place(_holds(text, held, secret=self.secret), free, not free and text in _PROSE)
+        path = not self.secret and _takes_a_path(f"{self.name} {text}")
+        return _Place(_holds(text, held, secret=self.secret), free, not free and text in _PROSE, text, path)
 
 
 def _kept(value: Any, place: _Place) -> Any:
@@ -557,7 +592,7 @@ def _is_secret_value(value: Any, place: _Place) -> bool:
     if isinstance(value, int):
         return place.secret and abs(value) >= _LEAST_SECRET_NUMBER
     text = _plain(value)
-    if place.secret:
+    if place.secret and not (place.path and _is_path(text)):
         return bool(text.strip()) and not text.startswith("${")
     return (
         looks_secret(text)

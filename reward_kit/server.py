@@ -16,7 +16,7 @@ from typing import Any
 from reward_kit.config_models import RewardConfig
 from reward_kit.serving.app import RewardApp, build_app
 from reward_kit.serving.run import run_app
-from reward_kit.serving.settings import ServeSettings
+from reward_kit.serving.settings import ServeSettings, check_protected_by_a_key
 
 __all__ = ["RewardServer", "create_app", "serve"]
 
@@ -29,8 +29,9 @@ class RewardServer:
         self.func_path = func_path
         self.host = host
         self.port = port
-        rewards = {"reward": RewardConfig(function_path=func_path)}
-        self.app = build_app(ServeSettings(rewards=rewards, host=host, port=port))
+        settings = ServeSettings(rewards={"reward": RewardConfig(function_path=func_path)}, host=host, port=port)
+        check_protected_by_a_key(settings)
+        self.app = build_app(settings)
 
     def run(self) -> None:
         """Serve until SIGTERM or Ctrl-C; what was accepted is answered first."""

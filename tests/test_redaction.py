@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -25,6 +26,7 @@ from reward_kit.redaction import (
     remember,
     remember_arguments,
     remember_environment,
+    remember_settings,
     without_secrets,
 )
 
@@ -114,6 +116,44 @@ def test_a_command_line_is_understood() -> None:
     )
     assert blot("first1 second2 third3 fourth4") == " ".join([MASK] * 4)
     assert mask_words(["--api-key", "x", "--model", "m"]) == ["--api-key", "…", "--model", "m"]
+
+
+KEY_FILES = ["key.pem", "server.key", "/etc/ssl/private/key.pem", "certs/tls", "./k.pem", "~/k/tls-2026.key"]
+KEYS_OF_TLS = [
+    "sk-proj-abcdefghijklmnop1234", "Zx9Kq2Lm8Rt4Vb6Nw1Yc3Pf5", "a/Zx9Kq2Lm8Rt4Vb6Nw1Yc3Pf5.pem", "hunter22hunter",
+    "Zx9Kq2/m8Rt4Vb+Nw1Yc3Pf5==", "-----BEGIN PRIVATE KEY-----\nMIIEow", "https://u:passw0rd@host/key.pem",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", KEY_FILES)
+def test_the_file_of_a_key_is_no_secret(path: str) -> None:
+    words = ["serve", "--tls-key", path, f"--tls-key={path}", f"tls.key={path}"]
+    remember_arguments(words)
+    remember_settings({"tls": {"key": path, "cert": "c.pem"}})
+    remember_settings({"tls": {"key": Path(path)}})
+    assert mask(f"{path!r} cannot be read. tls.key: {path}") == f"{path!r} cannot be read. tls.key: {path}"
+    assert mask_words(words) == words
+    assert without_secrets({"tls": {"key": path}}) == {"tls": {"key": path}}
+
+
+@pytest.mark.parametrize("key", KEYS_OF_TLS)
+def test_a_key_in_the_place_of_its_file_is_a_secret(key: str) -> None:
+    assert key not in " ".join(mask_words(["--tls-key", key]))
+    assert without_secrets({"tls": {"key": key}}) == {"tls": {}}
+    remember_arguments(["--tls-key", key])
+    assert key not in mask(f"It is {key} here.")
+    forget_all()
+    remember_settings({"tls": {"key": key}})
+    assert key not in mask(f"It is {key} here.")
+
+
+@pytest.mark.parametrize("name", ["api_key", "password", "key"])
+def test_other_credentials_may_look_like_paths(name: str) -> None:
+    remember_settings({name: "/my/pass.word"})
+    assert "/my/pass.word" not in blot("It is /my/pass.word here.")
+    assert without_secrets({name: "/my/pass.word", "storage_options": {"tls": {"key": "k.pem"}}}) == {
+        "storage_options": {"tls": {}}
+    }
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ O . . G
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -99,18 +98,3 @@ def way(rows: Sequence[str], start: tuple[int, int]) -> list[str] | None:
                 ways[there] = [*ways[row, column], word]
                 waiting.append(there)
     return None
-
-
-def player(messages: Sequence[Message], draw: int) -> str:
-    """Stands in for a model: it knows the way in draw 0, and the higher the draw, the more often it says any word.
-
-    What it says hangs on the draw and the conversation alone, so that every run is the same.
-    """
-    board = messages[-1].text
-    rows = board.split()
-    place = next((row, line.index("P")) for row, line in enumerate(rows) if "P" in line)
-    dice = random.Random(f"{draw} {len(messages)} {board}")
-    known = way(rows, place)
-    if known and dice.random() >= draw * 0.1:
-        return known[0]
-    return dice.choice(list(MOVES))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes dataset.jsonl: frozen lakes of three sizes, drawn with a seed. Each can be crossed.
+"""Make `dataset.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write it elsewhere.
 
-    python -m examples.agent_frozen_lake.prepare [FOLDER]
-
-They stand for FrozenLake of Gymnasium (`FrozenLake-v1`), whose ice is slippery; ours is not.
+Frozen lakes of three sizes, drawn with a seed. Each can be crossed. They stand for FrozenLake of Gymnasium
+(`FrozenLake-v1`), whose ice is slippery; ours is not.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from examples.agent_frozen_lake.lake import TASK, way
+from lake import TASK, way  # type: ignore[import-not-found]  # beside this file
 
 SEED = 16
 SIZES = (4, 5, 6)
@@ -44,7 +43,12 @@ def rows() -> Iterator[dict[str, Any]]:
             yield {"id": f"lake-{size}x{size}-{number}", "messages": prompt, "lake": lake, "shortest": shortest}
 
 
+def main(folder: Path) -> None:
+    """Write the file."""
+    made = list(rows())
+    (folder / "dataset.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+    print(f"{len(made)} rows written to dataset.jsonl.")
+
+
 if __name__ == "__main__":
-    text = "".join(f"{json.dumps(row)}\n" for row in rows())
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    (folder / "dataset.jsonl").write_text(text, encoding="utf-8")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent)

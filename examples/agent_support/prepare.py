@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes dataset.jsonl: the tasks, in the form of tau2-bench, with the policy as the system prompt.
+"""Make `dataset.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write it elsewhere.
 
-    python -m examples.agent_support.prepare [FOLDER]
-
-They stand for the telecom tasks of tau2-bench (`sierra-research/tau2-bench`).
+Four tasks in the form of tau2-bench, with the policy as the system prompt. They stand for the telecom tasks of that
+benchmark (`sierra-research/tau2-bench`).
 """
 
 from __future__ import annotations
@@ -89,7 +88,13 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-if __name__ == "__main__":
-    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows())
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+def main(folder: Path) -> None:
+    """Write the file."""
+    made = rows()
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made)
     (folder / "dataset.jsonl").write_text(text, encoding="utf-8")
+    print(f"{len(made)} rows written to dataset.jsonl.")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

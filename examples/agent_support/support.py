@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.agent import tool
-from reward_kit.agent.environments.two_sided import Domain, TwoSided, judged
-from reward_kit.models import ChatCompletionMessageToolCall, EvaluateResult, FunctionCall, Message, Sample
-from reward_kit.typed_interface import reward_function
+from reward_kit.agent.environments.two_sided import Domain, TwoSided
+from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message, Sample
 
 POLICY = (Path(__file__).parent / "policy.md").read_text(encoding="utf-8")
 
@@ -180,7 +179,7 @@ class Customer:
                 return answer
         for asked, action in (("plug", "plug_in"), ("restart", "restart"), ("light", "look")):
             if asked in said:
-                return _calls(action, f"u{len(conversation)}")
+                return _using(action, f"u{len(conversation)}")
         return "I do not understand."
 
 
@@ -191,60 +190,7 @@ class Support(TwoSided):
         super().__init__(sample, domain=desk, user=Customer, max_steps=60)
 
 
-@reward_function
-def solved(messages: list[Message], task: dict[str, Any], facts: dict[str, Any], **_: Any) -> EvaluateResult:
-    """1 where both databases are as they should be and the customer was told what there was to tell."""
-    return judged(messages, task, facts, desk)
-
-
-# ── an agent without a model ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def clerk(messages: list[Message], draw: int) -> Message:
-    """Stands in for a model. Even draws keep to the policy; odd ones reset every line and ask for nothing."""
-    calls = [call.function.name for message in messages for call in message.tool_calls or ()]
-    results = {m.name: m.text for m in messages if m.role == "tool"}
-    user = [message.text for message in messages if message.role == "user"]
-    phone = next((found[0] for text in user if (found := re.search(r"\d{3}-\d{4}", text))), None)
-    if phone is None:
-        return Message(role="assistant", content="What is your phone number?")
-    step = f"a{len(messages)}"
-    if draw % 2:
-        careless = "reset_line" not in calls
-        return _calls("reset_line", step, phone=phone) if careless else _text("I cannot help any further. Goodbye.")
-    for name in ("find_customer", "line_status"):
-        if name not in calls:
-            return _calls(name, step, phone=phone)
-    if due := re.search(r'"due":\s*([1-9][\d.]*)', results["find_customer"]):
-        return _text(f"Your line is suspended: {float(due[1]):.2f} must be paid first.")
-    return _repair(results, calls, user, phone, step)
-
-
-def _repair(results: dict[str | None, str], calls: list[str], user: list[str], phone: str, step: str) -> Message:
-    if results["line_status"] == "down" and "reset_line" not in calls:
-        return _calls("reset_line", step, phone=phone)
-    light = next((found[1] for text in reversed(user) if (found := re.search(r"light is (\w+)", text))), None)
-    restarts = sum("light is red" in text for text in user)
-    if "book_visit" in calls:
-        return _text("A visit is booked. Goodbye.")
-    if day := re.search(r"(\w+day), please", user[-1]):
-        return _calls("book_visit", step, phone=phone, day=day[1])
-    if light == "off":
-        return _text("Please plug the router in.")
-    if restarts > 1:
-        return _text("I send somebody. Which day suits you?")
-    return _text(
-        "Please restart the router." if light == "red" or "reset_line" in calls else "What colour is the light?"
-    )
-
-
-def _text(text: str) -> Message:
-    return Message(role="assistant", content=text)
-
-
-def _calls(name: str, step: str, **arguments: Any) -> Message:
-    import json
-
-    role = "assistant" if step.startswith("a") else "user"
-    function = FunctionCall(name=name, arguments=json.dumps(arguments))
-    return Message(role=role, content=None, tool_calls=[ChatCompletionMessageToolCall(id=step, function=function)])
+def _using(name: str, step: str) -> Message:
+    """A turn in which the customer uses a tool."""
+    call = ChatCompletionMessageToolCall(id=step, function=FunctionCall(name=name, arguments="{}"))
+    return Message(role="user", content=None, tool_calls=[call])

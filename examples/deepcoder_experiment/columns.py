@@ -2,7 +2,16 @@
 """A row of DeepCoder's dataset as a run wants it."""
 
 import json
+from pathlib import Path
 from typing import Any
+
+DATASET = {
+    "format": "standard",
+    "preprocess": [f"{Path(__file__).resolve()}:ours"],
+    "prompt_template": "{{ user_query }}\n\nGive the whole Python solution in one code block. "
+    "A program reads standard input and prints.",
+}
+"""How the rows are read, for the scripts: the same as in `conf/`."""
 
 MOST_TESTS = 15
 """Tests per problem. All of them would take too long; long inputs are the ones that slow programs fail."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make `dataset.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write it elsewhere.
+"""Make `dataset.jsonl` and `answers.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write them elsewhere.
 
 Six problems of ours in the shapes of `agentica-org/DeepCoder-Preview-Dataset`, about 24,000 problems. Its three parts
 for training write their tests in three ways: `taco` as two lists, `primeintellect` and `lcbv5` as lists of cases.
@@ -9,6 +9,11 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from columns import ours  # type: ignore[import-not-found]  # beside this file
+from mock_model import answer  # type: ignore[import-not-found]  # beside this file
+
+from reward_kit.models import Message
 
 HERE = Path(__file__).resolve().parent
 
@@ -48,11 +53,24 @@ PROBLEMS = [
 ]  # fmt: skip
 
 
+def answered_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A problem with a right and a wrong solution, each a conversation."""
+    asked = Message(role="user", content=row["problem"])
+    truth = {"id": row["id"], "ground_truth": ours(row)["ground_truth"]}
+    return [
+        {**truth, "messages": [{"role": "user", "content": row["problem"]},
+                               {"role": "assistant", "content": answer([asked], draw)}]}
+        for draw in (0, 1)
+    ]  # fmt: skip
+
+
 def main(folder: Path) -> None:
-    """Write the file."""
+    """Write both files."""
     rows = [{"id": f"deepcoder-{number}", **problem} for number, problem in enumerate(PROBLEMS)]
-    (folder / "dataset.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    print(f"{len(rows)} rows written to dataset.jsonl.")
+    stored = [answered for row in rows for answered in answered_rows(row)]
+    for name, lines in (("dataset.jsonl", rows), ("answers.jsonl", stored)):
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        print(f"{len(lines)} rows written to {name}.")
 
 
 if __name__ == "__main__":

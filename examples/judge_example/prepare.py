@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make `dataset.jsonl` and `pairs.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write them elsewhere.
+"""Make `dataset.jsonl`, `pairs.jsonl` and `answers.jsonl`: `python prepare.py`; with a FOLDER, write them there.
 
 Answers with labels of people: `good` says whether an answer is, `better` whether it is better than the other one. They
 stand for sets of human preferences such as `lmarena-ai/arena-human-preference-140k` and `allenai/reward-bench-2`.
@@ -54,9 +54,18 @@ def pairs() -> list[dict[str, Any]]:
     return rows
 
 
+def answered() -> list[dict[str, Any]]:
+    """Each question with its good and its poor answer, as conversations: two answers to one prompt."""
+    return [
+        {"id": f"q{number:02}",
+         "messages": [{"role": "user", "content": question}, {"role": "assistant", "content": said}]}
+        for number, (question, good, poor) in enumerate(QUESTIONS) for said in (good, poor)
+    ]  # fmt: skip
+
+
 def main(folder: Path) -> None:
-    """Write both files."""
-    for name, rows in (("dataset.jsonl", labelled()), ("pairs.jsonl", pairs())):
+    """Write the files."""
+    for name, rows in (("dataset.jsonl", labelled()), ("pairs.jsonl", pairs()), ("answers.jsonl", answered())):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         print(f"{len(rows)} rows written to {name}.")
 

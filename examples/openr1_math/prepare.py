@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make `dataset.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write it elsewhere.
+"""Make `dataset.jsonl` and `answers.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write them elsewhere.
 
 Ten problems of ours in the shape of `open-r1/OpenR1-Math-220k` (93,733 problems in its default part). A row there holds
 a problem, its answer, and solutions of a model, each with a flag that says whether Math-Verify found it right.
@@ -58,11 +58,23 @@ def row(number: int, problem: tuple[str, str, str, str, str]) -> dict[str, Any]:
     }
 
 
+def answered_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A problem with its solutions, each a conversation."""
+    asked = row["messages"][0]
+    return [
+        {"id": row["uuid"], "ground_truth": row["answer"],
+         "messages": [asked, {"role": "assistant", "content": solved}]}
+        for solved in row["generations"]
+    ]  # fmt: skip
+
+
 def main(folder: Path) -> None:
-    """Write the file."""
+    """Write both files."""
     rows = [row(number, problem) for number, problem in enumerate(PROBLEMS)]
-    (folder / "dataset.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    print(f"{len(rows)} rows written to dataset.jsonl.")
+    stored = [answered for one in rows for answered in answered_rows(one)]
+    for name, lines in (("dataset.jsonl", rows), ("answers.jsonl", stored)):
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        print(f"{len(lines)} rows written to {name}.")
 
 
 if __name__ == "__main__":

@@ -4,37 +4,17 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+from served import served  # type: ignore[import-not-found]  # beside this file
+from trainers import TRAINERS, NotJudged  # type: ignore[import-not-found]  # beside this file
 
-from trainers import TRAINERS, NotJudged  # type: ignore[import-not-found]  # noqa: E402 - beside this file
-
-from reward_kit import RewardFunction  # noqa: E402
-from reward_kit.errors import RewardError  # noqa: E402
+from reward_kit import RewardFunction
+from reward_kit.errors import RewardError
 
 QUESTION, LABEL = "What is 6 x 7?", "42"
 ANSWERS = ["It is 42.", "It is 41.", "No idea."]
-
-
-@contextlib.contextmanager
-def served() -> Iterator[str]:
-    """The address of a server of the reward, on a free port of this machine."""
-    command = [sys.executable, "-m", "reward_kit.cli", "serve", f"{HERE / 'rewards.py'}:right_number"]
-    options = ["--port", "0", "--workers", "1", "--access-log", "none"]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            lines = (re.search(r"https?://[^\s,]+", line) for line in server.stdout)
-            yield next(found[0] for found in lines if found).rstrip(".")
-        finally:
-            server.terminate()
 
 
 def told(ask: Any, *question: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make `dataset.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write it elsewhere.
+"""Make `dataset.jsonl` and `answers.jsonl`: `python prepare.py`, or `python prepare.py FOLDER` to write them elsewhere.
 
 24 requests to an assistant with four tools: one call, several calls at once, and no call at all. They stand for the
 Berkeley Function-Calling Leaderboard (`gorilla-llm/Berkeley-Function-Calling-Leaderboard`), whose files are read as
@@ -64,10 +64,30 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
+def answered_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A request with two answers: all of the right calls, and one call too few or too many."""
+    asked = {"role": "user", "content": row["user_query"]}
+    rest = {name: value for name, value in row.items() if name != "user_query"}
+    right: list[dict[str, Any]] = row["ground_truth"]
+    return [{**rest, "messages": [asked, turn(made)]} for made in (right, right[:-1] or [call("remind", minutes=5)])]
+
+
+def turn(calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """An assistant's turn that makes these calls."""
+    made = [
+        {"id": f"call_{number}", "type": "function",
+         "function": {"name": one["name"], "arguments": json.dumps(one["arguments"])}}
+        for number, one in enumerate(calls)
+    ]  # fmt: skip
+    return {"role": "assistant", "content": "", "tool_calls": made} if made else {"role": "assistant", "content": "OK."}
+
+
 def main(folder: Path) -> None:
-    """Write the file."""
-    (folder / "dataset.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows()))
-    print(f"{len(rows())} rows written to dataset.jsonl.")
+    """Write both files."""
+    stored = [answered for row in rows()[:8] for answered in answered_rows(row)]
+    for name, lines in (("dataset.jsonl", rows()), ("answers.jsonl", stored)):
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        print(f"{len(lines)} rows written to {name}.")
 
 
 if __name__ == "__main__":

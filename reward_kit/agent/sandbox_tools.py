@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reward_kit.agent.environment import Attached, Environment, World
+from reward_kit.agent.file_texts import file_text
 from reward_kit.agent.tools import Tool, ToolError, tool, tools_of
 from reward_kit.config_models import SandboxConfig, SandboxTool
 from reward_kit.errors import DatasetError, EnvironmentFailure
@@ -66,9 +67,10 @@ class SandboxTools:
             path: where the file is
         """
         try:
-            return (await self._box.read(path))[:_LARGEST_FILE].decode("utf-8", "replace")
+            content = await self._box.read(path)
         except OSError as error:
             raise ToolError(f"{path!r} cannot be read: {error.strerror or error}.", "not_found") from None
+        return file_text(path, content, _LARGEST_FILE)
 
     @tool(timeout=None)
     async def write_file(self, path: str, content: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, completed_by
-from reward_kit.cli_commands.output import echo
+from reward_kit.cli_commands.output import echo, name_settings
 
 if TYPE_CHECKING:
     from reward_kit.serving.app import RewardApp
@@ -88,6 +88,7 @@ def serve(rewards: tuple[str, ...], config: Path | None, params: tuple[str, ...]
     from reward_kit.serving.app import build_app
     from reward_kit.serving.run import run_app
 
+    name_settings(_flags(), takes_config=True)
     app = build_app(_settings(rewards, config, params, given))
     run_app(app, lambda address: _announce(app, address))
 
@@ -106,6 +107,12 @@ _PLACES = {
     "queue": ("limits", "queue"), "max_body_mb": ("limits", "body_mb"), "drain_seconds": ("limits", "drain_seconds"),
 }  # fmt: skip
 """Where in the settings each flag belongs."""
+
+
+def _flags() -> dict[str, str]:
+    """The flag of each setting that a message may name."""
+    flags = {".".join(_PLACES[option.name]): option.opts[0] for option in serve.params if option.name in _PLACES}
+    return {**flags, "access.insecure=true": "--insecure"}
 
 
 def _settings(

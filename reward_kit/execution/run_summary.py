@@ -10,7 +10,7 @@ from reward_kit.storage.thresholds import thresholds_reported
 
 __all__ = ["NO_PASSES", "EntryFigures", "EstimateFigures", "RunSummary", "has_passes", "is_graded"]
 
-NO_PASSES: Final = "the scores are graded: set reward.pass_threshold"
+NO_PASSES: Final = "the scores are graded: set `reward.pass_threshold`"
 """What stands in the place of pass@k where `has_passes` says no."""
 _ROUNDING = 1e-9
 

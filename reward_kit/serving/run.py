@@ -77,14 +77,14 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise ConfigError(f"The address {host!r} cannot be used: {error}. Give another --host.") from error
+        raise ConfigError(f"The address {host!r} cannot be used: {error}. Give another `host`.") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
-        raise ConfigError(f"Cannot listen on {host} port {port}: {error.strerror}. Give another --port.") from error
+        raise ConfigError(f"Cannot listen on {host} port {port}: {error.strerror}. Give another `port`.") from error
     return listening
 
 

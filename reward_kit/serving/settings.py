@@ -31,7 +31,7 @@ from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
     "INHERITED_KEY_VARIABLE", "AccessSettings", "LimitSettings", "ServeSettings", "TlsSettings",
-    "check_protected", "is_loopback", "settings_from_environment", "settings_from_file",
+    "check_protected", "check_protected_by_a_key", "is_loopback", "settings_from_environment", "settings_from_file",
 ]  # fmt: skip
 
 INHERITED_KEY_VARIABLE = "RK_ENDPOINT_API_KEY"
@@ -84,8 +84,8 @@ class AccessSettings(StrictPart):
     def _google_needs_names(self) -> Self:
         if (self.google_audience is None) != (not self.allow_emails):
             raise ValueError(
-                "google_audience and allow_emails belong together: anybody can have a Google ID token made for any "
-                "audience. Give both, or neither"
+                "`access.google_audience` and `access.allow_emails` belong together: anybody can have a Google ID "
+                "token made for any audience. Give both, or neither"
             )
         return self
 
@@ -105,9 +105,11 @@ class TlsSettings(StrictPart):
     @model_validator(mode="after")
     def _belong_together(self) -> Self:
         if self.cert is None and (self.key is not None or self.client_ca is not None):
-            raise ValueError("tls.key and tls.client_ca need tls.cert. Give the server's certificate too")
+            raise ValueError("`tls.key` and `tls.client_ca` need `tls.cert`. Give the server's certificate too")
         if self.allow_clients and self.client_ca is None:
-            raise ValueError("tls.allow_clients needs tls.client_ca, which says whose certificates count. Give it too")
+            raise ValueError(
+                "`tls.allow_clients` needs `tls.client_ca`, which says whose certificates count. Give it too"
+            )
         return self
 
 
@@ -167,7 +169,7 @@ class ServeSettings(StrictPart):
     @model_validator(mode="after")
     def _worlds_are_judged_by_what_is_served(self) -> Self:
         if self.worlds is not None and self.worlds.reward not in {None, *self.rewards}:
-            raise ValueError(f"worlds.reward names {self.worlds.reward!r}, and served are {sorted(self.rewards)}")
+            raise ValueError(f"`worlds.reward` names {self.worlds.reward!r}, and served are {sorted(self.rewards)}")
         return self
 
     @field_validator("rewards")
@@ -221,13 +223,30 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
 
 def check_protected(settings: ServeSettings, environment: Mapping[str, str] | None = None) -> None:
     """Refuse to serve other machines without any protection, unless somebody insists."""
+    if not _is_protected(settings, environment):
+        raise ConfigError(
+            f"{_not_protected(settings.host)} Give an API key (`access.api_key_envs` or `access.api_key_files`), "
+            "client certificates (`tls.client_ca`) or Google ID tokens (`access.google_audience`), or listen on "
+            "127.0.0.1 (`host`). To serve without protection all the same, set `access.insecure=true`."
+        )
+
+
+def check_protected_by_a_key(settings: ServeSettings) -> None:
+    """The same, in the words of servers that are told a host and a port, and have no other settings."""
+    if not _is_protected(settings, None):
+        raise ConfigError(
+            f"{_not_protected(settings.host)} Put an API key into the environment variable {INHERITED_KEY_VARIABLE}, "
+            "or listen on 127.0.0.1 (`host`). `reward-kit serve` has other kinds of protection."
+        )
+
+
+def _is_protected(settings: ServeSettings, environment: Mapping[str, str] | None) -> bool:
+    """Whether callers are asked who they are, or only this machine can call, or somebody insists on neither."""
     access, variables = settings.access, os.environ if environment is None else environment
     keys = access.api_key_envs or access.api_key_files or variables.get(INHERITED_KEY_VARIABLE)
-    protected = keys or access.google_audience or settings.tls.client_ca or access.behind
-    if protected or access.insecure or is_loopback(settings.host):
-        return
-    raise ConfigError(
-        f"Anybody who reaches {settings.host} could call this server, and have it run the reward. Give an API key "
-        "(--api-key-env NAME or --api-key-file FILE), client certificates (--client-ca) or Google ID tokens "
-        "(--google-audience), or listen on 127.0.0.1. To serve without protection all the same, say --insecure."
-    )
+    asked = keys or access.google_audience or settings.tls.client_ca or access.behind
+    return bool(asked) or access.insecure or is_loopback(settings.host)
+
+
+def _not_protected(host: str) -> str:
+    return f"Anybody who reaches {host} could call this server, and have it run the reward."

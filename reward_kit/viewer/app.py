@@ -11,6 +11,8 @@ or raise a `ViewerError`. Whoever has routes of their own (reviews, trials) hand
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -63,6 +65,8 @@ class Asked(NamedTuple):
     parameters: QueryParams
     body: Any
     """The JSON that was sent; None where nothing was."""
+    query: Query | None = None
+    """To work with: it is ended when whoever asked is gone."""
 
 
 Handler = Callable[[Viewer, Asked], Any]
@@ -109,14 +113,40 @@ async def _answer(viewer: Viewer, handler: Handler, threads: anyio.CapacityLimit
     """Call a handler. Whatever happens becomes an answer: the server lives on."""
     try:
         body = await _body(request) if request.method == "POST" else None
-        asked = Asked(request.path_params, request.query_params, body)
-        content = await anyio.to_thread.run_sync(lambda: as_json(handler(viewer, asked)), limiter=threads)
+        with viewer.database.query() as query:
+            asked = Asked(request.path_params, request.query_params, body, query)
+            content = await _while_awaited(request, query, lambda: as_json(handler(viewer, asked)), threads)
         return Response(content, media_type="application/json", headers={"cache-control": "no-store"})
     except ViewerError as error:
         return _problem(error.status, error.code, str(error))
     except Exception as error:  # noqa: BLE001 - the boundary: what was not foreseen is told, and the server lives on
         _LOG.error("%s", mask(f"{type(error).__name__} while answering {request.url.path}: {error}"), exc_info=True)
         return _problem(500, "fault", "The viewer failed here; the terminal says where. Load the page again.")
+
+
+async def _while_awaited(
+    request: Request, query: Query, work: Callable[[], bytes], threads: anyio.CapacityLimiter
+) -> bytes:
+    """What a thread makes. When whoever asked is gone, the query it works with is ended; so others need not wait."""
+
+    def begun() -> bytes:
+        query.check()  # it may have waited for its thread for long
+        return work()
+
+    watch = asyncio.create_task(_end_when_left(request, query))
+    try:
+        return await anyio.to_thread.run_sync(begun, limiter=threads)
+    finally:
+        watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watch
+
+
+async def _end_when_left(request: Request, query: Query) -> None:
+    for _ in ("the body of a GET, which is empty", "the end"):
+        if (await request.receive())["type"] == "http.disconnect":
+            query.end()
+            return
 
 
 async def _body(request: Request) -> Any:
@@ -207,7 +237,7 @@ def _rows(viewer: Viewer, asked: Asked) -> wire.Rows:
 
 def _table(viewer: Viewer, asked: Asked) -> Table:
     snapshot = viewer.run(asked.path["key"]).now()
-    return Table(viewer.database, viewer.orders, snapshot, read_view(asked.parameters))
+    return Table(viewer.database, viewer.orders, snapshot, read_view(asked.parameters), asked.query)
 
 
 def _sample(viewer: Viewer, asked: Asked) -> wire.SamplePage:

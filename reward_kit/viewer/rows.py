@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections import OrderedDict
@@ -90,28 +91,31 @@ def find_column(columns: Sequence[ColumnInfo], name: str) -> ColumnInfo:
 class Table:
     """The rows of one state of a run, in the order of one view."""
 
-    def __init__(self, database: Database, orders: Orders, snapshot: Snapshot, view: View) -> None:
-        """Look at nothing yet."""
+    def __init__(
+        self, database: Database, orders: Orders, snapshot: Snapshot, view: View, query: Query | None = None
+    ) -> None:
+        """Look at nothing yet. Whoever gives a `query` can end the work on it."""
         self._database = database
+        self._query = query
         self._orders = orders
         self.snapshot = snapshot
         self.view = view
         self.columns = columns_for(snapshot, view)
 
-    def order(self, query: Query | None = None) -> Order:
-        """The rows, by their numbers. Whoever gives a `query` can end the work on it."""
+    def order(self) -> Order:
+        """The rows, by their numbers."""
         if self.snapshot.columns is None:
             return np.zeros(0, dtype=np.int64)
         key = self._key(self.view)
         known = self._orders.get(key)
         if known is None:
-            if query is None:
-                with self._database.query() as own:
-                    known = self._worked_out(own)
-            else:
+            with self._asking() as query:
                 known = self._worked_out(query)
             self._orders.put(key, known)
         return known
+
+    def _asking(self) -> contextlib.AbstractContextManager[Query]:
+        return self._database.query() if self._query is None else contextlib.nullcontext(self._query)
 
     def _key(self, what: Hashable) -> _Key:
         return self.snapshot.run.key, self.snapshot.version, what
@@ -141,7 +145,7 @@ class Table:
         ):
             return self.order(), None
         if known is None:
-            with self._database.query() as query:
+            with self._asking() as query:
                 known = self._worked_out(query, _HEAD)
             self._orders.put(key, known)
         return known[1:], int(known[0])
@@ -258,7 +262,7 @@ class Table:
     def without_search(self, query: Query) -> NDArray[np.bool_]:
         """Which rows the view would show if it searched for nothing."""
         view = self.view._replace(search="", sort=None)
-        order = Table(self._database, self._orders, self.snapshot, view).order(query)
+        order = Table(self._database, self._orders, self.snapshot, view, query).order()
         shown = np.zeros(self.snapshot.held_columns.of(self.view.by).num_rows, dtype=np.bool_)
         shown[order] = True
         return shown

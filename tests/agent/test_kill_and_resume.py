@@ -20,7 +20,7 @@ from tests.loopback.runs import config, keys, lines
 
 WORLDS = Path(__file__).with_name("worlds.py")
 SAMPLES, N, TURNS, AT_ONCE = 4, 2, 4, 3
-POINTS = 200
+POINTS, PARTS = 200, 8
 
 
 def acts(body: dict[str, Any], _: int) -> Says:
@@ -82,13 +82,14 @@ def seeded_points(seed: int, size: int, count: int) -> list[dict[str, int]]:
     return points
 
 
-@pytest.mark.timeout(600)  # four hundred processes, one after the other
-def test_a_run_killed_anywhere_comes_out_the_same_and_repeats_no_model_call(bench: Bench) -> None:
+@pytest.mark.parametrize("part", range(PARTS))  # fifty processes each, one after the other
+def test_a_run_killed_anywhere_comes_out_the_same_and_repeats_no_model_call(bench: Bench, part: int) -> None:
     quiet = bench.home / "quiet"
     turns = 2 * SAMPLES * N * TURNS * 300  # about: the turns are gone when a run has finished
     size = turns + sum((quiet / name).stat().st_size for name in ("rollouts.jsonl", "results.jsonl"))
     killed: Counter[str] = Counter()
-    for number, point in enumerate(seeded_points(16, size, POINTS)):
+    points = list(enumerate(seeded_points(16, size, POINTS)))[part::PARTS]
+    for number, point in points:
         run, world = f"point-{number}", "Snapshots" if number % 4 == 3 else "Account"
         settings = bench.settings(run, world=world, cache=number % 5 == 0)
         if bench.enter(settings, point) == KILLED:
@@ -100,7 +101,7 @@ def test_a_run_killed_anywhere_comes_out_the_same_and_repeats_no_model_call(benc
         assert again.total() <= AT_ONCE, (point, again)
         assert not (bench.home / run / "episodes.jsonl").exists(), "the turns are in the rollouts now"
         shutil.rmtree(bench.home / run)
-    assert killed.total() >= POINTS * 0.8, killed
+    assert killed.total() >= len(points) * 0.8, killed
 
 
 def test_a_run_killed_again_and_again_pays_each_turn_once(bench: Bench) -> None:

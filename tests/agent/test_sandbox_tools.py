@@ -90,6 +90,21 @@ def test_an_interrupted_episode_goes_on_although_a_shell_never_says_the_same_twi
     assert len(later.asked) == 12 - 7, "what was answered before is not asked again"
 
 
+def test_a_binary_file_is_said_with_its_size(tmp_path: Path) -> None:
+    require_namespaces()
+    turns = [calls(call("bash", {"command": r"printf '\x89PNG\xff\x00' > p.png"})),
+             calls(call("read_file", {"path": "p.png"})), says("done")]  # fmt: skip
+    given = config(tmp_path) | {"reward": {"function_path": f"{REWARD}:one"}}
+    EvaluationPipeline(load_config(given), samples=ROWS, client=Model(turns)).run()
+    rollout = lines(tmp_path / "run" / "rollouts.jsonl")[0]
+    _, picture = [turn["content"] for turn in rollout["turns"] if turn["role"] == "tool"]
+    assert "'p.png' is a binary file of 6 bytes" in picture and '"kind":"not_text"' in picture
+
+
+def one(messages: list[Message]) -> float:
+    return 1.0
+
+
 def keeps_bytes(messages: list[Message], facts: dict[str, Any]) -> float:
     """1 where the file is kept as it was."""
     files = facts["files"]

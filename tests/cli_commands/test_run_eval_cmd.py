@@ -26,12 +26,20 @@ SECRET = "sk-do-not-tell-anyone-0123456789"
 
 
 def test_a_run_says_what_came_out_and_where_it_is(tmp_path: Path, call: Call) -> None:
-    said = call("run", write_config(tmp_path, config(tmp_path, generation__n=2)))
+    said = call("run", write_config(tmp_path, config(tmp_path, generation__n=2, reward__pass_threshold=0.1)))
     assert said.code == 0
     for part in ("judged", "8 of 8", "mean score", "pass@1", "pass@2", str(tmp_path / "run" / "results.jsonl")):
         assert part in said.out, "`run > log` is to hold it"
         assert part not in said.err or part in str(tmp_path)
     assert len(results(tmp_path)) == 8
+
+
+def test_files_are_named_as_the_directory_was_typed(tmp_path: Path, call: Call) -> None:
+    file = write_config(tmp_path, config(tmp_path))
+    said = call("run", file, "output.output_dir=outputs/mine")
+    assert "\n  outputs/mine/results.jsonl\n" in said.out and str(tmp_path) not in said.out
+    swept = call("run", file, "output.output_dir=outputs/swept", "-m", "generation.n=1,2")
+    assert "Compare them, paired: reward-kit inspect outputs/swept\n" in swept.out
 
 
 @pytest.mark.parametrize(
@@ -47,7 +55,7 @@ def test_a_run_and_inspect_agree_on_whether_answers_can_pass(
     ran, inspected = call("run", file).out, call("inspect", tmp_path / "run").out
     swept = call("run", file, "-m", "generation.temperature=0.1,0.2").out
     assert ("pass@1" in ran, "2: " in swept, "Verification rate" in inspected) == (passes, passes, passes), ran
-    assert ("set reward.pass_threshold" in ran, "--threshold S" in inspected) == (not passes, not passes), inspected
+    assert ("set `reward.pass_threshold`" in ran, "--threshold S" in inspected) == (not passes, not passes), inspected
 
 
 def test_answers_that_were_cut_off_are_flagged(tmp_path: Path, call: Call) -> None:

@@ -37,7 +37,7 @@ OF_RUN_ONLY = {
         "dataset.source_type", "dataset.storage_options", "output.storage_options",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.models", "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
-        "reward.invalid", "reward.params",
+        "reward.invalid", "reward.params", "reward.pass_threshold",
     },
     "best-of-n": OF_AGENTS | OF_PROMPTS | {
         "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.models",

@@ -100,7 +100,9 @@ def test_a_commands_file_that_was_taken_away_is_made_again(tmp_path: Path) -> No
     assert shell(*arguments, home=tmp_path).returncode == 0
     content = made.read_bytes()
     made.unlink()
-    assert shell(*arguments, home=tmp_path).returncode == 0 and made.read_bytes() == content
+    again = shell(*arguments, home=tmp_path)
+    assert again.returncode == 0 and made.read_bytes() == content
+    assert "\n  evaluation_results/commands.jsonl\n" in again.stdout, "as the directory was typed"
 
 
 def test_only_the_first_tasks_are_taken_when_asked(home: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from examples.agent_frozen_lake import prepare
-from examples.agent_frozen_lake.lake import Lake, player, way
+from examples.agent_frozen_lake.lake import Lake, way
 from reward_kit.models import Message, Sample
+from reward_kit.utils.module_loader import load_function
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_frozen_lake"
@@ -42,10 +42,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_dataset_is_what_prepare_writes() -> None:
-    assert rows(EXAMPLE / "dataset.jsonl") == list(prepare.rows())
+    assert rows(EXAMPLE / "dataset.jsonl") == list(load_function(f"{EXAMPLE / 'prepare.py'}:rows")())
 
 
-@pytest.mark.parametrize("row", list(prepare.rows()), ids=lambda row: str(row["id"]))
+@pytest.mark.parametrize("row", rows(EXAMPLE / "dataset.jsonl"), ids=lambda row: str(row["id"]))
 def test_the_shortest_way_leads_over_the_lake_and_is_as_long_as_the_dataset_says(row: dict[str, Any]) -> None:
     world = Lake(Sample(id=row["id"], messages=[], columns={"lake": row["lake"]}))
     moves = way(row["lake"].split(), (0, 0))
@@ -57,13 +57,14 @@ def test_the_shortest_way_leads_over_the_lake_and_is_as_long_as_the_dataset_says
 
 def test_there_is_no_way_through_holes() -> None:
     assert way(["SO", "OG"], (0, 0)) is None
+    player = load_function(f"{EXAMPLE / 'mock_model.py'}:answer")
     assert player([Message(role="user", content="PO\nOG")], 0) in {"left", "right", "up", "down"}
 
 
 def test_the_first_walks_are_the_shortest_and_others_fall(run: Path) -> None:
     judged = rows(run / "results.jsonl")
     assert len(judged) == 12 * 8
-    shortest = {row["id"]: row["shortest"] for row in prepare.rows()}
+    shortest = {row["id"]: row["shortest"] for row in rows(EXAMPLE / "dataset.jsonl")}
     for row in judged:
         if row["response_index"] == 0:
             assert (row["evaluation_score"], len(row["steps"])) == (1.0, shortest[row["id"]])

@@ -63,18 +63,18 @@ def test_it_runs_as_it_is_and_judges_what_is_on_the_desk(folder: Path) -> None:
 
 
 def test_a_run_that_is_killed_leaves_no_server_and_goes_on_in_worlds_that_are_played_again(folder: Path) -> None:
-    agent = folder / "agent.py"
+    agent = folder / "mock_model.py"
     log = folder / "asked.log"
     # Each turn is noted. While there is a file called slow, those after the eighth are not answered for long.
     agent.write_text(
         agent.read_text()
-        + "\n_act = act\n\ndef act(messages, draw):\n"
+        + "\n_answer = answer\n\ndef answer(messages, draw):\n"
         + "    import os, time\n"
         + "    with open('asked.log', 'a') as log:\n"
         + "        log.write('x\\n')\n"
         + "    if os.path.exists('slow') and os.path.getsize('asked.log') > 16:\n"
         + "        time.sleep(600)\n"
-        + "    return _act(messages, draw)\n"
+        + "    return _answer(messages, draw)\n"
     )
     (folder / "slow").touch()
     with subprocess.Popen(
@@ -116,9 +116,9 @@ def _directory_of(pid: str) -> Path | None:
 
 
 def test_a_server_that_dies_in_the_middle_of_a_call_fails_the_rollout_and_is_no_score(folder: Path) -> None:
-    (folder / "agent.py").write_text(
+    (folder / "mock_model.py").write_text(
         "from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message\n"
-        "def act(messages, draw):\n"
+        "def answer(messages, draw):\n"
         "    if messages[-1].role == 'tool':\n"
         "        return 'well'\n"
         "    call = FunctionCall(name=['die', 'count'][draw % 2], arguments='{}')\n"

@@ -20,38 +20,25 @@ SHAPE = (*DATA, "reward.py", "mock_model.py", "local_eval.py", *STORED)
 """What each folder has beside its README."""
 
 LIBRARY = "the reward is one of the library"
-WORLD = "an answer is an episode in a world: it cannot be stored as a text and judged again"
-ONE_SUBJECT = "it shows one thing outside of a run"
+WORLD = (
+    "its reward judges an episode by what the world says of it, and neither Fireworks nor a file of texts has a world"
+)
 
 LACKS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
-    "agent_frozen_lake": [(WORLD, STORED), ("its player is a policy in lake.py", ("mock_model.py", "local_eval.py"))],
-    "agent_mcp": [
-        (WORLD, STORED),
-        ("its data are five lines, and agent.py is its script", ("prepare.py", "mock_model.py", "local_eval.py")),
-    ],
-    "agent_shell": [
-        (WORLD, STORED),
-        ("its data are a few lines, and scripted.py acts", ("prepare.py", "mock_model.py", "local_eval.py")),
-    ],
-    "agent_sql": [
-        (WORLD, STORED),
-        ("a task of the older package: its reward is task_reward.py, main.py is its script, and scripted.py acts",
-         ("prepare.py", "reward.py", "mock_model.py", "local_eval.py")),
-    ],
-    "agent_support": [
-        (WORLD, STORED),
-        ("support.py has the world, the reward and who acts", ("reward.py", "mock_model.py", "local_eval.py")),
-    ],
-    "deepcoder_experiment": [(LIBRARY, ("reward.py",)), ("not written yet", ("local_eval.py", *STORED))],
-    "gigpo_ppo_training": [(ONE_SUBJECT, SHAPE)],
-    "group_reward_example": [("not written yet", ("local_eval.py", *STORED))],
-    "judge_example": [(LIBRARY, ("reward.py",)), ("not written yet", ("local_eval.py", *STORED))],
+    "agent_frozen_lake": [(WORLD, STORED)],
+    "agent_mcp": [(WORLD, STORED)],
+    "agent_shell": [(WORLD, STORED)],
+    "agent_sql": [(WORLD, STORED)],
+    "agent_support": [(WORLD, STORED)],
+    "deepcoder_experiment": [(LIBRARY, ("reward.py",))],
+    "gigpo_ppo_training": [(WORLD, STORED), ("agent_frozen_lake has them", ("reward.py", "mock_model.py"))],
+    "group_reward_example": [("an evaluator at Fireworks judges one answer at a time", ("fireworks_preview.py",))],
+    "judge_example": [(LIBRARY, ("reward.py",))],
     "math_example": [("its reward has the inherited name main.py", ("reward.py",))],
-    "openr1_math": [(LIBRARY, ("reward.py",)), ("not written yet", ("mock_model.py", "local_eval.py", *STORED))],
-    "serving_example": [(ONE_SUBJECT, SHAPE)],
+    "openr1_math": [(LIBRARY, ("reward.py",))],
     "shell_tasks": [(LIBRARY, ("reward.py",))],
-    "tool_calling_example": [(LIBRARY, ("reward.py",)), ("not written yet", ("local_eval.py", *STORED))],
-    "trl_grpo": [(ONE_SUBJECT, SHAPE)],
+    "tool_calling_example": [(LIBRARY, ("reward.py",))],
+    "trl_grpo": [(LIBRARY, ("reward.py",))],
 }  # fmt: skip
 """What a folder does not have, and why. A folder that is not named here has everything."""
 LARGEST = 1_000_000

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,14 +13,22 @@ from reward_kit.utils.module_loader import load_function
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trl_grpo"
 
 
-def test_the_problems_can_be_judged_and_are_not_those_held_out() -> None:
+def test_the_problems_can_be_judged_and_none_that_is_measured_with_is_trained_on() -> None:
     problems = load_function(f"{EXAMPLE / 'train.py'}:problems")
-    rows, held_out = problems(50, 1), problems(50, 2)
-    assert rows == problems(50, 1) != held_out
+    training, held_out = (load_function(f"{EXAMPLE / 'sums.py'}:{name}") for name in ("training", "held_out"))
+    assert not set(training(5000)) & set(held_out()) and len(held_out()) == 256
+    rows = problems(training(50))
     adapter = create_trl_adapter("reward_kit.rewards.math:math_reward", {"answer": "ground_truth"}, workers=0)
     given = {"prompts": [row["prompt"] for row in rows], "answer": [row["answer"] for row in rows]}
     assert adapter(completions=[f"The sum is {row['answer']}." for row in rows], **given) == [1.0] * 50
     assert adapter(completions=[f"The sum is 1{row['answer']}." for row in rows], **given) == [0.0] * 50
+
+
+def test_the_files_to_train_on_and_to_measure_with_share_no_sum() -> None:
+    names = ("training.jsonl", "dataset.jsonl")
+    rows = {name: [json.loads(line) for line in (EXAMPLE / name).read_text().splitlines()] for name in names}
+    trained, measured = ({row["messages"][0]["content"] for row in rows[name]} for name in names)
+    assert len(measured) == 64 and not trained & measured
 
 
 def test_the_picture_is_one_and_is_the_one_in_the_readme() -> None:

@@ -18,6 +18,7 @@ from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import Key, config, judged, keys, lines, questions, results
 
 SAMPLES, N, CONCURRENCY = 6, 2, 3
+PARTS = 4
 
 
 class Bench(KillingBench):
@@ -78,12 +79,13 @@ def seeded_points(seed: int, size: int) -> list[dict[str, int]]:
     return points
 
 
-@pytest.mark.timeout(400)  # two hundred processes, one after the other
-def test_a_run_killed_anywhere_comes_out_the_same_and_pays_only_for_what_was_in_flight(bench: Bench) -> None:
+@pytest.mark.parametrize("part", range(PARTS))  # fifty processes each, one after the other
+def test_a_run_killed_anywhere_comes_out_the_same_and_pays_only_for_what_was_in_flight(bench: Bench, part: int) -> None:
     journals = [bench.home / "quiet" / name for name in ("rollouts.jsonl", "results.jsonl")]
     size = sum(journal.stat().st_size for journal in journals)
     killed_in: Counter[str] = Counter()
-    for number, point in enumerate(seeded_points(20, size // 2)):
+    points = list(enumerate(seeded_points(20, size // 2)))[part::PARTS]
+    for number, point in points:
         n, cache = 1 + number % 2, number % 3 == 0
         run = f"point-{number}"
         settings = bench.settings(run, n=n, cache=cache, reward="steady" if number % 10 == 7 else "quick")
@@ -97,8 +99,8 @@ def test_a_run_killed_anywhere_comes_out_the_same_and_pays_only_for_what_was_in_
         assert len({prompt for prompt, _ in again}) <= CONCURRENCY, (point, again)
         assert before.total() - again.total() >= len(on_disk), point
         shutil.rmtree(bench.home / run)
-    assert killed_in.total() >= 80, killed_in
-    assert min(killed_in["generate"], killed_in["score"]) >= 20, killed_in
+    assert killed_in.total() >= len(points) * 5 / 6, killed_in
+    assert min(killed_in["generate"], killed_in["score"]) >= len(points) / 5, killed_in
 
 
 def test_a_run_killed_again_and_again_still_ends_and_loses_nothing(bench: Bench) -> None:

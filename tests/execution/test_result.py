@@ -89,7 +89,7 @@ def test_graded_scores_without_a_threshold_have_no_pass_rates_to_show(tmp_path: 
         "pass_at_k": {"1": half(0.0, 0.0, 0.5)},
     }  # fmt: skip
     table = judged(tmp_path, graded)._repr_html_()
-    assert "pass@1" not in table and "– (the scores are graded: set reward.pass_threshold)" in table
+    assert "pass@1" not in table and "– (the scores are graded: set `reward.pass_threshold`)" in table
     assert judged(tmp_path, graded).pass_at(1).value == 0.0, "what is asked for by name is told"
     assert "pass@1" in judged(tmp_path, {**graded, "pass_threshold": 0.9})._repr_html_()
     split: RunSummary = {"pass_threshold": 0.9}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import yaml
 from reward_kit import EvaluationPipeline, Message, evaluate
 from reward_kit.config import load_config as load_project
 from reward_kit.errors import ConfigError
+from reward_kit.generic_server import load_reward_function
+from reward_kit.generic_server import main as generic_main
 from reward_kit.rewards import accuracy_reward, exact_tool_match_reward, math_reward
 from reward_kit.rewards.code_execution import compare_outputs
 from reward_kit.rewards.lean_prover import lean_prover_reward
@@ -154,8 +157,20 @@ def test_tactics_are_no_proof() -> None:
 def test_the_inherited_server_is_not_open_to_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RK_ENDPOINT_API_KEY", raising=False)
     assert RewardServer("tests.serving.rewards:equal").host == "127.0.0.1"
-    with pytest.raises(ConfigError, match="Anybody who reaches"):
-        RewardServer("tests.serving.rewards:equal", host="0.0.0.0", port=1).run()
+    for start in (RewardServer, load_reward_function):
+        with pytest.raises(ConfigError, match="Anybody who reaches") as refused:
+            start("tests.serving.rewards:equal", host="0.0.0.0", port=1)
+        assert "RK_ENDPOINT_API_KEY" in str(refused.value) and "127.0.0.1 (`host`)" in str(refused.value)
+        assert "--" not in str(refused.value) and "access." not in str(refused.value), "it has no such settings"
+
+
+def test_a_port_that_is_taken_is_said_in_the_words_of_each_way_to_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=r"Give another `port`\."):
+            RewardServer("tests.serving.rewards:equal", port=port).run()
+        with pytest.raises(SystemExit, match=r"Give another `--port`\."):
+            generic_main(["tests.serving.rewards:equal", "--port", str(port)])
 
 
 def test_keys_of_endpoints_in_the_projects_file_are_read_and_left_alone(tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ def test_a_command_that_fails_gives_no_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_shows_no_path_of_the_machine_it_was_made_on(picture: Path) -> None:
+    shown = re.findall(r">([^<>]+)</text>", picture.read_text(encoding="utf-8"))
+    assert len(shown) > 10 and [text for text in shown if re.search(r"(?:^|;|\s)/\w", text)] == []
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda path: path.name)
 def test_a_picture_loads_nothing(picture: Path) -> None:
     addresses = re.findall(r"https?://[^\"' )]+", picture.read_text(encoding="utf-8"))
     assert set(addresses) <= {"http://www.w3.org/2000/svg"}

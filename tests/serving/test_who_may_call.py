@@ -207,7 +207,7 @@ def settings(**more: Any) -> ServeSettings:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])
 def test_others_are_not_served_without_protection(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RK_ENDPOINT_API_KEY", raising=False)
-    with pytest.raises(ConfigError, match="--insecure"):
+    with pytest.raises(ConfigError, match=r"`access\.api_key_envs` .* set `access\.insecure=true`"):
         build_app(settings(host=host))
     build_app(settings(host=host, access={"insecure": True}))
     build_app(settings(host=host, access={"behind": "aws-iam"}))

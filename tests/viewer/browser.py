@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,10 +54,27 @@ class Browser:
         return asyncio.run(self._ask(address, method, body, sent))
 
     async def _ask(self, address: str, method: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        return await self._until(asyncio.Event().wait, address, method, body, headers)
+
+    def leave(self, address: str, begun: threading.Event) -> Reply:
+        """Ask, and go away when it was begun to work on the answer; what would have been answered."""
+
+        async def gone() -> None:
+            await asyncio.to_thread(begun.wait, 60)
+
+        return asyncio.run(self._until(gone, address, "GET", b"", self.headers))
+
+    async def _until(
+        self, gone: Callable[[], Awaitable[Any]], address: str, method: str, body: bytes, headers: Mapping[str, str]
+    ) -> Reply:
         parts: list[dict[str, Any]] = []
+        bodies = [body]
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if bodies:
+                return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+            await gone()
+            return {"type": "http.disconnect"}
 
         async def send(message: dict[str, Any]) -> None:
             parts.append(message)

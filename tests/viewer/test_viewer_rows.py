@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reward_kit.viewer import rows as table_rows
+from reward_kit.viewer.queries import Query
+from reward_kit.viewer.rows import Table
 from tests.analysis.experiments import rows_of, simulated, table_of, write
 from tests.viewer.browser import Browser, browsing
 
@@ -161,6 +164,26 @@ def test_the_beginning_of_an_order_is_that_of_the_whole(browser: Browser, monkey
 
     assert first["rows"] == whole["rows"][:10]
     assert first["total"] == whole["total"] == len(whole["rows"])
+
+
+@pytest.mark.parametrize("rest", ["rows?sort=score", "rows?sort=score&offset=2000", "samples/q0001?sort=score"])
+def test_work_on_rows_that_nobody_waits_for_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str
+) -> None:
+    begun = threading.Event()
+    worked_out = Table._worked_out
+
+    def for_long(table: Table, query: Query, first: int | None = None) -> Any:
+        begun.set()
+        query.run("SELECT sum(a.range * b.range % 7) FROM range(100_000) a, range(10_000) b")
+        return worked_out(table, query, first)
+
+    monkeypatch.setattr(Table, "_worked_out", for_long)
+    with browsing(as_run(tmp_path / "run", records())) as browser:
+        left = browser.leave(f"/api/runs/{browser.keys[0]}/{rest}", begun)
+        assert (left.status, left.error) == (503, "interrupted")
+        monkeypatch.undo()
+        assert browser.ask(f"/api/runs/{browser.keys[0]}/{rest}").status == 200, "nothing half is kept"
 
 
 def test_columns_that_are_named_are_the_only_ones(browser: Browser) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from reward_kit.agent.file_texts import file_text
 from reward_kit.agent.resource_abc import Durability, ForkableResource
 from reward_kit.agent.resources.directory import Seen, read_directory, update_directory, write_directory
 from reward_kit.agent.resources.file_tree import File, FileTree, Link
@@ -225,7 +226,7 @@ def _write(tree: FileTree, params: dict[str, Any]) -> Any:
 _ACTIONS: dict[str, Callable[[FileTree, dict[str, Any]], Any]] = {
     "create_file": _write,
     "write_file": _write,
-    "read_file": lambda tree, params: tree.read(params["path"]).decode(errors="replace"),
+    "read_file": lambda tree, params: file_text(params["path"], tree.read(params["path"])),
     "delete_file": lambda tree, params: _done(tree.delete_file(params["path"])),
     "list_dir": lambda tree, params: tree.list_dir(params["path"], recursive=bool(params.get("recursive"))),
     "create_dir": lambda tree, params: _done(tree.make_dir(params["path"])),

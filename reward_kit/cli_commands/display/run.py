@@ -12,6 +12,7 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.cli_commands.output import (
@@ -50,9 +51,12 @@ class Display:
         """`quiet` shows nothing; `as_json` prints summaries on standard output."""
         self._quiet = quiet
         self._as_json = as_json
+        self._places: dict[str, Path] = {}
+        """The directory of each run as its config names it: what a person typed, and can type again."""
 
     def announce(self, label: str, config: PipelineConfig) -> None:
         """Print one line that says which run begins: label, model, n, output directory."""
+        self._places[label] = Path(config.output.output_dir)
         what = config.generation.model_name if config.generation.enabled else "answers in the data"
         title = f"{label} · " if label else ""
         if not self._quiet:
@@ -86,7 +90,7 @@ class Display:
                 self._table(label if sentences else "", [])
             else:
                 self._table(_title(label, result), _result_lines(result))
-                sentences += _files(result)
+                sentences += _files(result, self._places.get(label, result.output_dir))
             self._say(*(f"  {sentence}" for sentence in sentences))
         if several:
             self._show_sweep(results)
@@ -94,7 +98,8 @@ class Display:
     def _show_sweep(self, results: Sequence[tuple[str, RunResult]]) -> None:
         if not self._quiet:
             make_console(stderr=self._as_json, highlight=False).print(_sweep_table(results))
-        self._say(f"  To compare them: reward-kit inspect {results[0][1].output_dir.parent}")
+        label, first = results[0]
+        self._say(f"  To compare them: reward-kit inspect {self._places.get(label, first.output_dir).parent}")
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""
@@ -335,6 +340,7 @@ def _title(label: str, result: RunResult) -> str:
     return " · ".join(part for part in (label, "" if result.status == "finished" else result.status) if part)
 
 
-def _files(result: RunResult) -> list[str]:
+def _files(result: RunResult, place: Path) -> list[str]:
+    """The files of a run, in the directory as it is shown."""
     paths = (result.results_path, result.rollouts_path, result.output_dir / "summary.json")
-    return [str(path) for path in paths if path.exists()]
+    return [str(place / path.name) for path in paths if path.exists()]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -29,9 +30,12 @@ class ShellDisplay:
         self._console = make_console(stderr=True, quiet=quiet, highlight=False)
         self._figures = make_console(stderr=as_json, quiet=quiet, highlight=False)
         """What the command was called for goes to standard output, unless that is for JSON."""
+        self._place: Path | None = None
+        """The output directory as it was typed."""
 
     def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
         """Print one line that says which phase begins, with the model and the sandbox that it uses."""
+        self._place = evaluation.output_dir
         model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
         sandbox = f"sandbox {evaluation.sandbox.backend}"
         what = {"both": f"{model} · {sandbox}", "inference": model}.get(
@@ -56,7 +60,8 @@ class ShellDisplay:
             for line in failure_lines(result.summary):
                 self._figures.print(f"  {line}", soft_wrap=True, markup=False)
             names = (COMMANDS, "results.jsonl", "summary.json")
-            files = [result.output_dir / name for name in names if (result.output_dir / name).exists()]
+            place = self._place or result.output_dir
+            files = [place / name for name in names if (result.output_dir / name).exists()]
             self._figures.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
         if result.reason and result.status in {"stopped", "detached"}:
             self._figures.print(f"  ended early: {in_own_words(result.reason)}", soft_wrap=True, markup=False)

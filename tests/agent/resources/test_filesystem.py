@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from reward_kit.agent.resources import FileSystemResource, directory
 from reward_kit.agent.resources.file_tree import File, FileTree
+from reward_kit.agent.tools import ToolError
 
 FILES = {"a.txt": "one", "sub/b.txt": "two", "sub/deep/c.txt": "three"}
 
@@ -76,6 +77,14 @@ async def test_actions_do_what_they_say(files: FileSystemResource) -> None:
             await files.step(action, {"path": path})
     with pytest.raises(ValueError, match="'path'"):
         await files.step("read_file", {})
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n", b"text\0more", "Größe".encode("latin-1"), b"cut \xc3"])
+async def test_a_binary_file_is_said_with_its_size(files: FileSystemResource, content: bytes) -> None:
+    await files.step("write_file", {"path": "picture.png", "content": content})
+    with pytest.raises(ToolError, match=rf"'picture\.png' is a binary file of {len(content)} bytes") as told:
+        await read(files, "picture.png")
+    assert told.value.kind == "not_text"
 
 
 @pytest.mark.parametrize(

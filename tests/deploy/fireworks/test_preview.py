@@ -226,3 +226,17 @@ def test_a_reward_by_its_path_is_previewed_here_and_created_with_its_files(
     assert [one.score for one in evaluator.preview(samples).results] == [0.0, 0.0, 1.0]
     assert evaluator.create("long-v1")["name"].endswith("/long-v1")
     assert {"project/judges_of_length.py", "project/lengths_of_answers.py"} <= evaluator.source().files.keys()
+
+
+def test_a_reward_that_judges_groups_is_no_evaluator(tmp_path: Path, samples: Path, fireworks: FakeFireworks) -> None:
+    (tmp_path / "groups.py").write_text(
+        "def ranked(rollouts_messages, **kwargs):\n    return [1.0] * len(rollouts_messages)\n"
+    )
+    evaluator = Evaluator()
+    evaluator.load_reward(f"{tmp_path / 'groups.py'}:ranked")
+    assert evaluator.preview(samples).results[0].score == 1.0, "here it can be looked at"
+    with pytest.raises(ConfigError, match=r"one answer at a time, and the reward's mode is 'batch'.*reward-kit run"):
+        evaluator.create("ranked-v1")
+    assert not fireworks.things
+    with pytest.raises(ConfigError, match="'batch'"):
+        Evaluator(reward_function_mode="batch")

@@ -11,7 +11,7 @@ from typing import Any
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
 
 
-def act(messages: Sequence[Message], draw: int) -> str | Message:
+def answer(messages: Sequence[Message], draw: int) -> str | Message:
     """Look for the item, bring it from every shelf that has some, and say that it is done."""
     asked = re.search(r"(\d+) of '(\w+)'", next(message.text for message in messages if message.role == "user"))
     if asked is None:

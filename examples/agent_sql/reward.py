@@ -1,27 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shop's database as an agent's world, and the reward for questions about it and changes to it."""
+"""The reward for questions about the shop's database and for changes to it."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from reward_kit import EvaluateResult, Message, reward_function
-from reward_kit.agent import ResourceEnvironment, World
+from reward_kit.agent import World
 
-HERE = Path(__file__).parent
 ANSWER = re.compile(r"^\s*answer:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
-
-
-class Shop(ResourceEnvironment):
-    """Every episode has a copy of the shop's database, and may do to it what it likes."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "SQLResource",
-            {"schema_file": str(HERE / "schema.sql"), "seed_data_file": str(HERE / "data.sql"), "timeout": 5},
-        )
 
 
 @reward_function

@@ -57,7 +57,7 @@ SPOILS: dict[str, list[Call]] = {
 GUESSES: list[Call] = [read("no-such-file.txt"), write("answer.txt", "I do not know.\n")]
 
 
-def act(messages: Sequence[Message], draw: int) -> Message:
+def answer(messages: Sequence[Message], draw: int) -> Message:
     """The next call of the script, or a last word once there is none."""
     asked = next(message.text for message in messages if message.role == "user")
     task = next(row["id"] for row in ROWS if row["user_query"] == asked)

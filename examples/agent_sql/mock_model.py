@@ -24,7 +24,7 @@ CHANGES = {
 }
 
 
-def act(messages: Sequence[Message], draw: int) -> Message:
+def answer(messages: Sequence[Message], draw: int) -> Message:
     """The next statement of the script, or the answer once there is none."""
     asked = next(message.text for message in messages if message.role == "user")
     row = next(row for row in ROWS if row["user_query"] == asked)

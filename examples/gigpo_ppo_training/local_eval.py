@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same run from Python: `python -m examples.gigpo_ppo_training.local_eval`, or with a model, `--model NAME`."""
+
+from pathlib import Path
+
+from examples.agent_frozen_lake.lake import reached
+from reward_kit import evaluate
+from reward_kit.reward_scripts import answering_options
+
+HERE = Path(__file__).resolve().parent
+GAME = HERE.parent / "agent_frozen_lake"
+
+
+def main() -> None:
+    """Walk some times over each lake, and print how many walks reach the goal."""
+    options = answering_options(__doc__, n=16).parse_args()
+    result = evaluate(
+        HERE / "dataset.jsonl",
+        reached,
+        agent={"environment": f"{GAME / 'lake.py'}:Lake", "max_turns": 12},
+        model=options.model,
+        n=options.n,
+        output_dir=options.output,
+        mock={"function_path": f"{GAME / 'mock_model.py'}:answer"},
+    )
+    print(f"reached the goal: {result.mean_score:.3f} of {result.judged} walks")
+
+
+if __name__ == "__main__":
+    main()

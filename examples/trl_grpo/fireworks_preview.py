@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""See what the reward says of stored answers, then create it as an evaluator at Fireworks.
+
+python fireworks_preview.py                     judged on this machine; needs no key
+python fireworks_preview.py --create sums-v1    creates the evaluator sums-v1 (needs FIREWORKS_API_KEY)
+"""
+
+from pathlib import Path
+
+from reward_kit.reward_scripts import preview_script
+
+HERE = Path(__file__).resolve().parent
+
+if __name__ == "__main__":
+    preview_script("math_reward", HERE / "answers.jsonl", samples=8)
