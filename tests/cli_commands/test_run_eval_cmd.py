@@ -39,7 +39,7 @@ def test_files_are_named_as_the_directory_was_typed(tmp_path: Path, call: Call) 
     said = call("run", file, "output.output_dir=outputs/mine")
     assert "\n  outputs/mine/results.jsonl\n" in said.out and str(tmp_path) not in said.out
     swept = call("run", file, "output.output_dir=outputs/swept", "-m", "generation.n=1,2")
-    assert "Compare them, paired: reward-kit inspect outputs/swept\n" in swept.out
+    assert "To compare them: reward-kit inspect outputs/swept\n" in swept.out
 
 
 @pytest.mark.parametrize(
