@@ -63,6 +63,18 @@ def test_the_table_knows_only_folders_that_are_there() -> None:
     assert LACKS.keys() <= {folder.name for folder in FOLDERS}
 
 
+def test_the_list_of_examples_says_what_a_folder_lacks() -> None:
+    page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in page.partition("| folder | lacks | why |")[2].split("\n\n")[0].splitlines() if "`" in line]
+    groups = {LIBRARY: "others", WORLD: "the agents, `gigpo_ppo_training`"}
+    for folder, reasons in LACKS.items():
+        for reason, names in reasons:
+            files = ", ".join(f"`{name}`" for name in names)
+            files = files.replace("`fireworks_preview.py`, `fireworks_regenerate.py`", "`fireworks_*.py`")
+            start = f"| {groups.get(reason, f'`{folder}`')} | {files} | "
+            assert any(row.startswith(start) for row in rows), f"examples/README.md has no row {start!r}"
+
+
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if (folder / "conf").is_dir()], ids=lambda f: f.name)
 def test_datasets_are_chosen_from_the_group(folder: Path) -> None:
     for file in (folder / "conf").glob("*.yaml"):
