@@ -261,7 +261,7 @@ class _SplitRows:
         if hopeless:
             return DatasetError(
                 f"None of the first {hopeless} rows of split {self.split.name!r} can be used, the first one because "
-                f"{reason}. Mend the rows, or leave the split out."
+                f"{reason}. Correct the rows, or leave the split out."
             )
         return DatasetError(
             f"{self._dataset!r} has no row of split {self.split.name!r}. "

@@ -122,7 +122,7 @@ def test_unusable_rows_are_left_out_and_counted_and_do_not_count_for_the_limit(t
 def test_a_split_of_nothing_but_unusable_rows_ends_soon(tmp_path: Path) -> None:
     empty = [chat_row(number, "code", [{"role": "user", "content": "-"}], {"dataset": "apps"}) for number in range(500)]
     stream = load(write_lines(tmp_path / "code.jsonl", empty), [Split("code", "code")])
-    with pytest.raises(DatasetError, match=r"None of the first 100 rows of split 'code' can be used.*joined from"):
+    with pytest.raises(DatasetError, match=r"None of the first 100 rows of split 'code' can be used.*added from"):
         list(stream)
     assert stream.skipped == 100
 
@@ -177,7 +177,7 @@ def test_answers_in_a_column_are_neither_asked_nor_the_ground_truth(tmp_path: Pa
     assert {one.sample.ground_truth for one in found} == {"2"}
     assert [turn.text for turn in found[0].sample.messages] == ["1 + 1?"]
     only = [{"question": "1 + 1?", "answer": "It is 2."}]
-    with pytest.raises(DatasetError, match="nothing to verify an answer against"):
+    with pytest.raises(DatasetError, match="no ground truth to verify an answer with"):
         answers(write_lines(tmp_path / "b.jsonl", only), "answer")
 
 
