@@ -63,7 +63,7 @@ def copy(name: str, target: Path) -> None:
     place = target / "examples"
     found = _files_of(folder, name)
     if taken := [path for path in found if (place / path).exists()]:
-        raise click.UsageError(f"{place / taken[0]} exists already. Take it away, or copy to another folder with --to.")
+        raise click.UsageError(f"{place / taken[0]} exists already. Remove it, or copy to another folder with --to.")
     write_files(place, found)
     echo(f"Wrote {len(found)} files to {place / name}.")
     for other in needed_by(folder / name):
