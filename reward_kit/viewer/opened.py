@@ -54,12 +54,19 @@ _REST = 40.0
 class Snapshot:
     """What a run held at one moment."""
 
-    def __init__(self, run: Found, version: int, answers: JudgedAnswers | None, store: Store | None) -> None:
-        """Take the answers as they were read, and where their texts are; None: there is none yet."""
+    def __init__(
+        self, run: Found, version: int, answers: JudgedAnswers | None, store: Store | None,
+        looked: dict[bytes, dict[str, str]] | None = None,
+    ) -> None:  # fmt: skip
+        """Take the answers as they were read, and where their texts are; None: there is none yet.
+
+        `looked`: what an earlier state of the same lines found the dataset's columns to be, by the rows it looked at.
+        """
         self.run = run
         self.version = version
         self.answers = answers
         self.store = store
+        self._looked = {} if looked is None else looked
         self._vote: threading.Thread | None = None
         self.cost = 0.0
         """Seconds that it took to read and to work out."""
@@ -123,6 +130,14 @@ class Snapshot:
         few = np.arange(
             min(self.answers.records, _LOOKED_AT)
         )  # they stand together: others would be read from all over
+        key = self._source(few).tobytes()  # of a run that grows, mostly those of the state before
+        if key not in self._looked:
+            kinds = self._kinds_of_columns(few)
+            self._looked.clear()
+            self._looked[key] = kinds
+        return self._looked[key]
+
+    def _kinds_of_columns(self, few: NDArray[np.int64]) -> dict[str, str]:
         found: dict[str, set[str]] = {}
         for told in self.told(few):
             for name, value in told.columns.items():
@@ -264,6 +279,7 @@ class OpenedRun:
         self._reader: ResultsReader | None = None
         self._file: FileIdentity | None = None
         self._columns: dict[str, Any] = {}
+        self._looked: dict[bytes, dict[str, str]] = {}
         self._indexed = 0
         self._settings: tuple[str, dict[str, Any] | None] | None = None
         self._first_look: threading.Thread | None = None
@@ -342,7 +358,9 @@ class OpenedRun:
             answers, store = self._read(seen)
         with self._lock:
             self._version += 1
-            snapshot = Snapshot(self.found, self._version, answers, store)
+            snapshot = Snapshot(
+                self.found, self._version, answers, store, None if self.found.is_table else self._looked
+            )
             snapshot.cost = time.perf_counter() - start
             self._snapshot, self._seen = snapshot, seen
             self._built = time.monotonic()
@@ -388,7 +406,7 @@ class OpenedRun:
             kept = load_index(self.key, results) if seen.size > _LARGE else None
             if kept is not None:
                 reader.restore(kept.table, kept.offsets, position=kept.position, lines=kept.lines)
-            self._file, self._columns, self._indexed = seen, {}, reader.rows
+            self._file, self._columns, self._looked, self._indexed = seen, {}, {}, reader.rows
         self._reader = None  # one that stumbles is not used again
         total = 0
         while (most is None or total < most) and (count := reader.read(_LINES_AT_ONCE)):

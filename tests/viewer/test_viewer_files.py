@@ -85,6 +85,38 @@ def test_appended_lines_are_read_once(browser: Browser, run: Path, monkeypatch: 
     assert read == [line("one"), line("two")]
 
 
+def test_columns_of_the_dataset_are_looked_for_once_while_a_run_grows_and_anew_in_another_file(
+    browser: Browser, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def data_columns() -> list[str]:
+        shown: list[str] = browser.run("/rows", by="record")["columns"]
+        return [name for name in shown if name.startswith("data.")]
+
+    def lines(column: str, first: int, end: int) -> bytes:
+        told = [{**orjson.loads(line(f"n{n:04}")), "columns": {column: n}} for n in range(first, end)]
+        return b"".join(orjson.dumps(one) + b"\n" for one in told)
+
+    def replaced(content: bytes) -> None:
+        (run / "draft").write_bytes(content)
+        (run / "draft").replace(run / "results.jsonl")
+
+    looked: list[int] = []
+    kinds_of_columns = opened.Snapshot._kinds_of_columns
+
+    def noted(snapshot: opened.Snapshot, few: Any) -> dict[str, str]:
+        looked.append(len(few))
+        return kinds_of_columns(snapshot, few)
+
+    monkeypatch.setattr(opened.Snapshot, "_kinds_of_columns", noted)
+    replaced(lines("level", 0, 250))
+    assert data_columns() == ["data.level"] and looked == [200]
+    append(run, lines("level", 250, 300))
+    assert data_columns() == ["data.level"] and browser.run("/rows", by="record")["total"] == 300
+    assert looked == [200]
+    replaced(lines("topic", 0, 300))
+    assert data_columns() == ["data.topic"] and looked == [200, 200]
+
+
 def test_a_file_that_takes_the_place_of_another_is_read_anew(browser: Browser, run: Path) -> None:
     browser.run("/rows", q="q1")
     lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)

@@ -94,7 +94,7 @@ class ToolServer:
         """The reply to one message; None where it asks for none."""
         message = parse(data)
         if message is None:
-            return _failed(None, RpcError(PARSE_ERROR, "This is no JSON-RPC message."))
+            return _failed(None, RpcError(PARSE_ERROR, "This is not a JSON-RPC message."))
         request, method, params = message.get("id"), message.get("method"), message.get("params") or {}
         if not isinstance(method, str) or not isinstance(params, dict) or not isinstance(request, int | str | None):
             return _failed(None, RpcError(INVALID_REQUEST, "A request has an id, a method, and params as an object."))
