@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets import splits
 from reward_kit.datasets.splits import Split, SplitStream, is_local, load_split_answers, load_splits
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout
@@ -43,6 +44,26 @@ def test_one_file_has_rows_that_say_their_split(tmp_path: Path) -> None:
     assert names(load(write_lines(tmp_path / "by_split.jsonl", told), each=2)) == [
         name for name in ALL if not name[1].endswith("2")
     ]
+
+
+@pytest.mark.parametrize("read_to_count", [splits._READ_TO_COUNT, 0])
+def test_a_file_that_splits_share_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_to_count: int
+) -> None:
+    monkeypatch.setattr(splits, "_READ_TO_COUNT", read_to_count)
+    path = write_lines(tmp_path / "all.jsonl", [ROWS[split](number) for number in range(3) for split in ROWS])
+    assert load(path).size_hint() == 9
+    assert load(path, each=2).size_hint() == 6
+    assert load(path, each=4).size_hint() == 9
+
+
+def test_rows_of_splits_that_are_not_asked_for_do_not_count(tmp_path: Path) -> None:
+    rows = [{**ROWS[split](number), "split": split} for number in range(3) for split in ROWS]
+    path = write_lines(tmp_path / "all.jsonl", rows)
+    assert load(path, MATH).size_hint() == len(names(load(path, MATH))) == 3
+    assert load(path, THREE[:2]).size_hint() == len(names(load(path, THREE[:2]))) == 6
+    path = write_lines(tmp_path / "more.jsonl", [*rows, {"question": "Of which split?"}])
+    assert load(path, THREE[:2]).size_hint() == len(names(load(path, THREE[:2]))) == 6
 
 
 def write_parquet(folder: Path, split: str, name: str) -> str:
