@@ -82,7 +82,7 @@ def _find_key(api_base: str, *, explicit: SecretStr | None, env_name: str | None
         return None
     if url.scheme != "https":
         raise AuthError(
-            f"The key in {variable} would travel unencrypted to {mask(api_base)!r}. Use https:// in api_base."
+            f"The key in {variable} would be sent unencrypted to {mask(api_base)!r}. Use https:// in api_base."
         )
     key = get_fireworks_api_key() if variable == "FIREWORKS_API_KEY" else _from_environment(variable)
     if key is None:
@@ -95,14 +95,14 @@ def resolve_endpoint_key(endpoint: str, env_name: str | None = None) -> str | No
 
     To Fireworks (also where `FIREWORKS_API_BASE` says it is) goes Fireworks' key, to any other host the `api_key` in
     the section of `~/.fireworks/auth.ini` that has its name: `[rewards.example.com]`, or `[127.0.0.1:8000]`. None: no
-    key is known for it. A key that would travel unencrypted through the open is an `AuthError`.
+    key is known for it. A key that would be sent unencrypted through the open is an `AuthError`.
     """
     url = urlsplit(endpoint)
     host = (url.hostname or "").lower()
     key = _named(env_name) if env_name is not None else _key_of_host(host, url.netloc.lower())
     remember(key)
     if key is not None and url.scheme != "https" and not is_private_host(host):
-        raise AuthError(f"The key for {host!r} would travel unencrypted. Use https:// in its address.")
+        raise AuthError(f"The key for {host!r} would be sent unencrypted. Use https:// in its address.")
     return key
 
 

@@ -196,12 +196,16 @@ def _report(error: Exception, *, verbose: bool) -> int:
         return 2 if isinstance(error, ConfigError | DatasetError) else 1
     if isinstance(error, OSError):  # a full disk, a name too long, a folder taken away: nobody's bug
         place = "" if error.filename is None else f" {str(error.filename)[:200]!r}"
-        echo_error(f"The system refuses{place}: {error.strerror or error}. Fix that, or name another file or folder.")
+        echo_error(
+            f"The system reports{place}: {error.strerror or error}. Solve this problem, or name another file or folder."
+        )
         return 1
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""
     advice = "report it with the traceback above" if verbose else "add --verbose to see where, and report it"
-    echo_error(f"A fault in reward-kit, not in what you did: {type(error).__name__}{where}: {error}. Please {advice}.")
+    echo_error(
+        f"This is a bug in reward-kit, not a mistake of yours: {type(error).__name__}{where}: {error}. Please {advice}."
+    )
     return 1
 
 

@@ -102,8 +102,8 @@ class StrictPart(BaseModel):
 
 
 _LOGIN_IN_ADDRESS = (
-    "it holds a login (user:password@), which would be written down. Take it out; a key belongs into an environment "
-    "variable, such as the one that api_key_env names"
+    "it holds a login (user:password@), which would be written to a file. Remove it, and put the key into an "
+    "environment variable, such as the one that api_key_env names"
 )
 
 
@@ -163,7 +163,7 @@ def _check_plain(value: object, depth: int = 0) -> None:
 
 def _check_characters(text: str) -> None:
     if "\0" in text:
-        raise ValueError("it holds a NUL character; take it out")
+        raise ValueError("it holds a NUL character; remove it")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("it is not valid text (half of a surrogate pair, or bytes that are not UTF-8); correct it")
 
@@ -472,7 +472,7 @@ class GenerationConfig(ModelConfig):
     @model_validator(mode="after")
     def _batched_one_by_one(self) -> Self:
         if self.transport == "batch" and self.n_mode == "native":
-            raise ValueError("a batch has a line for each answer, so `n_mode=native` means nothing there; leave it out")
+            raise ValueError("a batch has a line for each answer, so `n_mode=native` has no effect there; leave it out")
         return self
 
 
@@ -640,7 +640,9 @@ class BranchingConfig(_Part):
     @classmethod
     def _some_step(cls, at: int | list[int] | str) -> int | list[int] | str:
         if (isinstance(at, int) and at < 1) or (isinstance(at, list) and (not at or min(at) < 1)):
-            raise ValueError("branches leave at a step from 1 on; before step 0 an episode has not begun")
+            raise ValueError(
+                "a branch can begin at step 1 or later, because the first step is step 0; give such a step"
+            )
         return at
 
 
@@ -708,7 +710,7 @@ class AgentConfig(_Part):
         try:
             re.compile(pattern or "")
         except re.error as error:
-            raise ValueError(f"it is no regular expression ({error})") from None
+            raise ValueError(f"it is not a valid regular expression ({error})") from None
         return pattern
 
 
@@ -767,7 +769,7 @@ class EngineConfig(_Part):
     @model_validator(mode="after")
     def _address_of_a_cluster(self) -> Self:
         if self.address is not None and "name" not in self.model_fields_set:
-            raise ValueError("an address is of a Ray cluster, and no engine is named; add engine=ray")
+            raise ValueError("`address` is for a Ray cluster, but no engine is named; add engine=ray")
         return self
 
     @field_validator("env")

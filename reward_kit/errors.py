@@ -79,7 +79,7 @@ def with_settings_named(text: str, name: Callable[[str, str | None], str]) -> st
 
 
 class RewardKitError(Exception):
-    """The root of everything reward-kit raises on purpose."""
+    """The base class of all errors that reward-kit raises on purpose."""
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class EndpointError(RewardKitError):
 
 
 class SandboxUnavailableError(RewardKitError):
-    """No sandbox can be had: no backend works here, the image is missing, or the server does not answer."""
+    """No sandbox can be opened: no backend works here, the image is missing, or the server does not answer."""
 
 
 class ClusterError(RewardKitError):

@@ -68,7 +68,7 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     table or a Hugging Face `Dataset`. Where they come first, `dataset` may hold settings of the config's `dataset`.
     `reward` is a function, decorated or plain, or its import path. Without a `model`, the answers are taken from the
     data. With an `output_dir` the run is durable, and calling again resumes it. Without one, its files are in a
-    temporary directory, which is there as long as the result is.
+    temporary directory, which exists as long as the result.
 
     `params` reach the reward by name; `reward_settings` are further keys of the config's `reward`, such as `timeout` or
     `pass_threshold`. All other keywords are settings of the config, whole parts of it (`generation={…}`, `judge={…}`)
@@ -290,8 +290,8 @@ def _import_path(given: Any, key: str) -> str:
         found = None
     if found is not given:
         raise ConfigError(
-            f"`{key}` is {given!r}, which a run could not load again by its name when it goes on. Define it at the top "
-            "of a module, or give its import path, such as 'my_worlds.py:Savings'."
+            f"`{key}` is {given!r}, which could not be loaded by its name when the run is resumed. Define it at the "
+            "top level of a module, or give its import path, such as 'my_worlds.py:Savings'."
         )
     return path
 

@@ -304,7 +304,9 @@ def _sample(line: str, number: int, file: Path) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise DatasetError(f"Line {number} of {str(file)!r} is no JSON: {error}. Mend or remove it.") from None
+        raise DatasetError(
+            f"Line {number} of {str(file)!r} is not JSON: {error}. Correct or remove the line."
+        ) from None
     messages = row.get("messages") if isinstance(row, dict) else None
     well_formed = isinstance(messages, list) and messages and all(
         isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
@@ -312,8 +314,8 @@ def _sample(line: str, number: int, file: Path) -> dict[str, Any]:
     )  # fmt: skip
     if not well_formed:
         raise DatasetError(
-            f"Line {number} of {str(file)!r} is no conversation: it needs 'messages', each with a role and a content "
-            "that are texts."
+            f"Line {number} of {str(file)!r} is not a conversation: it needs 'messages', each with a role and a "
+            "content that are texts."
         )
     assert isinstance(row, dict)
     return row

@@ -242,7 +242,7 @@ def _found(name: str, place: str, find_dataset: FindDataset | None, depth: int) 
             "settings: a mapping with `path_or_name`."
         )
     if depth > _DEEPEST:
-        raise ConfigError(f"`{place}.base_dataset` is {name!r}, and they go on without end. Correct the names.")
+        raise ConfigError(f"`{place}.base_dataset` is {name!r}, and these names form a circle. Correct the names.")
     return find_dataset(name)
 
 

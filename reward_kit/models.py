@@ -180,7 +180,7 @@ class StepOutput(BaseModel):
 
 
 class EvaluateResult(_ReadLikeADict):
-    """What a reward says of one rollout."""
+    """The verdict of a reward on one rollout: a score, a reason and metrics."""
 
     score: float
     """Unbounded: ranges such as [-1, 1] are fine."""
@@ -492,5 +492,5 @@ class TaskDefinitionModel(BaseModel):
         try:
             re.compile(pattern or "")
         except re.error as error:
-            raise ValueError(f"it is no regular expression ({error})") from None
+            raise ValueError(f"it is not a valid regular expression ({error})") from None
         return pattern

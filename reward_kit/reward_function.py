@@ -57,8 +57,9 @@ class RewardFunction:
     `local` takes `func` or its import path `func_path`; `remote` an `endpoint`, or the `name` of a reward that
     Fireworks serves; `fireworks_hosted` the `model_id` of a reward model. Further keywords are defaults of every call.
 
-    Connections to an endpoint stay open, and what fails in passing is tried again. Fireworks' key goes to Fireworks and
-    to servers on this machine; for any other host name its key: `remote={"api_key_env": "MY_KEY"}`.
+    Connections to an endpoint stay open, and temporary failures are tried again. The key of Fireworks is only sent to
+    Fireworks and to servers on this machine. For any other host, name the variable that holds its key:
+    `remote={"api_key_env": "MY_KEY"}`.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class RewardFunction:
             raise ValueError("A remote RewardFunction needs `endpoint` or `name`; give one of them.")
         endpoint = self.endpoint or f"{FIREWORKS_REWARDS}/reward/{self.name}"
         if urlsplit(endpoint).scheme not in {"http", "https"}:
-            raise ValueError(f"The endpoint {endpoint!r} is no URL of a web service; start it with https://.")
+            raise ValueError(f"The endpoint {endpoint!r} is not the URL of a web service; start it with https://.")
         return endpoint
 
     def __call__(self, messages: Turns, ground_truth: Any = None, **kwargs: Any) -> Any:

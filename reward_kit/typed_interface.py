@@ -115,10 +115,10 @@ def reward_function(
 ) -> Any:
     """Make a function a reward: `@reward_function`, or `@reward_function(mode="batch", …)`.
 
-    The function is called by name, so it takes `**kwargs` for whatever it does not care about. `id` names it where it
-    is deployed (its own name by default), with the `requirements` it needs there. `resources` map a kind to wrappers
-    that are set up at the first call; the function receives `resources={kind: [client, …]}`. `concurrency` and
-    `timeout` (seconds per call) are what the reward asks of a run.
+    The arguments are passed by name, so the function takes `**kwargs` for those it does not use. `id` is its name where
+    it is deployed (by default the name of the function), and `requirements` are the packages that it needs there.
+    `resources` map a kind to wrappers that are set up at the first call; the function receives
+    `resources={kind: [client, …]}`. `concurrency` and `timeout` (seconds per call) are what the reward asks of a run.
     """
     if mode not in typing.get_args(Mode):
         raise ValueError(f"Unknown mode {mode!r}; use 'pointwise' (one rollout a call) or 'batch' (all of a sample).")
@@ -369,14 +369,14 @@ def _from_mapping(value: Mapping[Any, Any], name: str, mode: Mode) -> EvaluateRe
         return EvaluateResult.model_validate(dict(value))
     except ValidationError as error:
         details = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors())
-        raise _refused(name, mode, f"a dict that is no result ({details})") from None
+        raise _refused(name, mode, f"a dict that is not a result ({details})") from None
 
 
 def _from_number(value: SupportsFloat, name: str, mode: Mode) -> EvaluateResult:
     try:
         score = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # an array, a tensor with several values
-        raise _refused(name, mode, f"a {type(value).__name__} that is no single number ({error})") from None
+        raise _refused(name, mode, f"a {type(value).__name__} that is not a single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, mode, _not_finite(score))
     return EvaluateResult(score=score)

@@ -111,7 +111,7 @@ def test_a_bug_is_a_sentence_that_says_so(monkeypatch: pytest.MonkeyPatch, capsy
         main(["run"])
     assert leave.value.code == 1
     (sentence,) = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("Error: A fault in reward-kit")
+    assert sentence.startswith("Error: This is a bug in reward-kit")
     assert "--verbose" in sentence
 
 

@@ -16,6 +16,6 @@ if __name__ == "__main__":
         f"{HERE / 'reward.py'}:evaluate",
         HERE / "answers.jsonl",
         mock=f"{HERE / 'mock_model.py'}:answer",
-        n=4,
+        n=1,
         output="outputs/best_of_n_again",
     )

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same run from Python: `python -m examples.gigpo_ppo_training.local_eval`, or with a model, `--model NAME`."""
+"""The same run from Python: `python local_eval.py`, or with a model of yours, `--model openai/gpt-6-luna`."""
 
 from pathlib import Path
 
-from examples.agent_frozen_lake.lake import reached
 from reward_kit import evaluate
 from reward_kit.reward_scripts import answering_options
 
@@ -16,7 +15,7 @@ def main() -> None:
     options = answering_options(__doc__, n=16).parse_args()
     result = evaluate(
         HERE / "dataset.jsonl",
-        reached,
+        f"{GAME / 'lake.py'}:reached",
         agent={"environment": f"{GAME / 'lake.py'}:Lake", "max_turns": 12},
         model=options.model,
         n=options.n,

@@ -16,6 +16,6 @@ if __name__ == "__main__":
         "math_reward",
         HERE / "answers.jsonl",
         mock=f"{HERE / 'mock_model.py'}:answer",
-        n=4,
+        n=2,
         output="outputs/sums_again",
     )

@@ -57,7 +57,7 @@ class _Threads:
         with self._lock:
             if self._running >= _MOST:
                 raise EnvironmentFailure(
-                    f"{_MOST} calls of blocking functions are under way, and none returns. Give the tools a time limit "
+                    f"{_MOST} calls of blocking functions are running, and none returns. Give the tools a time limit "
                     "of their own, or make them `async def`."
                 )
             self._running += 1

@@ -70,7 +70,9 @@ class Branches:
         if self._steps is not None:
             chosen = self._steps(parent)
             if not isinstance(chosen, Sequence) or not all(isinstance(step, int) for step in chosen):
-                raise ConfigError(f"`agent.branching.at` names {at!r}, which returned no list of steps. Mend it.")
+                raise ConfigError(
+                    f"`agent.branching.at` names {at!r}, which did not return a list of steps. Correct the function."
+                )
         else:
             chosen = range(at, played, at) if isinstance(at, int) else at
         return [step for step in dict.fromkeys(chosen) if 0 < step < played]

@@ -146,9 +146,9 @@ def _arguments(text: str) -> dict[str, Any]:
     try:
         value = orjson.loads(text) if text.strip() else {}
     except (orjson.JSONDecodeError, UnicodeEncodeError) as error:
-        raise ToolError(f"The arguments are no valid JSON: {error}. Write one JSON object.", "bad_json") from None
+        raise ToolError(f"The arguments are not valid JSON: {error}. Write one JSON object.", "bad_json") from None
     if not isinstance(value, dict):
-        raise ToolError("The arguments are no JSON object. Write one, such as {}.", "bad_json")
+        raise ToolError("The arguments are not a JSON object. Write one, such as {}.", "bad_json")
     return value
 
 
@@ -167,7 +167,7 @@ async def _within(seconds: float | None, call: Awaitable[Any]) -> Any:
         task.add_done_callback(_forget)
         raise TimeoutError
     if task.cancelled():
-        raise ToolError("The tool was cancelled from within.")
+        raise ToolError("The tool was cancelled by its own code.")
     if (error := task.exception()) is not None:
         raise ToolError(message_of(error, _LONGEST_MESSAGE), "exception") if isinstance(error, TimeoutError) else error
     return task.result()
@@ -178,7 +178,7 @@ async def _without_leaving(call: Awaitable[Any]) -> Any:
     try:
         return await call
     except SystemExit as error:
-        raise ToolError(f"The tool wanted to end the program: SystemExit({error.code}).") from None
+        raise ToolError(f"The tool tried to end the program: SystemExit({error.code}).") from None
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
@@ -219,7 +219,8 @@ def text_of(value: Any, most: int) -> str:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, RecursionError):
         raise ToolError(
-            f"The tool returned a {type(value).__name__}, which cannot be shown. Have it return text or plain data.",
+            f"The tool returned a {type(value).__name__}, which cannot be shown. The tool must return text or plain "
+            "data.",
             "output",
         ) from None
 

@@ -61,7 +61,7 @@ def _check_class(named: type, config: AgentConfig) -> None:
     for method in ("snapshot", "restore"):
         if inspect.getattr_static(named, method) is inspect.getattr_static(World, method):
             raise ConfigError(
-                f"{named.__name__} is to be had again from snapshots (`durability: snapshot`), and has no method "
+                f"{named.__name__} is to be restored from snapshots (`durability: snapshot`), but has no method "
                 f"`{method}`. Write it, or choose another `agent.durability`."
             )
 

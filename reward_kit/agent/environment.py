@@ -67,7 +67,7 @@ class Attached:
 
 
 class World:
-    """One episode's own piece of the world. Override what you need; the rest does the usual thing."""
+    """The object that one episode acts on. Override the methods you need; the others have a default."""
 
     durability: ClassVar[Durability] = "replay"
     """How this world is had again after a crash. `replay` asks that the same calls give the same results."""
@@ -175,7 +175,7 @@ class World:
 
 
 class Environment:
-    """Opens worlds. Subclass it where opening one needs something that all episodes share."""
+    """Opens worlds. Subclass it if all worlds need one shared thing, such as a database or a server."""
 
     async def open(self, sample: Sample) -> World:
         """A world of its own for one episode of `sample`."""

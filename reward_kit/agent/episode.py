@@ -141,8 +141,8 @@ class Episodes:
         turns = [] if journal is None else journal.turns_of(sample.id, draw)
         if turns and turns[0].reply.get("sample") not in (None, content_digest(sample)):
             raise StorageError(
-                f"Sample {sample.id!r} is not what it was when its episode was begun: its prompt, ground truth or "
-                "columns changed. Restore the dataset, or choose another `output.output_dir`."
+                f"Sample {sample.id!r} has changed since its episode was started: its prompt, ground truth or columns "
+                "are different. Restore the dataset, or choose another `output.output_dir`."
             )
         return turns
 
@@ -297,7 +297,7 @@ class _Episode:
 
     def _differs(self, how: str) -> ReplayError:
         return ReplayError(
-            f"Episode {self._draw} of sample {self._sample.id!r} went another way when it was played again, in turn "
+            f"Episode {self._draw} of sample {self._sample.id!r} gave other results when it was played again, in turn "
             f"{len(self.so_far) - 1}: {how}. Make the world give the same results for the same calls, or set "
             "`agent.durability=restart`; then run again with `retry_failed`."
         )

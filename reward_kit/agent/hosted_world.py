@@ -31,12 +31,12 @@ _CLOSING_SECONDS = 5.0
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Any:
-    """The next value; an `EOFError` when the other side has hung up."""
+    """The next value; an `EOFError` when the other process has closed the connection."""
     try:
         (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
         return pickle.loads(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError) as error:
-        raise EOFError("the other side has hung up") from error
+        raise EOFError("the other process has closed the connection") from error
 
 
 class HostedWorld:

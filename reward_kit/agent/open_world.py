@@ -96,7 +96,8 @@ def as_answer(value: Any) -> Answer:
     if isinstance(value, Answer):
         if value.reward is not None and not isfinite(value.reward):
             raise EnvironmentFailure(
-                f"The world gave the reward {value.reward!r}, which is no finite number. Mend its `answer`.",
+                f"The world gave the reward {value.reward!r}, which is not a finite number. Correct its method "
+                "`answer`.",
                 retryable=False,
             )
         return value

@@ -81,7 +81,7 @@ class Playback:
             return Failure(
                 stage="generate",
                 type="GenerationError",
-                message=f"Of draw {draw} of {sample_id!r} the record has {told}.",
+                message=f"The record of answer {draw} to sample {sample_id!r} has {told}.",
             )
         return Completion(message=said[number], finish_reason="tool_calls" if said[number].tool_calls else "stop")
 

@@ -23,7 +23,7 @@ class PolicyAction(NamedTuple):
 
 
 class AgentPolicy(ABC):
-    """Chooses actions. It knows nothing of worlds: it is shown an observation, and told the tools."""
+    """Chooses actions. A policy does not know the world: it only gets an observation and the tools."""
 
     @abstractmethod
     async def get_action(

@@ -24,7 +24,8 @@ be done again. `stateless`: nothing that is done to it lasts."""
 
 
 class ForkableResource(ABC):
-    """A piece of the world with actions. A fork shares nothing with the resource it was made from."""
+    """Something that an agent acts on, such as a database, with its actions. A fork shares nothing with its
+    original."""
 
     durability: ClassVar[Durability] = "restart"
     """What can be done with its state; see `Durability`."""
@@ -80,11 +81,13 @@ class ForkableResource(ABC):
 
     async def export(self) -> bytes:
         """The whole state as bytes, which another process can `load`. Only where `durability` is `export`."""
-        raise NotImplementedError(f"{type(self).__name__} cannot write down its state: it is {self.durability!r}")
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot export its state: its durability is {self.durability!r}"
+        )
 
     async def load(self, state: bytes) -> None:
         """Take over a state that `export` wrote. Only where `durability` is `export`."""
-        raise NotImplementedError(f"{type(self).__name__} cannot read a state: it is {self.durability!r}")
+        raise NotImplementedError(f"{type(self).__name__} cannot load a state: its durability is {self.durability!r}")
 
     async def __aenter__(self) -> Self:
         """The resource itself."""

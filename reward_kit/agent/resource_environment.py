@@ -52,7 +52,7 @@ def resource_class(named: str | type[ForkableResource]) -> type[ForkableResource
     except ImportError as error:
         raise ConfigError(f"The resource {named!r} cannot be loaded: {error}") from error
     if not (isinstance(found, type) and issubclass(found, ForkableResource)):
-        raise ConfigError(f"{named!r} is no class derived from ForkableResource. Name one.")
+        raise ConfigError(f"{named!r} is not a class derived from ForkableResource. Name such a class.")
     return found
 
 

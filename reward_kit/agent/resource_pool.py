@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResourcePool:
-    """Resources that tasks share. What fails is logged, and None: so its users know it."""
+    """Resources that tasks share. If an operation fails, it is logged and returns None."""
 
     def __init__(self) -> None:
         """An empty pool."""

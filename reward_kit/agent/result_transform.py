@@ -40,7 +40,7 @@ def read_transform(text: str) -> Callable[[Any], Any]:
     try:
         tree = ast.parse(text[: _LONGEST + 1].strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"The transform {text[:200]!r} is no Python expression: {error}. Correct it.") from None
+        raise ConfigError(f"The transform {text[:200]!r} is not a Python expression: {error}. Correct it.") from None
     if len(text) > _LONGEST or not isinstance(tree, ast.Lambda) or len(tree.args.args) != 1:
         raise ConfigError(f"The transform {text[:200]!r} is not 'lambda x: …' with one parameter. Write it so.")
     name, body = tree.args.args[0].arg, tree.body

@@ -154,8 +154,8 @@ async def _captured(box: Sandbox, path: str) -> str | dict[str, str] | None:
         return None
     if len(content) > _LARGEST_FILE:
         raise EnvironmentFailure(
-            f"The file {path!r} has {len(content)} bytes, and at most {_LARGEST_FILE} are kept. Have the task write "
-            "less, or take it out of `agent.capture`.",
+            f"The file {path!r} has {len(content)} bytes, and at most {_LARGEST_FILE} are kept. Let the task write "
+            "less, or remove the file from `agent.capture`.",
             retryable=False,
         )
     try:
@@ -169,12 +169,16 @@ def _setup(sample: Sample) -> list[str]:
     if isinstance(commands, str):
         return [commands]
     if not isinstance(commands, list) or not all(isinstance(command, str) for command in commands):
-        raise DatasetError(f"The column 'setup' of sample {sample.id!r} is no list of commands. Mend the dataset.")
+        raise DatasetError(
+            f"The column 'setup' of sample {sample.id!r} is not a list of commands. Correct the dataset."
+        )
     return commands
 
 
 def _files(sample: Sample) -> dict[str, bytes]:
     files = sample.columns.get("files") or {}
     if not isinstance(files, Mapping):
-        raise DatasetError(f"The column 'files' of sample {sample.id!r} is no mapping of paths to texts. Mend it.")
+        raise DatasetError(
+            f"The column 'files' of sample {sample.id!r} is not a mapping of paths to texts. Correct the dataset."
+        )
     return {str(path): str(text).encode() for path, text in files.items() if text is not None}

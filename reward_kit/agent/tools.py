@@ -48,7 +48,8 @@ _SETTINGS = "_reward_kit_tool"
 
 
 class ToolError(Exception):
-    """A tool failed in a way that the model should hear of. Any other exception is told to it as well."""
+    """A tool failed, and the model is told the message of this error. Messages of other exceptions are told to it,
+    too."""
 
     def __init__(self, message: str, kind: str = "exception") -> None:
         """Say what went wrong; `kind` is the word that records and figures use for it."""
@@ -119,8 +120,8 @@ def tool(
 def tool(function: Function | None = None, /, **settings: Any) -> Any:
     """Mark a function, or a method of a world, as a tool. Bare, or with settings: `@tool(reads=True, timeout=5)`.
 
-    A plain `def` is run in a thread, so that it holds up nobody. One that is quick can save that with `on_the_loop`;
-    an `async def` runs on the event loop anyway.
+    A plain `def` runs in a thread, so that other episodes do not wait for it. If it is quick, `on_the_loop` saves the
+    thread. An `async def` always runs on the event loop.
     """
 
     def mark(function: Function) -> Function:

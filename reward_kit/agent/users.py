@@ -53,7 +53,9 @@ class ScriptedUser:
             )
         script = sample.columns[self._script] if isinstance(self._script, str) else self._script
         if not isinstance(script, Sequence) or isinstance(script, str):
-            raise DatasetError(f"The column {self._script!r} of sample {sample.id!r} is no list of turns. Mend it.")
+            raise DatasetError(
+                f"The column {self._script!r} of sample {sample.id!r} is not a list of turns. Correct the dataset."
+            )
         asked = sum(message.role == "user" for message in sample.messages)
         said = sum(message.role == "user" for message in conversation) - asked
         return Spoken(str(script[said]), leaves=False) if said < len(script) else Spoken(None)
@@ -74,7 +76,7 @@ class ModelUser:
         try:
             self._prompt, parsed = templates.from_string(prompt), templates.parse(prompt)
         except TemplateSyntaxError as error:
-            raise ConfigError(f"`agent.user.prompt` is no Jinja template: {error}. Correct it.") from error
+            raise ConfigError(f"`agent.user.prompt` is not a valid Jinja template: {error}. Correct it.") from error
         self._variables = meta.find_undeclared_variables(parsed)
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:

@@ -61,10 +61,10 @@ def in_worker(
 
     `environment` is an import path (`package.module:Name`, `file.py:Name`), which then is loaded in the other process
     only, or whatever a config may name: a class of worlds, an environment, a function that opens a world. `params` are
-    given to it. At most `most` worlds are open at once; `open` waits for a free place, so give no less than there are
-    episodes at a time. An operation may take `timeout` seconds, and the process must show signs of life every
-    `patience` seconds. `memory_mb` limits each process. What the code prints goes to `log_path`, or to this process's
-    standard error.
+    given to it. At most `most` worlds are open at once; `open` waits for a free place, so `most` should be at least the
+    number of episodes at a time. An operation may take `timeout` seconds, and the process must respond every `patience`
+    seconds. `memory_mb` limits each process. What the code prints goes to `log_path`, or to this process's standard
+    error.
     """
     return InWorker(
         environment, params, most=most, timeout=timeout, patience=patience, memory_mb=memory_mb, log_path=log_path
@@ -193,7 +193,9 @@ class _Host:
         if not ready:
             await host.close()
             kind, message = rest
-            raise ConfigError(f"{name!r} could not be loaded in its process: {kind}: {message}. Mend it and run again.")
+            raise ConfigError(
+                f"{name!r} could not be loaded in its process: {kind}: {message}. Correct it and run again."
+            )
         (host.threads,) = rest
         host._listening = asyncio.create_task(host._listen(reader))
         return host

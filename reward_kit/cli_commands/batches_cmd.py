@@ -56,11 +56,11 @@ def cancel(directory: Path) -> None:
     """
     under_way = [part for part in _parts(directory) if part.is_under_way and part.batch and part.fetched is None]
     if not under_way:
-        echo("No batch is under way.")
+        echo("No batch is running.")
         return
     asyncio.run(_cancel(directory, under_way))
     echo(f"Cancelled: {', '.join(str(part.batch) for part in under_way)}.")
-    echo("What was answered is paid: run the same command again to fetch it.")
+    echo("You pay for the requests that were answered. Run the same command again to fetch their answers.")
 
 
 @batches.command()
@@ -78,7 +78,7 @@ def forget(directory: Path) -> None:
         for part in live:
             journal.note("dropped", part.name, reason="given up by `reward-kit batches forget`")
     requests = sum(part.requests for part in live)
-    echo(f"Given up: {len(live)} batches of {requests:,} requests. The next run asks for them anew.")
+    echo(f"Given up: {len(live)} batches of {requests:,} requests. The next run asks for them again.")
 
 
 def _parts(directory: Path) -> list[Part]:

@@ -68,7 +68,7 @@ SETTINGS = {
     "max_cost": "--max-cost",
     "output.mirror": "--mirror",
     "output.output_dir": "--output",
-    "output.output_dir=…": "--output …` or begin anew with `--overwrite",
+    "output.output_dir=…": "--output …` or start from the beginning with `--overwrite",
     "output.storage_options": "storage_options",
     "dataset.storage_options": "storage_options",
     "phase": "--phase",

@@ -37,7 +37,7 @@ def _age(_: click.Context, __: click.Parameter, value: str | None) -> timedelta 
     try:
         return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
     except (OverflowError, ValueError):
-        raise click.BadParameter(f"{value[:40]!r} is longer than time. Give a shorter age, such as 30d.") from None
+        raise click.BadParameter(f"{value[:40]!r} is too long. Give a shorter age, such as 30d.") from None
 
 
 def _size(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
@@ -75,7 +75,7 @@ def info(cache_dir: Path) -> None:
     if found.unreadable:
         echo(f"  {found.unreadable:,} lines cannot be read and are ignored; `reward-kit cache prune` removes them")
     if found.unchecked:
-        echo(f"  {found.unchecked:,} answers are of a time before checksums, and could not be checked")
+        echo(f"  {found.unchecked:,} answers were written before reward-kit had checksums, and could not be checked")
 
 
 @cache.command()

@@ -327,7 +327,9 @@ def env_pairs(given: tuple[str, ...], flag: str = "--env") -> dict[str, str]:
                 f"store (`reward-kit secrets set {name}`) and give it as --secret {name}."
             )
         if "${" in value:
-            raise click.UsageError(f"{flag} {name} holds '${{', which stands for something else here. Write it out.")
+            raise click.UsageError(
+                f"{flag} {name} holds '${{', which is read as the name of a variable here. Write the value itself."
+            )
     return pairs
 
 

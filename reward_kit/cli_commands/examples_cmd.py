@@ -66,9 +66,7 @@ def copy(name: str, target: Path) -> None:
         found |= {path: data for path, data in shared.items() if not _is_there(target / path, data)}
     taken = [path for path in found if (target / path).exists()]
     if taken:
-        raise click.UsageError(
-            f"{target / taken[0]} exists already. Take it away, or copy to another folder with --to."
-        )
+        raise click.UsageError(f"{target / taken[0]} exists already. Remove it, or copy to another folder with --to.")
     write_files(target, found)
     echo(f"Wrote {len(found)} files to {target / name}. Read {target / name / 'README.md'}, and try:")
     echo(f"  {_first_command(found[f'{name}/README.md'].decode())}")

@@ -125,7 +125,7 @@ def export(
         raise ConfigError(f"--output is {str(output)!r}; expected FILE.jsonl or FILE.parquet.")
     if upload is not None and (wanted["shape"] != "fireworks" or not str(output).lower().endswith(".jsonl")):
         raise ConfigError(
-            "--upload sends a file of --to fireworks whose --output ends in .jsonl. Give both, or leave it."
+            "--upload needs --to fireworks, and an --output that ends in .jsonl. Give both, or leave --upload out."
         )
     check_not_of_a_run(output, "--output")
     if _is_same(source, output):

@@ -72,7 +72,7 @@ def read_floor(given: str) -> Floor:
     if not equals or not math.isfinite(least) or bound not in {"", "low"} or rest.endswith(":"):
         raise click.BadParameter(f"{given!r} is not {FLOOR}, such as mean_score=0.8 or pass@4=0.9:low.")
     if not _NAME.fullmatch(figure):
-        raise click.BadParameter(f"{figure!r} is no figure of a run. Name {_KNOWN}.")
+        raise click.BadParameter(f"{figure!r} is not a figure of a run. Name {_KNOWN}.")
     if figure == "judged" and bound:
         raise click.BadParameter("'judged' is a count and has no interval. Leave out ':low'.")
     return Floor(figure, least, bound == "low")

@@ -82,7 +82,7 @@ def check_arguments(arguments: list[str]) -> None:
     """Refuse what no file name, model or text can hold, and remember the rest: see `given_arguments`."""
     for argument in arguments:
         if "\0" in argument:
-            raise click.UsageError(f"{argument[:60]!r} holds a NUL character. Take it out.")
+            raise click.UsageError(f"{argument[:60]!r} holds a NUL character. Remove it.")
     _given[:] = arguments
 
 
@@ -125,8 +125,8 @@ def reading_own_files(*paths: Path | str) -> Iterator[None]:
     except Exception as error:
         # A damaged or foreign line may break anything that reads it; the file is at fault, not the reader.
         raise StorageError(
-            f"{names} holds what reward-kit did not write ({type(error).__name__}: {str(error)[:200]}). Name a run "
-            "directory, its results.jsonl or the Parquet of best-of-n, or restore the file."
+            f"{names} holds something that reward-kit did not write ({type(error).__name__}: {str(error)[:200]}). Name "
+            "a run directory, its results.jsonl or the Parquet of best-of-n, or restore the file."
         ) from error
 
 

@@ -45,7 +45,7 @@ def key_map(text: str | None) -> dict[str, str] | None:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--huggingface-key-map is no JSON: {error}.") from None
+        raise ConfigError(f"--huggingface-key-map is not JSON: {error}.") from None
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
         raise ConfigError('--huggingface-key-map is a JSON object of names, such as \'{"answer": "ground_truth"}\'.')
     return found
@@ -109,7 +109,7 @@ def preview(  # noqa: PLR0913, PLR0917 - one for each flag
     if (samples is None) == (huggingface_dataset is None):
         raise ConfigError("Give the samples: --samples FILE, or --huggingface-dataset NAME.")
     if [reward is not None, bool(metrics_folders), remote_url is not None].count(True) != 1:
-        raise ConfigError("Give what judges, once: a REWARD, --metrics-folders, or --remote-url.")
+        raise ConfigError("Say what judges, with one of: a REWARD, --metrics-folders, --remote-url.")
     if hosted and reward is not None:
         raise ConfigError("--hosted needs --metrics-folders or --remote-url: Fireworks is sent a folder, not a name.")
     with tempfile.TemporaryDirectory(prefix="reward-kit-") as scratch:

@@ -50,7 +50,7 @@ class _Saying(TypedDict):
 @click.option("--says", type=click.Choice(["right", "wrong", "unclear"]),
               help="Your review: whether the verdict on that record is right. It is saved.")  # fmt: skip
 @click.option("--note", default="", help="Why, in a sentence.")
-@click.option("--reviewer", help="Who says it.  [default: $REWARD_KIT_REVIEWER, else your user name]")
+@click.option("--reviewer", help="Who reviews.  [default: $REWARD_KIT_REVIEWER, else your user name]")
 @click.option("--pass-threshold", "--threshold", "threshold", type=FiniteNumber(), metavar="S",
               help="Score from which an answer passes.  [default: what the run or the file says]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
@@ -113,12 +113,14 @@ def _check_pairs(saying: _Saying, cases: Path | None) -> None:
     if says and not record:
         raise click.UsageError("--says needs a record: give --record ID#INDEX, or let --draw random show you one.")
     if cases is not None and (way or record):
-        raise click.UsageError(f"--export goes without {'--draw' if way else '--record'}. Give one of them.")
+        raise click.UsageError(f"--export cannot be given with {'--draw' if way else '--record'}. Give one of them.")
     for option, given in (("--note", saying["note"]), ("--ticket", saying["ticket"])):
         if given and not says:
-            raise click.UsageError(f"{option} belongs to what you say. Add --record and --says, or leave it out.")
+            raise click.UsageError(f"{option} is part of a review. Add --record and --says, or leave it out.")
     if saying["reviewer"] and not (way or says):
-        raise click.UsageError("--reviewer says who draws or who says it. Add --draw or --says, or leave it out.")
+        raise click.UsageError(
+            "--reviewer names the person who draws a record or reviews it. Add --draw or --says, or leave it out."
+        )
     source = click.get_current_context().get_parameter_source("only")
     if cases is None and source is not click.core.ParameterSource.DEFAULT:
         raise click.UsageError("--only says which reviews are exported. Add --export FILE, or leave it out.")
@@ -132,8 +134,8 @@ def _export(records: JudgedRecords, reviews: list[Review], target: Path, only: L
     if found.disputed:
         echo(f"Left out: {_counted(found.disputed, 'record')} that reviewers disagree on.", err=True)
     if found.not_usable:
-        echo(f"Left out: {_counted(found.not_usable, 'review')} of answers that are no longer there, or of scores "
-             "that nobody said pass or fail. --threshold S says it.", err=True)  # fmt: skip
+        echo(f"Left out: {_counted(found.not_usable, 'review')} of answers that no longer exist, or whose scores have "
+            "no threshold. Give one with --threshold S.", err=True)  # fmt: skip
 
 
 def _counted(number: int, what: str) -> str:
@@ -179,8 +181,8 @@ def _say(records: JudgedRecords, saying: _Saying, *, as_json: bool) -> None:
     chosen = Chosen() if ticket is None else read_open_ticket(ticket, records, reviewer, key)
     if chosen is None:
         raise click.BadParameter(
-            f"It is not for {record!r}, for {reviewer!r}, or for the results as they are now. Give --draw again, and "
-            "use the command that is printed below the record.", param_hint="--ticket",
+            f"The ticket does not belong to {record!r}, to {reviewer!r}, or to the results as they are now. Give "
+            "--draw again, and use the command that is printed below the record.", param_hint="--ticket",
         )  # fmt: skip
     made = make_decision(records, key, says, saying["note"], reviewer, chosen)
     if as_json:
@@ -200,7 +202,7 @@ def _who(reviewer: str | None) -> str:
 def _key(record: str) -> tuple[str, int]:
     name, mark, index = record.rpartition("#")
     if not mark or not index.isdecimal():
-        raise click.BadParameter(f"{record!r} is no record. Write ID#INDEX, such as 'q17#0'.", param_hint="--record")
+        raise click.BadParameter(f"{record!r} is not a record. Write ID#INDEX, such as 'q17#0'.", param_hint="--record")
     return name, int(index)
 
 
@@ -230,7 +232,10 @@ def _echo_record(shown: dict[str, Any], command: str) -> None:
         echo(f"\n[right answer]\n{shown['ground_truth']}")
     verdict = {True: "passes", False: "fails", None: "has no pass or failure"}[shown["passed"]]
     echo(f"\n[verdict] {verdict}, score {shown['score']}: {shown['reason']}")
-    echo(f"\nIs that verdict right? This keeps what you say; it can also be wrong or unclear:\n{command} --says right")
+    echo(
+        "\nIs that verdict right? This command saves your review. Write wrong or unclear instead of right, if it is "
+        f"so:\n{command} --says right"
+    )
 
 
 # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -103,7 +103,7 @@ def read_params(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.isidentifier():
-            raise ConfigError(f"{pair!r} is no parameter. Write -p KEY=VALUE, such as -p max_length=100.")
+            raise ConfigError(f"{pair!r} is not a parameter. Write -p KEY=VALUE, such as -p max_length=100.")
         params[key] = load_yaml(value, f"The value of {key!r}")
     remember_settings({"params": params})
     return params

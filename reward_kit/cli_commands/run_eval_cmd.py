@@ -38,7 +38,7 @@ _Results: TypeAlias = "list[tuple[str, RunResult]]"
 __all__ = ["run"]
 
 _OWN_NAMES = {
-    "output.output_dir=…": "output.output_dir=…` or begin anew with `--overwrite",
+    "output.output_dir=…": "output.output_dir=…` or start from the beginning with `--overwrite",
     "overwrite": "--overwrite",
     "phase": "--phase",
     "rescore": "--rescore",
@@ -211,7 +211,10 @@ class _Gate(NamedTuple):
     def check(self, phase: str, configs: _Configs) -> None:
         """Refuse what these runs cannot give, before anything is paid for."""
         if phase == "inference" and (self.floors or self.junit is not None):
-            raise click.UsageError("--fail-under and --junit need scores, which --phase inference does not make.")
+            raise click.UsageError(
+                "--fail-under and --junit need scores, which --phase inference does not make. Leave them out, or "
+                "choose another --phase."
+            )
         for _, config in configs:
             check_floors(self.floors, config)
         if self.junit is not None:

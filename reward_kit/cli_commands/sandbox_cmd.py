@@ -30,9 +30,7 @@ def _images(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
     pairs = [value.partition("=") for value in values]
     for name, equals, _root in pairs:
         if not equals:
-            raise click.BadParameter(
-                f"{name!r} does not say what it stands for; write NAME=ROOT, or NAME= for the default."
-            )
+            raise click.BadParameter(f"{name!r} has no '='; write NAME=ROOT, or NAME= for the default.")
     return {name: root for name, _, root in pairs}
 
 
@@ -114,7 +112,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter an option
     given = os.environ.get(TOKEN_VARIABLE)
     token = None if no_token else given or secrets.token_urlsafe(24)
     if no_token and not _is_loopback(host):
-        echo(f"Warning: whoever can reach {host}:{port} can run commands here (--no-token).", err=True)
+        echo(f"Warning: anybody who can reach {host}:{port} can run commands here (--no-token).", err=True)
     defaults = HostOptions()
     options = replace(
         defaults,

@@ -186,14 +186,14 @@ def _announce(app: RewardApp, address: str) -> None:
     echo(f"Who may call: {_who(app)}.")
     echo("Try it:")
     echo(f"  {_curl(app, address)}")
-    echo("Ctrl-C or SIGTERM ends it, after what was accepted is answered.")
+    echo("Ctrl-C or SIGTERM ends the server. Requests that were accepted are still answered.")
 
 
 def _who(app: RewardApp) -> str:
     settings, access = app.settings, app.settings.access
     ways: list[str] = []
     if app.gate.keys is not None:
-        ways.append(f"whoever has one of the API keys {', '.join(app.gate.keys.ids)}")
+        ways.append(f"anybody who has one of the API keys {', '.join(app.gate.keys.ids)}")
     if access.google_audience:
         ways.append(f"Google ID tokens of {', '.join(access.allow_emails)}")
     who = " or ".join(ways)

@@ -294,7 +294,10 @@ def _check(phase: str, flags: dict[str, Any]) -> None:
             )
         for name in ("commands_file", "shard"):
             if flags[name] is not None:
-                raise ConfigError(f"--{name.replace('_', '-')} belongs to the execution. Add --phase execution.")
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} is for running commands that were written before. Add --phase "
+                    "execution."
+                )
 
 
 def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
@@ -387,7 +390,7 @@ def _key_for(base_url: str) -> str | None:
         return None  # no address; the config says so
     if key and url.scheme != "https" and not is_private_host(url.hostname or ""):
         raise AuthError(
-            f"The key in OPENAI_API_KEY would travel unencrypted to {mask(base_url)!r}. Use https://, or unset it."
+            f"The key in OPENAI_API_KEY would be sent unencrypted to {mask(base_url)!r}. Use https://, or unset it."
         )
     return key
 

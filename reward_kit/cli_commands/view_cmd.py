@@ -49,7 +49,7 @@ def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, rev
         def announce(address: str) -> None:
             count = len(viewer.runs)
             echo(f"{count} run{'' if count == 1 else 's'} to look at: {address}", err=True)
-            echo("Ctrl-C ends it. Whoever has this address can read them.", err=True)
+            echo("Press Ctrl-C to stop. Anybody who has this address can read the runs.", err=True)
             if not no_open:
                 click.launch(address)
 

@@ -74,8 +74,8 @@ def _stored_files(address: str, options: Mapping[str, Any] | None) -> list[Store
 
 
 _CHECK_STORE = (
-    "Correct `dataset.path_or_name`, or see to the rights and the credentials: the store's own environment variables, "
-    "or `dataset.storage_options`."
+    "Correct `dataset.path_or_name`, or check your access rights and credentials: the store's own environment "
+    "variables, or `dataset.storage_options`."
 )
 
 

@@ -61,7 +61,7 @@ def with_ground_truth(columns: Columns, kind: str) -> Columns:
 def _with_known_truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any = None) -> Columns:
     truth = _truth(row, metadata, kind, answer)
     if truth is None and kind in KINDS:
-        raise BadRow(f"there is nothing to verify an answer against: {_WHERE[kind]}")
+        raise BadRow(f"there is no ground truth to verify an answer with: {_WHERE[kind]}")
     for name in ("ground_truth_for_eval", "ground_truth"):
         row.pop(name, None)
     row["ground_truth"] = truth
@@ -174,7 +174,7 @@ def _refuse_placeholder(prompt: Turns, metadata: Mapping[str, Any]) -> None:
         source = {name: value for name, value in metadata.items() if isinstance(value, str | int)}
         hint = f"; its metadata says {source!r}" if source else ""
         raise BadRow(
-            f"the prompt is {shown!r}: the set leaves it out, and it has to be joined from the one it came from{hint}"
+            f"the prompt is {shown!r}: this dataset leaves it out, and it must be added from the original dataset{hint}"
         )
 
 

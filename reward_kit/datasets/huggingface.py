@@ -43,8 +43,8 @@ class HuggingFaceSource:
                 return
             except Exception as error:
                 raise DatasetError(
-                    f"The Hugging Face dataset {self._name!r} broke off: {type(error).__name__}: {error}. "
-                    "Run the same command again to go on."
+                    f"Reading the Hugging Face dataset {self._name!r} failed before its end: {type(error).__name__}: "
+                    f"{error}. Run the same command again to go on."
                 ) from error
             yield columns
 

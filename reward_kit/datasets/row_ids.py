@@ -117,7 +117,10 @@ class Variants:
         seen = self._samples.get(key, len(self._samples) << _COUNT_BITS)
         position, count = seen >> _COUNT_BITS, seen & ((1 << _COUNT_BITS) - 1)
         if count and self._prompts.get(key) != prompt:
-            raise BadRow(f"id {name!r} was used before for another conversation or ground truth; variants share both")
+            raise BadRow(
+                f"id {name!r} was used before for another conversation or ground truth; rows with one id must share "
+                "both"
+            )
         start = count if index is None else index
         for taken in range(start, start + answers):
             if first := self._taken.claim(f"{taken}\0{name}", row):

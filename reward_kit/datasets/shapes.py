@@ -214,7 +214,7 @@ def _bfcl(columns: Columns) -> Columns:
     turns = columns["question"]
     first = turns[0] if turns and isinstance(turns[0], list) else turns
     if len(turns) > 1 and isinstance(turns[0], list):
-        raise BadRow("it has several scripted turns, which one answer cannot serve; take the single-turn tasks")
+        raise BadRow("it has several scripted turns, and a run gives one answer; use the single-turn tasks")
     tools = [tool if "function" in tool else {"type": "function", "function": tool} for tool in columns["function"]]
     return {"messages": first, "tools": tools}
 

@@ -86,7 +86,9 @@ def open_files(paths: list[DataFile]) -> Source:
     formats = {file_format(path) for path in paths}
     kind = formats.pop()
     if kind is None or formats:
-        raise DatasetError(f"{', '.join(map(str, paths))} are not of one known format. Name files of one suffix.")
+        raise DatasetError(
+            f"{', '.join(map(str, paths))} do not have one known format. Name files with the same suffix."
+        )
     return _FILE_SOURCES[kind](paths)
 
 
@@ -124,7 +126,7 @@ class _FileSource:
                 ) from error
             except (EOFError, zlib.error, OSError) as error:
                 raise DatasetError(
-                    f"Cannot read {str(path)!r} to its end: {error}. Make it whole and readable."
+                    f"Cannot read {str(path)!r} to its end: {error}. Replace it with a complete file."
                 ) from error
 
     def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:

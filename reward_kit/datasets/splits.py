@@ -36,6 +36,8 @@ __all__ = ["Split", "SplitAnswers", "SplitStream", "is_local", "load_split_answe
 
 _HOPELESS = 100
 """When so many rows of a split were read and none could be used, the others will not be better."""
+_READ_TO_COUNT = 20_000
+"""A file that several splits share is read to count the rows of each, if it has no more rows than this."""
 
 
 class Split(NamedTuple):
@@ -156,9 +158,17 @@ class _SplitSource:
 
     def size_hint(self, up_to: int | None) -> int | None:
         """How many rows there are at most."""
+        own = self._sum(part for part in self.parts if not part.is_shared)
+        shared = self._sum(part for part in self.parts if part.is_shared)
+        if own is None or shared is None:
+            return None
+        in_file = next((part.source.size_hint(shared) for part in self.parts if part.is_shared), None)
+        return own + (shared if in_file is None else min(shared, in_file))
+
+    def _sum(self, parts: Iterable[_SplitRows]) -> int | None:
         total = 0
-        for part in self.parts:
-            bounds = [bound for bound in (part.source.size_hint(self._each), self._each) if bound is not None]
+        for part in parts:
+            bounds = [bound for bound in (part.size_hint(self._each), self._each) if bound is not None]
             if not bounds:
                 return None
             total += min(bounds)
@@ -179,9 +189,12 @@ class _SplitRows:
         split: Split,
         source: Source,
         answer: str | None,
-        has: Callable[[Columns], bool] = lambda _: True,
+        has: Callable[[Columns], bool] | None = None,
     ) -> None:
-        """`answer` is the column that holds the answer; None where a model is asked for it."""
+        """`answer` is the column that holds the answer; None where a model is asked for it.
+
+        `has` says whether a row belongs to the split; None where every row of the source does.
+        """
         self.split = split
         self._answer = answer
         self.source = source
@@ -190,13 +203,34 @@ class _SplitRows:
         self._reshaper = Reshaper(config)
         self.shapes = ShapeReader(config.format)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the source may hold rows of other splits, too."""
+        return self._has is not None
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """About how many rows the split has. Of a long source that is shared, all rows are counted."""
+        if self._has is None:
+            return self.source.size_hint(up_to)
+        whole = self.source.size_hint(_READ_TO_COUNT + 1)
+        if whole is None or whole > _READ_TO_COUNT:
+            return self.source.size_hint(up_to)
+        return sum(1 for _ in islice(filter(self._is_own, self.source.rows(BadRows(skip=True))), up_to))
+
+    def _is_own(self, row: Row) -> bool:
+        """Whether a row belongs to the split. One that does not say where it belongs has no place in a count."""
+        try:
+            return self._has is None or self._has(row.columns)
+        except BadRow:
+            return False
+
     def rows(self, bad: BadRows) -> Iterator[Row]:
         """The usable rows; a split without any is an error, and so is one that begins with nothing else."""
         usable, hopeless = 0, 0
         reason = ""
         for row in self.source.rows(bad):
             try:
-                ready = self._ready(row, bad) if self._has(row.columns) else []
+                ready = self._ready(row, bad) if self._has is None or self._has(row.columns) else []
             except BadRow as problem:
                 bad.report(row.origin, row.number, str(problem))
                 hopeless, reason = hopeless + 1, reason or f"{row.where}: {problem}"
@@ -227,7 +261,7 @@ class _SplitRows:
         if hopeless:
             return DatasetError(
                 f"None of the first {hopeless} rows of split {self.split.name!r} can be used, the first one because "
-                f"{reason}. Mend the rows, or leave the split out."
+                f"{reason}. Correct the rows, or leave the split out."
             )
         return DatasetError(
             f"{self._dataset!r} has no row of split {self.split.name!r}. "

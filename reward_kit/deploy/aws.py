@@ -78,7 +78,7 @@ class AwsHands:
         except WaiterError as error:
             raise DeployError(f"{action.service} is not ready: {mask(str(error))}") from None
         except BotoCoreError as error:
-            raise DeployError(f"{action.service} cannot be asked: {mask(str(error))}") from None
+            raise DeployError(f"{action.service} cannot be reached: {mask(str(error))}") from None
 
     def _client(self, service: str) -> Any:
         if service not in self._clients:

@@ -227,7 +227,7 @@ def _included(source: Source, project: Path) -> tuple[set[Path], tuple[LeftOut, 
         if [path.relative_to(project).as_posix() for path in matches] == [shape] and shape in left:
             raise DeployError(
                 f"{shape!r} stays out of every deployment, because {left[shape]}. Put the values into a secret "
-                "(`reward-kit secrets set`) and take it off --include."
+                "(`reward-kit secrets set`) and remove the file from --include."
             )
     return taken, tuple(LeftOut(name, why) for name, why in sorted(left.items()))
 
@@ -240,7 +240,7 @@ def _matches(shape: str, project: Path) -> list[Path]:
     pattern = f"{shape.rstrip('/')}/**/*" if whole.is_dir() else shape
     found = sorted(path for path in project.glob(pattern) if path.is_file())
     if not found:
-        raise DeployError(f"--include {shape!r} names no file of {str(project)!r}. Correct it, or take it away.")
+        raise DeployError(f"--include {shape!r} names no file of {str(project)!r}. Correct it, or remove the option.")
     return found
 
 
@@ -260,7 +260,8 @@ def _check_params(source: Source) -> None:
     if places := secret_paths({"params": dict(params)}):
         raise DeployError(
             f"{places[0].removeprefix('params.')!r} among the params seems to be a credential, and params are written "
-            "into the bundle. Have the reward read it from an environment variable, and give that with --secret."
+            "into the bundle. Let the reward read it from an environment variable, and set that variable with "
+            "--secret."
         )
     try:
         json.dumps(params)
@@ -282,8 +283,8 @@ def _check_contents(files: Mapping[str, bytes], allow: Sequence[str]) -> None:
     inside = {name.removeprefix(f"{PROJECT}/"): content for name, content in files.items()}
     if sum(map(len, inside.values())) > _LARGEST:
         raise DeployError(
-            f"The project's files are larger than {_LARGEST >> 20} MB together. Take data off --include, and have the "
-            "reward fetch it when it starts."
+            f"The project's files are larger than {_LARGEST >> 20} MB together. Remove data from --include, and let "
+            "the reward fetch them when it starts."
         )
     for name, content in sorted(inside.items()):
         line = None if name in allow else credential_in(content)

@@ -129,7 +129,7 @@ def _facts_in(step: Step, answers: Sequence[Any]) -> dict[str, str]:
     for name, places in step.facts.items():
         told = [value for answer in answers if (value := fact_at(answer, places)) is not None]
         if not told:
-            raise DeployError(f"No answer says its {name!r}. Run the command again")
+            raise DeployError(f"The target did not report {name!r}. Run the command again")
         found[name] = told[-1]
     return found
 

@@ -138,6 +138,6 @@ def delete(deployment_id: str, kept: Deployments, tell: Tell) -> None:
         failed = take_away(deployment, kept, _hands(deployment, tell), tell)
     if failed:
         raise DeployError(
-            f"Not everything of {deployment_id!r} could be removed: {'; '.join(failed)}. Mend that, then run the same "
-            "command again."
+            f"Not everything of {deployment_id!r} could be removed: {'; '.join(failed)}. Solve this problem, then run "
+            "the same command again."
         )

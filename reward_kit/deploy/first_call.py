@@ -44,7 +44,10 @@ def call_first(action: FirstCall, key: str | None, run: Callable[[Command], str]
                 raise
             time.sleep(_PAUSE)
     if not _is_verdict(result) and action.is_own:
-        raise DeployError(f"It answers, and could not judge the sample: {result.get('error') or result.get('reason')}")
+        raise DeployError(
+            "The deployed reward answers, but could not judge the sample: "
+            f"{result.get('error') or result.get('reason')}"
+        )
     return result
 
 
@@ -123,7 +126,7 @@ class _NoRedirect(HTTPRedirectHandler):
 
 def _post(action: FirstCall, headers: Mapping[str, str]) -> dict[str, Any]:
     if urlsplit(action.url).scheme not in {"http", "https"}:
-        raise DeployError(f"{action.url!r} is no address of a web service.")
+        raise DeployError(f"{action.url!r} is not the address of a web service.")
     request = Request(action.url, data=_body(action), headers=dict(headers), method="POST")
     try:
         with build_opener(_NoRedirect).open(request, timeout=_TIMEOUT) as response:

@@ -45,7 +45,7 @@ def check_name(name: str) -> str:
     """The name, if every store takes it."""
     if not _NAME.fullmatch(name):
         raise DeployError(
-            "That is not a name for a secret. Take letters, digits, '_' and '-', such as OPENAI_API_KEY. The value is "
+            "That is not a name for a secret. Use letters, digits, '_' and '-', such as OPENAI_API_KEY. The value is "
             "read from standard input or asked for; it is never written on the command line."
         )
     return name
@@ -56,7 +56,10 @@ def check_value(value: str) -> str:
     if not value:
         raise DeployError("The value is empty. Give it on standard input, or type it when you are asked.")
     if len(value.encode()) > _LARGEST or "\0" in value:
-        raise DeployError(f"The value is longer than {_LARGEST >> 10} KB, or holds a NUL. That is no secret.")
+        raise DeployError(
+            f"The value is longer than {_LARGEST >> 10} KB, or holds a NUL character. Give a shorter value, without "
+            "NUL."
+        )
     return value
 
 
@@ -222,7 +225,7 @@ class AwsStore:
                 return code
             raise DeployError(f"Secrets Manager refuses {operation} ({code}): {mask(str(error))}") from None
         except BotoCoreError as error:
-            raise DeployError(f"Secrets Manager cannot be asked: {mask(str(error))}") from None
+            raise DeployError(f"Secrets Manager cannot be reached: {mask(str(error))}") from None
         return None
 
     def _paged(self, pages: Any) -> Any:
@@ -231,7 +234,7 @@ class AwsStore:
         try:
             yield from pages
         except (BotoCoreError, ClientError) as error:
-            raise DeployError(f"Secrets Manager cannot be asked: {mask(str(error))}") from None
+            raise DeployError(f"Secrets Manager cannot be reached: {mask(str(error))}") from None
 
 
 # ── by name ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -31,8 +31,8 @@ def check_id(deployment_id: str) -> str:
     """The id, if every target can make names of it."""
     if not _ID.fullmatch(deployment_id):
         raise DeployError(
-            f"The id {deployment_id!r} cannot be used. Take small letters, digits and hyphens, a letter first, at most "
-            "48 of them, such as 'math-v1'."
+            f"The id {deployment_id!r} cannot be used. Use small letters, digits and hyphens, begin with a letter, and "
+            "take at most 48 characters, such as 'math-v1'."
         )
     return deployment_id
 

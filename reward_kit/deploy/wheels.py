@@ -107,7 +107,7 @@ def _install(command: Sequence[str], platform: Platform) -> None:
         said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         words = " ".join(line for line in said if "https://" not in line)
         raise DeployError(
-            f"The packages cannot be had as wheels for Python {platform.python} on {platform.tags()[0]}: "
+            f"The packages are not available as wheels for Python {platform.python} on {platform.tags()[0]}: "
             f"{mask(words[-600:])}. Choose another --runtime, fill a --wheelhouse, or deploy a container."
         )
 
@@ -127,7 +127,9 @@ def _installer(platform: Platform, house: Path | None) -> list[str]:
             program, "pip", "install", "--quiet", "--only-binary", ":all:", "--python-version", platform.python,
             "--python-platform", platform.uv_name(), *offline,
         ]  # fmt: skip
-    raise DeployError("Neither pip nor uv is here to fetch packages. Install one of them: python -m ensurepip")
+    raise DeployError(
+        "Neither pip nor uv is installed, so packages cannot be fetched. Install one of them: python -m ensurepip"
+    )
 
 
 def total_size(files: Mapping[str, bytes]) -> int:

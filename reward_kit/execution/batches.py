@@ -260,7 +260,7 @@ class BatchStage:
             for entry in part.fetched or ():
                 path = self._journal.folder / entry["name"]
                 if not path.exists() or path.stat().st_size != entry["size"] or _digest(path) != entry["sha256"]:
-                    _log.warning("%r is not as it was fetched, and is fetched again.", str(path))
+                    _log.warning("%r has changed since it was fetched, and is fetched again.", str(path))
                     part.fetched = None
                     break
 
@@ -376,8 +376,8 @@ class BatchStage:
         if state.end == "failed" and not state.outputs:
             self._journal.note("dropped", part.name, reason=state.words)
             raise EndpointError(
-                f"The provider refused the batch {state.id!r} ({state.words}). Nothing of it was paid for. Mend what "
-                "it says, then run the same command again."
+                f"The provider refused the batch {state.id!r} ({state.words}). You pay nothing for it. Correct what "
+                "the provider names, then run the same command again."
             )
         self._journal.note(
             "ended", part.name, end=state.end, total=state.total, answered=state.answered, failed=state.failed,
@@ -437,7 +437,7 @@ class BatchStage:
             await asyncio.sleep(patience)
             found = await self._provider.find(label)
         for other in found[1:]:
-            _log.warning("The batch %r was made twice by a request that was heard late: it is cancelled.", other.id)
+            _log.warning("The batch %r was made twice, because a request arrived late. It is cancelled.", other.id)
             await self._provider.cancel(other.id)
         return found[0] if found else None
 

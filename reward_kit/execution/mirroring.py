@@ -52,7 +52,7 @@ class Mirroring:
         """A plan is made of what is on this machine."""
         if self._resume:
             raise ConfigError(
-                "What a mirror holds is not on this machine yet, so there is nothing to plan with. Leave out "
+                "The files of the mirror are not on this machine yet, so no plan can be made. Leave out "
                 "`resume_from_mirror`, or go on with the run."
             )
 
@@ -83,8 +83,8 @@ class Mirroring:
             await _in_a_thread(lambda: mirror.bring_up_to_date(_PATIENCE))
         except StorageError as error:
             raise StorageError(
-                f"{str(error).rstrip('.')}. No batch was submitted that another machine would not know of; see to the "
-                "store, then run the same command again."
+                f"{str(error).rstrip('.')}. No batch was submitted, because another machine could not know of it. "
+                "Check the store, then run the same command again."
             ) from error
 
     async def end(self, *, finished: bool) -> str | None:
@@ -143,8 +143,8 @@ def _checked(mirror: str) -> str:
 
 def _unusable(address: str, error: StoreError) -> str:
     return (
-        f"The mirror {address!r} cannot be used: {error}. Correct `output.mirror`, or see to the bucket, the rights "
-        "and the credentials (the store's own environment variables, or `output.storage_options`)."
+        f"The mirror {address!r} cannot be used: {error}. Correct `output.mirror`, or check the bucket, your access "
+        "rights and credentials (the store's own environment variables, or `output.storage_options`)."
     )
 
 

@@ -118,7 +118,7 @@ class Ledger:
             known = None if offset is None else rollout_from_line(self.journal.line_at(offset)).turns
             if known is not None and known != rollout.turns:
                 raise StorageError(
-                    f"Answer {rollout.response_index} of sample {rollout.sample.id!r} is not what it was when "
+                    f"Answer {rollout.response_index} of sample {rollout.sample.id!r} has changed since "
                     f"{str(self.journal.path)!r} was made. Restore the dataset, or choose another `output.output_dir`."
                 )
 
@@ -126,9 +126,8 @@ class Ledger:
         """Stop at a sample that is not what the rollouts (or what else is `known`) were made from."""
         if (self.rollouts if known is None else known).has_other_content(sample.id, content):
             raise StorageError(
-                f"Sample {sample.id!r} is not what it was when this run was begun: "
-                "its prompt, ground truth or columns changed. "
-                "Restore the dataset, or choose another `output.output_dir`."
+                f"Sample {sample.id!r} has changed since this run was started: its prompt, ground truth or columns are "
+                "different. Restore the dataset, or choose another `output.output_dir`."
             )
 
 

@@ -296,7 +296,8 @@ class EvaluationPipeline:
             return
         if self._client is not None:
             raise ConfigError(
-                "A client of your own is asked online. Leave `generation.transport=batch` out, or the client."
+                "A client of your own cannot be used with batches. Leave `generation.transport=batch` out, or the "
+                "client."
             )
         from reward_kit.generation.batch.choose import batch_model  # here: most runs have no batches
 
@@ -338,8 +339,8 @@ class EvaluationPipeline:
         source = environment_source(self.config.agent)
         if directory.noted("agent_source") not in (None, source):
             _log.warning(
-                "The source of %r has changed since this run was begun: episodes from before and after may differ. "
-                "To begin anew, choose another `output.output_dir`.",
+                "The source of %r has changed since this run was started, so earlier and later episodes may differ. "
+                "To start from the beginning, choose another `output.output_dir`.",
                 self.config.agent.environment or self.config.agent.tools,
             )  # fmt: skip
         directory.note("agent_source", source)
@@ -365,7 +366,7 @@ class EvaluationPipeline:
             directory.note("dataset_format", workload.formats)
         if budget is not None and budget.overspent:
             _log.warning(
-                "max_cost=%g was exceeded by %.4g: requests that were on their way cost more than was set apart "
+                "max_cost=%g was exceeded by %.4g: requests that had been sent already cost more than was estimated "
                 "for them.", self.config.max_cost, budget.overspent,
             )  # fmt: skip
         if models.dropped_parameters:
@@ -409,7 +410,7 @@ class EvaluationPipeline:
                 self._fetched = fetch(address, Path(folder))
             except StoreError as error:
                 raise ConfigError(
-                    f"Cannot fetch {address!r}: {error}. Correct `rollouts_file`, or see to the rights."
+                    f"Cannot fetch {address!r}: {error}. Correct `rollouts_file`, or check your access rights."
                 ) from error
             try:
                 yield
@@ -421,7 +422,7 @@ class EvaluationPipeline:
         path = self._rollouts_path() or Path(self.config.output.output_dir) / ROLLOUTS
         if self.phase == "execution" and self._overwrite and self._rollouts_path() is None:
             raise ConfigError(
-                "`overwrite` begins anew, and there would be no rollouts to score. Use `rescore` instead."
+                "`overwrite` sets all rollouts aside, so there would be none to score. Use `rescore` instead."
             )
         if self.phase == "execution" and not path.exists():
             raise ConfigError(
@@ -446,7 +447,11 @@ class EvaluationPipeline:
         """The same, holding what the rollouts hold."""
         beside = self._projection(directory)
         if beside is not None and (kept := beside.mend(rollouts)) is not None:
-            _log.warning("%r was changed by hand, and is written anew. It is kept as %r.", str(beside.path), kept.name)
+            _log.warning(
+                "%r was changed by hand. It is written again, and the changed file is kept as %r.",
+                str(beside.path),
+                kept.name,
+            )
         return beside
 
     def _sizes(self, directory: RunDirectory) -> dict[str, list[int]]:
@@ -462,13 +467,14 @@ class EvaluationPipeline:
             refuse_cut(rollouts, _JUDGE_THE_REST.format(str(rollouts.path.parent)))
             generating = [entry for entry in directory.phases if entry["phase"] != "execution"]
             if rollouts.path == directory.rollouts_path and generating and generating[-1]["status"] != "finished":
-                _log.warning("Generating was not finished: only the %d rollouts that are there count.", rollouts.keys)
+                _log.warning("Generation was not finished: only the %d rollouts on disk are scored.", rollouts.keys)
         for journal in (rollouts, results):
             if journal is None:
                 continue
             if journal.unchecked:
                 _log.warning(
-                    "%r has %d lines of a time before checksums: they are read, and could not be checked.",
+                    "%r has %d lines that were written before reward-kit had checksums: they are read, but could not "
+                    "be checked.",
                     str(journal.path), journal.unchecked,
                 )  # fmt: skip
             if (held := held_by(journal.path)) is not None and (found := journal.keys) < held:
@@ -570,8 +576,9 @@ def _refuse_to_pay_twice(directory: RunDirectory) -> None:
     if under_way:
         requests = sum(part.requests for part in under_way)
         raise ConfigError(
-            f"Batches of {requests:,} requests of this run are under way, and would be paid for twice. Fetch them with "
-            "`generation.transport=batch`, or give them up with `reward-kit batches cancel` and `batches forget`."
+            f"Batches of {requests:,} requests of this run are running at the provider, and would be paid for twice. "
+            "Fetch them with `generation.transport=batch`, or give them up with `reward-kit batches cancel` and "
+            "`batches forget`."
         )
 
 

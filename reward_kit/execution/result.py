@@ -52,7 +52,7 @@ class FailedAnswer:
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """The end of a run."""
+    """What a run returns: its figures, its rows, and where its files are."""
 
     status: RunStatus
     output_dir: Path

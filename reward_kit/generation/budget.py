@@ -53,8 +53,9 @@ class Budget:
         while self._spent + self._reserved + allowance > self._max_cost:
             if self._spent + allowance > self._max_cost or not self._on_their_way:
                 raise BudgetExhaustedError(
-                    f"The next request could cost {allowance:.4g}, and of `max_cost={self._max_cost:g}` "
-                    f"{self._spent:.4g} is spent. Raise `max_cost` and run the same command again to go on."
+                    f"The next request could cost {allowance:.4g}, and {self._spent:.4g} of "
+                    f"`max_cost={self._max_cost:g}` is spent already. Raise `max_cost` and run the same command again "
+                    "to go on."
                 )
             await self._one_less()
         self._reserved += allowance

@@ -47,7 +47,8 @@ def chat(
 
     `model` is named as in a config: a model of the endpoint, `local`, or `mock`. `settings` are further keys of the
     config's `generation`, such as `api_base`, `temperature` or `max_tokens`. With `cache={"enabled": True}` an answer
-    that was paid for is not paid for again; another `draw` is another answer. No answer is a `GenerationError`.
+    that was paid for is not paid for again; another `draw` is another answer. If there is no answer, a
+    `GenerationError` is raised.
 
     >>> chat("2 + 2?", "mock", mock={"responses": ["It is 4."]}).text
     'It is 4.'
@@ -103,7 +104,9 @@ class _Desk:
         self, config: ModelConfig, messages: list[Message], tools: list[dict[str, Any]] | None, draw: int
     ) -> Future[Completion]:
         if threading.current_thread() is self._thread:
-            raise RuntimeError("`chat` waits for a loop that waits for `chat`. Use `await chat_async(…)` here.")
+            raise RuntimeError(
+                "`chat` was called on the event loop that it has to wait for. Use `await chat_async(…)` here."
+            )
         return self._run(self._ask(config, messages, tools, draw))
 
     def close(self) -> None:

@@ -122,8 +122,8 @@ class LocalModelClient:
             self._shows_tools = shows_tools(self._path)
         if not self._shows_tools:
             raise ConfigError(
-                f"The model {self.model!r} cannot be shown tools: its chat template has no place for them. Take a "
-                "model that was trained to call tools (local:FILE.gguf), an endpoint, or samples without tools."
+                f"The model {self.model!r} cannot be given tools: its chat template has no place for them. Use a model "
+                "that was trained to call tools (local:FILE.gguf), an endpoint, or samples without tools."
             )
 
     async def close(self) -> None:

@@ -55,7 +55,7 @@ class ScriptedCall(StrictPart):
 
 
 class ScriptedAnswer(StrictPart):
-    """One answer. A plain text in its place is its content."""
+    """One answer. You may write a plain text instead, which becomes its content."""
 
     content: str | None = None
     reasoning_content: str | None = None

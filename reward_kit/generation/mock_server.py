@@ -79,7 +79,7 @@ class AskedRequest:
 
 
 class MockServer:
-    """A mock endpoint for tests: it runs while the block does.
+    """A mock endpoint for tests. It runs inside its `with` block.
 
     with MockServer({"rules": [{"pattern": "capital of France", "response": "Paris"}]}) as server:
         result = evaluate(rows, reward, model={"model_name": "m", "api_base": server.url})

@@ -63,7 +63,7 @@ class Prompt(NamedTuple):
 def settings_of(sampling: Sampling) -> dict[str, Any]:
     """The body's sampling fields: what was set, then `extra_body` as it is."""
     if taken := PROTECTED_FIELDS.intersection(sampling.extra_body):
-        raise ConfigError(f"`generation.extra_body` sets {min(taken)!r}, which reward-kit sets itself. Take it out.")
+        raise ConfigError(f"`generation.extra_body` sets {min(taken)!r}, which reward-kit sets itself. Remove it.")
     values = {name: getattr(sampling, name) for name in _SENT_AS_THEY_ARE}
     return {name: value for name, value in values.items() if value is not None} | sampling.extra_body
 
@@ -80,7 +80,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
         return orjson.dumps(body)
     except TypeError as error:
         raise BadRequestError(
-            f"The request cannot be written as JSON: {error}. Mend the sample's messages or tools."
+            f"The request cannot be written as JSON: {error}. Correct the sample's messages or tools."
         ) from None
 
 
@@ -163,7 +163,7 @@ def _no_answer(choice: dict[str, Any]) -> GenerationError:
     """Why a choice with neither content nor a call is no answer, and whether to ask again."""
     if choice.get("finish_reason") == "length":
         return GenerationError(
-            "The answer was cut off before it began: all of its tokens went into thinking. Raise max_tokens."
+            "The model used all its tokens for its reasoning, so there is no answer. Raise max_tokens."
         )
     return ProviderError("The answer has neither content nor a tool call. Try again.")
 
@@ -174,7 +174,10 @@ def _message(choice: Any) -> Message | None:
     if not isinstance(raw, dict):
         raise ProviderError("A choice of the answer has no message. Try again.")
     if choice.get("finish_reason") == "error" or choice.get("error"):
-        raise ProviderError(f"The endpoint broke off: {_start_of(mask(_as_text(choice.get('error'))))}. Try again.")
+        raise ProviderError(
+            f"The endpoint stopped in the middle of its answer: {_start_of(mask(_as_text(choice.get('error'))))}. Try "
+            "again."
+        )
     content = raw.get("content")
     if isinstance(content, str) and _ONLY_SOMETIMES.isdisjoint(raw):
         return text_message("assistant", content)
@@ -253,7 +256,7 @@ def _say_once(text: str) -> None:
 def _remark_on_usage(raw: dict[str, Any]) -> None:
     counts = {name: raw.get(name) for name in ("prompt_tokens", "completion_tokens")}
     _log.debug("No token counts: %r", counts)
-    _say_once("The endpoint tells token counts that cannot be. Its tokens and cost count as unknown where it does.")
+    _say_once("The endpoint reports impossible token counts. For such answers, tokens and cost count as unknown.")
 
 
 def _text_or_none(value: Any) -> str | None:

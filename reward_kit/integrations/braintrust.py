@@ -29,8 +29,8 @@ def scorer_to_reward_fn(
 ) -> Callable[..., Any]:
     """A reward that asks a Braintrust scorer.
 
-    Its input is the first turn's content, its output the last one's, and what it expects the ground truth (of a
-    conversation: the last turn's content), unless the two functions say otherwise.
+    The scorer's input is the content of the first turn, its output is the content of the last turn, and `expected` is
+    the ground truth (of a conversation: the content of its last turn), unless the two functions say otherwise.
     """
     if inspect.isclass(scorer):  # autoevals are given to Braintrust as classes
         made: Callable[..., Any] = cast(Any, scorer)()

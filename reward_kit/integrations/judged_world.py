@@ -70,6 +70,4 @@ def known_tools(environment: Any) -> list[Tool]:
     named = load_object(environment) if isinstance(environment, str) else environment
     if isinstance(named, type) and issubclass(named, World) and named is not FunctionsWorld:
         return tools_of_class(named)
-    raise ConfigError(
-        "Which tools there are can only be told of a class of worlds. Give `tools`, or name such a class."
-    )
+    raise ConfigError("The tools are only known in advance for a class of worlds. Give `tools`, or name such a class.")

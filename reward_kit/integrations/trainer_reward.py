@@ -79,7 +79,7 @@ class TrainerReward:
             return Earned(verdict.score, verdict.reason, metrics)
         message, trace = verdict.message.rstrip("."), traceback_lines(verdict)
         if self.failed_score is None:
-            error = RewardError(f"{message}. Give a failed_score to have such a completion earn that instead.")
+            error = RewardError(f"{message}. Set failed_score to give such a completion that score instead.")
             if trace:
                 error.add_note(trace.lstrip())
             raise error

@@ -672,7 +672,7 @@ class Parser:
                 return self._absolute("|")
             if token.text in _STARTING_MARKS:
                 return self._bracketed()
-        raise Unreadable(f"{token.text!r} is no beginning of an expression")
+        raise Unreadable(f"{token.text!r} cannot begin an expression")
 
     def _in_base(self, digits: str) -> Node:
         base = self._subscript()

@@ -150,13 +150,14 @@ def _address(endpoint: str) -> str:
     if url_holds_login(endpoint):
         remember_settings({"api_base": endpoint})
         raise ConfigError(
-            "The reward's address holds a login. Take it out, and name a key: `reward.remote.api_key_env`."
+            "The reward's address holds a login. Remove it, and name the variable that holds a key: "
+            "`reward.remote.api_key_env`."
         )
     try:
         check_address(endpoint)
     except (ValueError, ValidationError):
         raise ConfigError(
-            f"The reward's address {mask(endpoint)!r} is no address. Give one such as 'https://host/evaluate'."
+            f"The reward's address {mask(endpoint)!r} is not a valid address. Give one such as 'https://host/evaluate'."
         ) from None
     remember_settings({"api_base": endpoint})
     return endpoint
@@ -183,7 +184,10 @@ class _Desk:
     def wait_for(self, ask: Callable[[Line], Coroutine[Any, Any, T]]) -> T:
         """Ask, and wait without a loop."""
         if _running_loop() is self._loop:
-            raise RuntimeError("This waits for the loop that it runs on. Await the reward instead, or ask in a thread.")
+            raise RuntimeError(
+                "This call would wait for the event loop that it runs on. Await the reward instead, or call it in a "
+                "thread."
+            )
         asked = self._submit(ask)
         try:
             return asked.result()

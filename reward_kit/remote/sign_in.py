@@ -52,7 +52,7 @@ def sign_in_for(endpoint: str, settings: RemoteRewardConfig, *, inherited_key: b
     if settings.sign_in == "key":
         return _ByHeaders({} if key is None else {"Authorization": f"Bearer {_sendable(key)}"})
     if urlsplit(endpoint).scheme != "https" and not is_private_host(urlsplit(endpoint).hostname or ""):
-        raise AuthError(f"The credentials for {mask(endpoint)!r} would travel unencrypted. Use https://.")
+        raise AuthError(f"The credentials for {mask(endpoint)!r} would be sent unencrypted. Use https://.")
     beside = {} if key is None else {"X-Api-Key": _sendable(key)}
     if settings.sign_in == "google":
         return _ByGoogle(settings.audience or _origin(endpoint), beside)
@@ -159,7 +159,7 @@ def _token_of_machine(audience: str) -> str:
     except (OSError, ValueError):
         why = "there is no metadata server here"
     raise AuthError(
-        f"No Google ID token for {audience!r} can be had: {why}. Set GOOGLE_APPLICATION_CREDENTIALS to a service "
+        f"There is no Google ID token for {audience!r}: {why}. Set GOOGLE_APPLICATION_CREDENTIALS to a service "
         "account's file, or run this where a service account is attached."
     )
 
@@ -194,7 +194,7 @@ class _ByAws:
         found = function or gateway
         region = settings.aws_region or (found and found[1]) or session.get_config_variable("region")
         if not region:
-            raise ConfigError(f"For which AWS region {host!r} is signed is not known. Set `reward.remote.aws_region`.")
+            raise ConfigError(f"The AWS region of {host!r} is not known. Set `reward.remote.aws_region`.")
         self._region: str = region
         self._service = settings.aws_service or ("execute-api" if gateway else "lambda")
         self._session = session
@@ -215,7 +215,7 @@ class _ByAws:
                 raise AuthError("There are no AWS credentials. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret.")
             frozen = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise AuthError(f"The AWS credentials cannot be had: {mask(str(error))}. Sign in again.") from None
+            raise AuthError(f"The AWS credentials cannot be read: {mask(str(error))}. Sign in again.") from None
         remember(frozen.secret_key)
         remember(frozen.token)
         request = AWSRequest(method, url, headers=dict(self._beside), data=data)

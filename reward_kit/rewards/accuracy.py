@@ -26,10 +26,10 @@ def accuracy_reward(
 ) -> EvaluateResult:
     r"""How right the last message's answer is: 1.0 or 0.0, or what `compare_fn(answer, gold)` gives in [0, 1].
 
-    By default the final answer is found and compared as in `math_reward`, exactly: numbers, formulas and words.
-    An answer that leaves the work undone (`17 \cdot 23` for 391) earns nothing unless `accept_unevaluated` is set.
-    `extract_fn` takes the answer out of the text instead, and is applied to the reply only. A ground truth that is
-    missing gives no verdict, and so does one that cannot be compared with the answer.
+    By default the final answer is found and compared as in `math_reward`, exactly: numbers, formulas and words. An
+    answer that is not worked out (`17 \cdot 23` for 391) gets 0.0 unless `accept_unevaluated` is set. `extract_fn`
+    takes the answer out of the text instead, and is applied to the reply only. If the ground truth is missing, or
+    cannot be compared with the answer, there is no verdict.
 
     Metrics: `accuracy`, `answer_extraction`, `answer_accuracy`; `error`.
     Cost: as `answers_match`, plus one pass over the reply.

@@ -34,9 +34,9 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
 ) -> EvaluateResult:
     r"""`correctness_weight` times the accuracy, plus `length_weight` times the score that its length earns the answer.
 
-    Accuracy is what `accuracy_reward` says, with `extract_fn` and `compare_fn`; where it gives no verdict, neither does
-    this. The score of the length is that of `cosine_length_reward`: a right answer earns most when short, a wrong one
-    when long. Values and weights may be any numbers, and the score then leaves [0, 1].
+    The accuracy is the score of `accuracy_reward`, with `extract_fn` and `compare_fn`; if that gives no verdict, this
+    reward gives none. The score of the length is that of `cosine_length_reward`: a right answer earns most when short,
+    a wrong one when long. Values and weights may be any numbers, and the score then leaves [0, 1].
 
     Metrics: `combined_reward`, passed if the answer is right; `accuracy`; `length`; `token_count`.
     Cost: that of `accuracy_reward`, and 10 µs per kB.

@@ -44,8 +44,8 @@ def evaluate_apps_solution(
 
     `ground_truth` is `{"inputs": […], "outputs": […]}` or its JSON. With `fn_name`, inputs are lists of arguments (or
     text, one JSON value per line) of that function or method of `Solution`; without, standard input and output.
-    `execution_timeout` is in seconds per test. `python` is the interpreter that runs the code, by path or name; left
-    out, the one that runs this.
+    `execution_timeout` is in seconds per test. `python` is the interpreter that runs the code, by path or name; by
+    default, the one that runs reward-kit.
 
     Metrics: `pass_rate`, `execution_metadata`, `raw_results`, `parsability`; `execution_error`, `error`.
     Needs: sandbox.

@@ -38,9 +38,10 @@ def bfcl_reward(
     The ground truth is `{function_calls: [[call, …] a turn], comparable_state: {…}}`, a call being text such as
     `"mv(source='a', destination='b')"`. `state` holds what happened: `successful_func_calls` (a list of calls a turn,
     `{name, args}`), and `comparable_state`, or a `resource` whose `get_comparable_state()` gives it. Turns are compared
-    one by one; within a turn calls may come in any order, and further ones do no harm of themselves: what they change
-    is in the state. `tools` say which parameter an argument given by place is for; without them, a call's only argument
-    may be given either way. A task or a state that cannot be read gives no verdict.
+    one by one; within a turn calls may come in any order. Further calls do not lower the score by themselves, but the
+    state shows what they change. `tools` say which parameter a positional argument is for; without them, the only
+    argument of a call may be given by position or by name. If the task or the state cannot be read, there is no
+    verdict.
 
     Metrics: `state_match`, `function_call_match`, `format_check`.
     Cost: linear in the calls, tens of microseconds.
@@ -80,7 +81,7 @@ def bfcl_reward(
 
 def _expected(ground_truth: Any) -> tuple[list[list[ToolCall]], Mapping[str, Any]]:
     if not isinstance(ground_truth, Mapping):
-        raise CallError("the ground truth is no object")
+        raise CallError("the ground truth is not an object")
     turns, state = ground_truth.get("function_calls"), ground_truth.get("comparable_state")
     if not isinstance(turns, list) or not isinstance(state, Mapping):
         raise CallError("the ground truth lacks 'function_calls' or 'comparable_state'")

@@ -127,9 +127,9 @@ def local_code_execution_reward(  # noqa: PLR0913 - each is the inherited signat
     """1.0 if the program in the answer runs and prints `ground_truth`, else 0.0.
 
     Without a ground truth, 1.0 if it runs and exits with 0. `timeout` is in seconds of processor time. With
-    `similarity_credit`, an output that is wrong earns how alike the two texts are, as the inherited reward gave it;
-    that pays for 12 where 13 is right, so it is off unless asked for. `python` is the interpreter that runs Python
-    code, by path or name; left out, the one that runs this.
+    `similarity_credit`, a wrong output gets a score for its similarity to the right one, as in the older package. That
+    rewards 12 where 13 is right, so it is off by default. `python` is the interpreter that runs Python code, by path or
+    name; by default, the one that runs reward-kit.
 
     Metrics: `extracted_code`, `execution_result`, `expected_output`, `output_match`; `error`.
     Needs: sandbox.
@@ -158,8 +158,8 @@ def e2b_code_execution_reward(
 ) -> EvaluateResult:
     """1.0 if the program in the answer runs in a rented sandbox of E2B and prints `ground_truth`, else 0.0.
 
-    As `local_code_execution_reward`, elsewhere; the key is `api_key`, else read from `E2B_API_KEY`. Where E2B cannot be
-    reached there is no verdict.
+    The same as `local_code_execution_reward`, but the program runs at E2B. The key is `api_key`, or it is read from
+    `E2B_API_KEY`. If E2B cannot be reached, there is no verdict.
 
     Metrics: `extracted_code`, `execution_result`, `expected_output`, `output_match`; `error`.
     Needs: extra `e2b`.
@@ -246,9 +246,9 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     without, they are standard input and output. Test code (asserts, `check(candidate)`, pytest) is run in a process of
     its own. Text that is none of these is the output expected of the program. Each test may take `timeout` seconds.
     `prompt` is code that the answer continues; `special_judge`, a function of input, expected output and output, or its
-    import path, decides instead of a comparison. `python` is the interpreter that runs Python code, by path or name;
-    left out, the one that runs this. `environment="e2b"` runs it in a rented sandbox of E2B, with `api_key` or the key
-    in `E2B_API_KEY`.
+    import path, decides instead of a comparison. `python` is the interpreter that runs Python code, by path or name; by
+    default, the one that runs reward-kit. `environment="e2b"` runs it in a rented sandbox of E2B, with `api_key` or the
+    key in `E2B_API_KEY`.
 
     Metrics: `extracted_code`, `test_results`, `pass_rate`; `error`.
     Needs: sandbox.

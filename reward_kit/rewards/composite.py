@@ -50,13 +50,13 @@ def composite_reward(
 
     `weighted_sum`: the sum of weight × score over the sum of the weights. `min`: the least score. `first_decisive`: the
     score of the first part that gives a verdict and, where `decides` is `pass` or `fail`, that verdict. A part with
-    `gate: true` weighs nothing; where it stays below its `threshold` (1.0), the score is 0.0 and later parts are not
-    run. A part without a verdict leaves the whole without one, unless another decides.
+    `gate: true` has no weight; if its score is below its `threshold` (1.0), the score of the whole is 0.0 and later
+    parts are not run. If a part gives no verdict, the whole gives none, unless another part decides.
 
     Metrics: each part's score under its name, and its own metrics as `name.metric`.
     Cost: that of its parts.
     Does not detect: parts that measure the same thing twice. In an asynchronous composite a synchronous part runs in a
-    thread and cannot be killed: one that may hang belongs into a run of its own.
+    thread and cannot be killed: a part that may hang should have a run of its own.
 
     >>> def short(messages, **kwargs): return float(len(messages[-1].text) < 20)
     >>> def polite(messages, **kwargs): return float("please" in messages[-1].text)
@@ -344,4 +344,4 @@ def _function(reward: Any) -> Callable[..., Any] | str:
     if isinstance(reward, str) or callable(reward):
         named: Callable[..., Any] | str = reward
         return named
-    raise ConfigError(f"{reward!r} is no reward. Give a function, an import path, or a name in the library.")
+    raise ConfigError(f"{reward!r} is not a reward. Give a function, an import path, or a name of the library.")

@@ -47,7 +47,7 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     api_key: str | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
-    """1.0 if the code in the answer passes all tests, else 0.0; the first test that fails is the last to be run.
+    """1.0 if the code in the answer passes all tests, else 0.0; it stops at the first test that fails.
 
     Tests, `prompt`, `special_judge`, `python` and `api_key` are as for `fractional_code_reward`. `target_function`,
     `function_to_call` and `entry_point` are three names for the function that is called.

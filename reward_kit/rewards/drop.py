@@ -42,10 +42,10 @@ def drop_reward(messages: list[Message], *, ground_truth: Any = None, **kwargs: 
     """DROP's F1 of the last message's answer, from 0.0 to 1.0.
 
     The answer is what follows the last "Answer:", else what the message marks as its answer, else the message. Words
-    are compared in lower case, without articles and punctuation, numbers by value; where the reference has numbers,
-    an answer without one of them gets 0.0. The ground truth is a text or number, a list of right texts (the best
-    counts), or the column `answers_spans` of the data, `{"spans": [...]}`: then one span is right, and so are all of
-    them, parted by commas or "and". Any other ground truth gives no verdict.
+    are compared in lower case, without articles and punctuation, numbers by value; where the reference has numbers, an
+    answer without one of them gets 0.0. The ground truth is a text or number, a list of right texts (the best counts),
+    or the column `answers_spans` of the data, `{"spans": [...]}`: then one span is right, and so is a list of all
+    spans, separated by commas or "and". Any other ground truth gives no verdict.
 
     Metrics: `f1` (the score), `exact_match`; `error`.
     Cost: linear in the answer and in the references, about 50 µs.
@@ -96,7 +96,9 @@ def _references(ground_truth: Any) -> list[tuple[str, ...]]:
 def _texts(given: Sequence[Any]) -> list[str]:
     texts = [str(one) for one in given if isinstance(one, str | int | float) and not isinstance(one, bool)]
     if not texts or len(texts) != len(given) or not all(text.strip() for text in texts):
-        raise ValueError(f"The ground truth {quoted(given)} is no answer. Give a text, a list of texts, or the spans.")
+        raise ValueError(
+            f"The ground truth {quoted(given)} is not an answer. Give a text, a list of texts, or the spans."
+        )
     return texts
 
 

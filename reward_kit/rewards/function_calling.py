@@ -61,14 +61,14 @@ def exact_tool_match_reward(
     """1.0 if the last message makes exactly the calls of the ground truth, 0.0 if not.
 
     The ground truth is a list of calls (OpenAI's shape, `{name, arguments}`, `"f(x=1)"`, BFCL's acceptable values), an
-    assistant's turn, or the JSON text of either; `[]` says that no call is expected. One that is missing or cannot be
-    read gives no verdict. The order of the calls counts; with `ordered=False` they may come in any order, and are
-    paired so that as many agree as can. `tools` are those that were offered; an argument that equals its declared
-    default may as well be left out.
+    assistant's turn, or the JSON text of either; `[]` says that no call is expected. If the ground truth is missing or
+    cannot be read, there is no verdict. The order of the calls counts; with `ordered=False` they may come in any order,
+    and are paired so that as many agree as can. `tools` are those that were offered; an argument that equals its
+    declared default may as well be left out.
 
-    `rules`: `strict` takes 1 for 1.0 at every depth, and nothing else for anything else; `lenient` also forgives letter
-    case, spaces, and "5" for 5; `bfcl` gives the verdicts of BFCL's own checker, which asks for no order, faults
-    included, and needs `tools`. `unordered_arguments` names arrays whose order does not count.
+    `rules`: `strict` accepts 1 for 1.0 at every depth, and otherwise only equal values; `lenient` also accepts other
+    letter case and spaces, and "5" for 5; `bfcl` gives the verdicts of BFCL's own checker, including its mistakes; it
+    ignores the order of calls and needs `tools`. `unordered_arguments` names arrays whose order does not count.
 
     Metrics: `function_name_match`, `arguments_match`: F1 over the calls by name, and as a whole.
     Cost: linear in the answer, about 50 µs for a call or two.
@@ -106,7 +106,7 @@ def valid_tool_call_reward(
     """1.0 if every call of the last message names an offered tool and has valid arguments for it, 0.0 if not.
 
     Validity is that of JSON Schema. Arguments a tool does not declare are refused, unless it says
-    `additionalProperties`. Without `call_required` an answer that calls nothing is fine too. No ground truth is needed.
+    `additionalProperties`. Without `call_required` an answer without calls is accepted, too. No ground truth is needed.
 
     Metrics: `function_name_match`, `arguments_match`.
     Needs: extra `schema`.

@@ -37,8 +37,8 @@ def majority_vote_reward(
     r"""1.0 for each rollout whose final answer is the one most rollouts give, 0.0 for the others.
 
     Answers are the same where `math.answers_match` says so: 0.5 and \frac{1}{2} vote together. Where several answers
-    have most votes, each of their rollouts gets its share of 1.0. An answer that fewer than `at_least` rollouts give is
-    no majority: if none has more, no rollout gets a verdict. No ground truth is looked at.
+    have most votes, each of their rollouts gets its share of 1.0. An answer needs at least `at_least` rollouts to be a
+    majority; if no answer has so many, no rollout gets a verdict. The ground truth is not used.
 
     Metrics: `agreement`, the share of the rollouts that give the same answer; `majority_answer`.
     Cost: one comparison for each rollout and different answer, some tens of microseconds each.
@@ -105,8 +105,8 @@ async def tournament_reward(
     """The share of its games that each rollout wins against others of its sample, a tie counting half.
 
     A judge compares two rollouts at a time, in both orders. Each plays `games` others (all of them in a small group),
-    chosen so that everybody plays equally often. A game without a verdict is not counted; a rollout without any game
-    counted gets no verdict. An empty answer loses without a game being played.
+    chosen so that all rollouts play equally often. A game without a verdict is not counted; a rollout without a counted
+    game gets no verdict. An empty answer loses without a game.
 
     Metrics: `tournament`, with the games won, tied and lost.
     Cost: two requests a vote and game; n × games / 2 games for n rollouts. Replies are cached.
@@ -173,9 +173,9 @@ def relative_length_reward(
 ) -> list[EvaluateResult]:
     """1.0 for the shortest answer of the group and 0.0 for the longest, in proportion between them.
 
-    Length is counted in characters, thinking included. With a `verifier` (a synchronous reward or its import path)
-    only rollouts it passes compete, and the others get 0.0: being short must not pay where being right does not. Where
-    all that compete are equally long, each gets 1.0. A rollout that the verifier cannot judge gets no verdict.
+    Length is counted in characters, thinking included. With a `verifier` (a synchronous reward or its import path) only
+    rollouts that pass it are compared, and the others get 0.0, so that a short wrong answer gets nothing. If all
+    compared rollouts are equally long, each gets 1.0. A rollout that the verifier cannot judge gets no verdict.
 
     Metrics: `relative_length`; `verified` where there is a verifier.
     Cost: linear in the answers, and the verifier's.

@@ -39,7 +39,8 @@ def ifeval_reward(
     "change_case:english_capital" to "startend:quotation"), and `kwargs` holds the settings of each, in the same order.
     Both may be JSON text, or stand together in the ground truth. With `loose` an instruction is also followed where it
     would be without the first line, the last line or the asterisks of the answer. With `partial` the score is the share
-    of the instructions that are followed. Thoughts are not part of the answer; an empty answer follows nothing.
+    of the instructions that are followed. The model's reasoning is not part of the answer; an empty answer follows no
+    instruction.
 
     An unknown instruction, or one whose settings are missing, gives no verdict. Two things differ from IFEval's own
     code: languages are told by another detector, and a text without words is in no language; sentences are parted by

@@ -96,8 +96,8 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
 
     The judge says how well the JSON does what `expected_behavior` describes; without that there is nothing to ask, and
     the schema's score stands alone. `model` is a model's name, or anything `judge_reward` takes as judge. One that is
-    only named is asked at `OPENAI_BASE_URL` where that variable is set, with the key in `OPENAI_API_KEY`. Where the
-    judge gives no verdict there is none. In a run, prefer `composite_reward` with `json_schema_reward` and
+    only named is asked at `OPENAI_BASE_URL` where that variable is set, with the key in `OPENAI_API_KEY`. If the judge
+    gives no verdict, the reward gives none. In a run, prefer `composite_reward` with `json_schema_reward` and
     `judge_reward`, which uses the run's judge.
 
     Metrics: `schema_similarity`, `schema_score`, `llm_judge`, `llm_score`, `weights`.
@@ -176,7 +176,7 @@ def _verdict(outline: Outline, broken: list[Violation], *, all_or_nothing: bool)
 def _weighted(by_schema: EvaluateResult, llm: float, reply: str, weights: Mapping[str, float]) -> EvaluateResult:
     total = weights.get("schema", 0.0) + weights.get("llm", 0.0)
     if total <= 0:
-        return no_verdict(f"The weights {dict(weights)!r} add up to nothing. Give `schema` and `llm` some.")
+        return no_verdict(f"The weights {dict(weights)!r} add up to 0. Give `schema` or `llm` a weight above 0.")
     share = {name: weights.get(name, 0.0) / total for name in ("schema", "llm")}
     score = share["schema"] * by_schema.score + share["llm"] * llm
     weights_used = f"schema {share['schema']:.2f}, llm {share['llm']:.2f}"

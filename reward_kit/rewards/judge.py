@@ -45,8 +45,8 @@ async def judge_reward(
 
     The judge is shown the conversation, the answer without its thinking, the `rubric` and, where there is one, the
     ground truth as a reference, and must end its reply with `VERDICT: n` on the `scale`. With several `votes` (draws;
-    give the judge a temperature) the median counts. Where the judge cannot be asked, or its reply holds no verdict,
-    there is none.
+    give the judge a temperature) the median counts. If the judge does not answer, or its reply holds no verdict, the
+    reward gives no verdict.
 
     Metrics: `judge`.
     Cost: one request a vote, once: replies are cached. A reply in the wrong form is asked for again, twice at most.
@@ -93,8 +93,8 @@ async def pairwise_judge_reward(
 ) -> EvaluateResult:
     """1.0 if a model finds the last message better than the ground truth's answer, 0.5 for a tie, 0.0 if worse.
 
-    Each vote is two questions, with the answers in either order; where the judge contradicts itself the vote is a tie.
-    The majority of the votes counts. A ground truth that is no answer gives no verdict.
+    For each vote the judge is asked twice, with the two answers in both orders; if it contradicts itself, the vote is a
+    tie. The majority of the votes counts. If the ground truth is not an answer, there is no verdict.
 
     Metrics: `judge`.
     Cost: two requests a vote, once: replies are cached.
@@ -111,7 +111,9 @@ async def pairwise_judge_reward(
         return no_reply()
     reference = _reference(ground_truth)
     if not reference:
-        return no_verdict(f"The ground truth {ground_truth!r} is no answer to compare with. Give one as text.")
+        return no_verdict(
+            f"The ground truth {ground_truth!r} is not an answer to compare with. Give the right answer as text."
+        )
     answer = answer_of(reply)
     if max(len(answer), len(reference)) > _LONGEST_ANSWER:
         return no_verdict(f"The answers have {len(answer)} and {len(reference)} characters, too many for a judge.")

@@ -60,7 +60,7 @@ def language_consistency_reward(
     such as "es", also as a column of the dataset. Left out (`auto_detect`), it is the language that the prompt asks for
     ("Write it in Spanish", "translate to French", "auf Deutsch"; the last message that asks for one counts), else the
     one that the user writes in, or where that cannot be told, that of most of the answer. Code, mathematics, links and
-    tags are in no language; an answer that is nothing else earns 0.0. Thoughts in the content count too.
+    tags are in no language; an answer that is nothing else earns 0.0. Reasoning in the content counts, too.
 
     Metrics: `language_consistency`, `target_language`, `<code>_percentage` for the target and the most used languages.
     Needs: extra `language`.

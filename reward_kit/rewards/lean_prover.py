@@ -65,17 +65,17 @@ async def lean_proof_reward(
     """1.0 if Lean accepts the last message's proof of the statement, 0.0 if it does not.
 
     `statement` is the theorem in Lean (`theorem name (x : Nat) : x + 0 = x`, with `:= sorry` or without). The answer
-    must prove it as it stands, helper lemmas before it allowed. The statement is put to Lean before anything of the
-    answer's, and the proof must fit it and rest on no axiom beside `allowed_axioms`. `header` holds imports and
-    `open`s; `lean` is the command (`lake env lean` in a project). Where the sandbox has no Lean, or Lean does not end
-    within `seconds`, there is no verdict.
+    must prove it as it stands, helper lemmas before it allowed. Lean reads the statement before any part of the answer.
+    The proof must fit the statement, and may use no axioms except `allowed_axioms`. `header` holds imports and `open`s;
+    `lean` is the command (`lake env lean` in a project). If the sandbox has no Lean, or Lean does not finish within
+    `seconds`, there is no verdict.
 
     Metrics: `syntax`, `completeness`, `lean_check`.
     Needs: sandbox; program `lean`.
     Cost: a start of Lean, about a second, and many with Mathlib.
-    Does not detect: a statement that does not say what it should. Proofs that run code while they are checked
-    (`macro`, `elab`, `run_tac`, `#eval`, `native_decide` …) are refused by their words; that list, and not a second
-    kernel, is what stands against a forged check.
+    Does not detect: a statement that does not say what it should. Proofs that run code while they are checked (`macro`,
+    `elab`, `run_tac`, `#eval`, `native_decide` …) are refused by a list of words. This list is the only protection
+    against a forged check; there is no second kernel.
 
     >>> import asyncio
     >>> reply = Message(role="assistant", content="theorem t : 1 + 1 = 2 := by sorry")
@@ -87,7 +87,7 @@ async def lean_proof_reward(
         return no_reply()
     goal = _goal(statement)
     if goal is None:
-        return no_verdict(f"The statement {statement!r} is no theorem of Lean. Write it as `theorem name : …`.")
+        return no_verdict(f"The statement {statement!r} is not a theorem of Lean. Write it as `theorem name : …`.")
     attempt = _attempt(reply, goal, forbid_power=True)
     if attempt.problem is not None or attempt.main is None:
         return wrong(f"Not a proof: {attempt.problem}.", attempt.metrics)
@@ -114,7 +114,7 @@ def _file(header: str, goal: Declaration, code: str, main: Declaration, mark: st
 
 def _checked(done: ExecResult, mark: str, allowed: frozenset[str], attempt: _Attempt, lean: str) -> EvaluateResult:
     if done.timed_out or done.exit_code is None:
-        return no_verdict("Lean did not come to an end. Raise `seconds` or the sandbox's memory.", attempt.metrics)
+        return no_verdict("Lean did not finish. Raise `seconds` or the sandbox's memory.", attempt.metrics)
     if done.exit_code == _NOT_FOUND:
         command = shlex.split(lean)[:1]
         return no_verdict(f"The sandbox has no {command}. Use an image with Lean, or set `lean`.", attempt.metrics)
@@ -139,12 +139,13 @@ def _refusal(done: ExecResult, axioms: set[str]) -> str:
 def lean_prover_reward(
     messages: list[Message], ground_truth: str | None = None, *, statement: str | None = None, **kwargs: Any
 ) -> EvaluateResult:
-    """0.0 for what cannot be a proof, 1.0 for the expected proof as written; for the rest no verdict.
+    """0.0 if the answer cannot be a proof, 1.0 if it is the expected proof word for word, otherwise no verdict.
 
-    Only the structure is looked at: is there a theorem with a proof, is it the one of the `statement` (where that is
-    Lean), does it leave nothing open (`sorry`)? `ground_truth` is the expected proof, where one is known.
+    Only the structure is checked: there must be a theorem with a proof, it must be the theorem of the `statement` (if
+    that is Lean), and the proof must leave nothing open (`sorry`). `ground_truth` is the expected proof, if one is
+    known.
 
-    Metrics: `syntax`, `completeness`, `tactics`, `expected_match`. They describe the text and earn nothing.
+    Metrics: `syntax`, `completeness`, `tactics`, `expected_match`. They describe the text and do not change the score.
     Cost: linear in the answer, tens of microseconds.
     Does not detect: whether a proof is right: `lean_proof_reward` does.
 
@@ -161,9 +162,9 @@ def lean_prover_reward(
 def deepseek_prover_v2_reward(
     messages: list[Message], ground_truth: str | None = None, *, statement: str | None = None, **kwargs: Any
 ) -> EvaluateResult:
-    """As `lean_prover_reward`, and tells how far the proof is divided into subgoals.
+    """The same as `lean_prover_reward`, with a metric for how far the proof is divided into subgoals.
 
-    Dividing a proof earns nothing: the metric `subgoal_decomposition` describes it.
+    Dividing a proof does not change the score; only the metric `subgoal_decomposition` describes it.
 
     Metrics: `syntax`, `completeness`, `tactics`, `expected_match`, `subgoal_decomposition`.
     Cost: linear in the answer, tens of microseconds.
@@ -188,10 +189,11 @@ def deepseek_prover_v2_reward(
 def deepseek_huggingface_prover_benchmark(
     messages: list[Message], ground_truth: Any = None, *, statement: str | None = None, **kwargs: Any
 ) -> EvaluateResult:
-    """As `deepseek_prover_v2_reward`, for rows of DeepSeek's ProverBench.
+    """The same as `deepseek_prover_v2_reward`, for rows of DeepSeek's ProverBench.
 
     The ground truth is an object with `statement` (or `formal_statement`) and, where one is known, `expected_proof`; or
-    such an object under `dataset_item`. `statement` stands in where it has none; without either there is no verdict.
+    such an object under `dataset_item`. If that object has no statement, `statement` is used; without either there is
+    no verdict.
 
     Metrics: `syntax`, `completeness`, `tactics`, `expected_match`, `subgoal_decomposition`.
     Cost: linear in the answer, tens of microseconds.

@@ -71,9 +71,9 @@ def length_reward(
 
     With `target_length`, the best is that length, and the score falls to the bottom of the range at zero and at twice
     the target; with `min_length`, `max_length` or both, any length between them is best, and the score falls towards
-    zero below them, and over as much again above. With none of the three, shorter is better: from the top at nothing to
-    the bottom at 100 tokens. `scaling` is the shape of the fall. `reward_range` is [0, 1] unless given; it may be any
-    range, such as [-1, 1].
+    length zero below them, and over the same distance above. With none of the three, shorter is better: the score falls
+    from the top at 0 tokens to the bottom at 100 tokens. `scaling` is the shape of the fall. `reward_range` is [0, 1]
+    unless given; it may be any range, such as [-1, 1].
 
     Metrics: `length`, passed within a fifth of the target or between the bounds; `token_count`.
     Cost: linear in the answer, about 10 µs per kB.
@@ -123,8 +123,9 @@ def cosine_length_reward(  # noqa: PLR0913 - inherited
     """More for a right answer the shorter it is, and more for a wrong one the longer it is, along a cosine.
 
     `is_correct` says whether it is right, or else a `correctness` of at least 0.9; with neither, there is no verdict. A
-    right answer earns `max_value_correct` at no length, falling to `min_value_correct` at `max_length` tokens and
-    beyond; a wrong one `min_value_wrong`, rising to `max_value_wrong`. The values may be any numbers, such as -1.
+    right answer gets `max_value_correct` at length 0, falling to `min_value_correct` at `max_length` tokens and more; a
+    wrong answer gets `min_value_wrong` at length 0, rising to `max_value_wrong`. The values may be any numbers, such as
+    -1.
 
     Metrics: `cosine_length`, `token_count`, `correctness`.
     Cost: linear in the answer, about 10 µs per kB.

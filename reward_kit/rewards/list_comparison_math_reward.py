@@ -65,10 +65,10 @@ def list_comparison_math_reward(
 ) -> EvaluateResult:
     r"""1.0 if the last message's list has the items of the ground truth, 0.0 if not.
 
-    Items are compared exactly, as mathematics: `\sqrt{4}` is 2 and 0.5 is `1/2`. Without `order_matters` neither
-    the order nor repetitions count. Items that leave the work undone (`2 \cdot 3` for 6) are none, unless the
-    ground truth is written like that too or `accept_unevaluated` is set. The last marked list of the reply is its
-    answer. A ground truth without a list gives no verdict.
+    Items are compared exactly, as mathematics: `\sqrt{4}` is 2 and 0.5 is `1/2`. Without `order_matters` neither the
+    order nor repetitions count. Items that are not worked out (`2 \cdot 3` for 6) do not count, unless the ground truth
+    is written in the same way or `accept_unevaluated` is set. The last marked list of the reply is its answer. A ground
+    truth without a list gives no verdict.
 
     Metrics: `extracted_original_lists`, `extracted_generated_lists`, `list_comparison`; `error`.
     Cost: linear in the reply; about 10 µs an item, more where items are not plain numbers and have to be paired.
@@ -100,7 +100,7 @@ def list_comparison_math_reward(
         return wrong("The text states no list.", {**found, "list_comparison": check(False, "There is no list.")})
     undone = None if accept_unevaluated else left_undone(_list(gold, order_matters), _list(given, order_matters))
     if undone is not None:
-        reason = f"{quoted(given)} is not worked out: it leaves {undone} undone."
+        reason = f"{quoted(given)} is not worked out: it still holds a calculation ({undone})."
         return wrong(reason, {**found, "list_comparison": check(False, reason)})
     return _compared(gold, given, order_matters, found)
 

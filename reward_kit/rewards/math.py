@@ -123,14 +123,13 @@ def math_reward(
     r"""1.0 if the last message's final answer equals the ground truth, 0.0 if not.
 
     The final answer is what the text marks as such (`<answer>`, `\boxed`, `####`, "the answer is …"), else what its
-    last line says. Formulas, sets, intervals, tuples, matrices and equations are compared as mathematics.
-    `tolerance` is the relative error allowed for rounded decimals, `absolute_tolerance` that of floating-point
-    noise; whole numbers must match exactly. With `require_units` the answer must name the unit that the ground
-    truth names. An answer that leaves the work undone (`17 \cdot 23` for 391, a sum or an integral for its value)
-    earns nothing, unless the ground truth is written like that too or `accept_unevaluated` is set; fractions,
-    roots, powers, π, e and logarithms that have no simpler value are answers. An answer that cannot be read earns
-    nothing; a ground truth that is missing, or that cannot be read either, gives no verdict
-    (`is_score_valid=False`).
+    last line says. Formulas, sets, intervals, tuples, matrices and equations are compared as mathematics. `tolerance`
+    is the relative error allowed for rounded decimals, `absolute_tolerance` that of floating-point noise; whole numbers
+    must match exactly. With `require_units` the answer must name the unit that the ground truth names. An answer that
+    is not worked out (`17 \cdot 23` for 391, a sum or an integral for its value) gets 0.0, unless the ground truth is
+    written in the same way or `accept_unevaluated` is set; fractions, roots, powers, π, e and logarithms that have no
+    simpler value are answers. An answer that cannot be read gets 0.0. If the ground truth is missing or cannot be read,
+    there is no verdict (`is_score_valid=False`).
 
     Metrics: `extracted_original_answers`, `extracted_generated_answers`, `answer_comparison`,
     `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`; `error`.
@@ -161,7 +160,9 @@ def math_reward(
     if matched and require_units and not _same_unit(gold, answer.text):
         return _mistaken(f"The answer {quoted(answer.text)} does not name the unit of {quoted(gold)}.", found)
     if matched and not accept_unevaluated and (undone := left_undone(gold, answer.text)) is not None:
-        return _mistaken(f"The answer {quoted(answer.text)} is not worked out: it leaves {undone} undone.", found)
+        return _mistaken(
+            f"The answer {quoted(answer.text)} is not worked out: it still holds a calculation ({undone}).", found
+        )
     return _accepted(gold, answer, found) if matched else _refused(gold, answer, matched, found)
 
 

@@ -54,9 +54,9 @@ def multiple_choice_reward(
     `{"label": [...], "text": [...]}`. Left out, they are read from the lines of the prompt ("A) …", "2. …"); a prompt
     without any has the options A to Z, without texts. The ground truth is an option's label, its text, or, with
     `choices` in a list, its index from 0. The answer chooses by label or by text: in what it marks (`<answer>`,
-    `\boxed`, `####`), else after the last "the answer is", else by the only option that it names. Naming several is no
-    choice. Options with the same text are one option with several labels: each of them counts. A ground truth that is
-    no option, and options that differ only in case or punctuation, give no verdict.
+    `\boxed`, `####`), else after the last "the answer is", else by the only option that it names. An answer that names
+    several options makes no choice. Options with the same text are one option with several labels: each label counts.
+    There is no verdict if the ground truth is not an option, or if options differ only in case or punctuation.
 
     Metrics: `choice`, `found_choice` (whether the answer chooses at all); `error`.
     Cost: linear in the answer and in the number of options, about 50 µs.

@@ -60,9 +60,9 @@ def extract_mcq_option(text: str) -> list[tuple[str, str]]:
 def multiple_choice_math_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
     r"""1.0 if the last message chooses the letter of the ground truth, 0.0 if not.
 
-    The choice is what the reply marks (`<answer>`, `\boxed`, `####`, "the answer is (B)"), else the only letter
-    that it names and does not rule out; lower-case letters count there too (`b`, `b)`). Naming several is no
-    choice. Without a letter in the ground truth there is no verdict.
+    The choice is what the reply marks (`<answer>`, `\boxed`, `####`, "the answer is (B)"), else the only letter that it
+    names and does not rule out; lower-case letters count there too (`b`, `b)`). A reply that names several letters
+    makes no choice. Without a letter in the ground truth there is no verdict.
 
     Metrics: `extracted_original_mcq`, `extracted_generated_mcq`, `mcq_comparison`; `ambiguous_original_mcq`,
     `ambiguous_generated_mcq`.

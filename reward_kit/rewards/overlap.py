@@ -52,8 +52,8 @@ def rouge_reward(
     `variant`: `rougeL`, the longest common subsequence of words, or `rouge1` to `rouge4`, the sequences of so many
     words in common. `measure` says which of its three numbers is the score. The numbers are those of the package
     `rouge-score`: words are runs of a-z and 0-9 in lower case, and with `stem` those of more than three letters are cut
-    to their stems (that needs the extra `text`). Of several right texts, the one with the best F1 counts. Thoughts are
-    not part of the answer. A ground truth that is no text gives no verdict.
+    to their stems (that needs the extra `text`). Of several right texts, the one with the best F1 counts. The model's
+    reasoning is not part of the answer. If the ground truth is not text, there is no verdict.
 
     Metrics: `rouge_f1`, `rouge_precision`, `rouge_recall`; `error`.
     Cost: linear in the answer, about 100 µs per kB; `rougeL` times a 64th of the right text's words.
@@ -147,9 +147,9 @@ def bleu_reward(
     """The BLEU score of the last message against the ground truth, from 0.0 to 1.0.
 
     It is sacrebleu's score for a sentence divided by 100 (`exp` smoothing, orders that the answer is too short for left
-    out). Several right texts are references side by side, as BLEU means them. `tokenize` says how texts become words:
-    `13a` for most languages, `zh` for Chinese, `char` for other scripts without spaces, `intl` and `none` as in
-    sacrebleu. Thoughts are not part of the answer. A ground truth that is no text gives no verdict.
+    out). Several right texts are used together as references, as BLEU defines it. `tokenize` says how texts become
+    words: `13a` for most languages, `zh` for Chinese, `char` for other scripts without spaces, `intl` and `none` as in
+    sacrebleu. The model's reasoning is not part of the answer. If the ground truth is not text, there is no verdict.
 
     Metrics: `bleu`, `brevity_penalty`, `bleu_precision_1` to `bleu_precision_4`; `error`.
     Needs: extra `text`.

@@ -46,11 +46,11 @@ def repetition_penalty_reward(
     language: str = "en",
     **kwargs: Any,
 ) -> EvaluateResult:
-    """1.0 less `max_penalty` times the share of word sequences that the answer has used before.
+    """1.0 minus `max_penalty` times the share of word sequences that the answer repeats.
 
     A sequence is `ngram_size` words. Nothing is repeated in an answer shorter than that. `max_penalty` may exceed 1,
     and the score fall below zero. Case, accents, punctuation and invisible characters do not make a sequence new;
-    letters stand for words in a text without spaces. Thoughts in the content count too.
+    letters stand for words in a text without spaces. Reasoning in the content counts, too.
 
     Metrics: `repetition`, passed below a fifth; `unique_ngram_ratio`; `repetition_penalty`.
     Cost: linear in the answer, about 100 µs per kB.
@@ -91,8 +91,8 @@ def diversity_reward(
     """The share of word sequences that are new, averaged over sequences of several sizes; 0.0 for an empty answer.
 
     `weights` say how much each size counts, in the order of `ngram_sizes`: by default 0.2, 0.3 and 0.5 for three sizes,
-    else all alike; they need not add up to one. In an answer too short for a size, all is new at that size. What counts
-    as the same word is said at `repetition_penalty_reward`.
+    else all the same; they need not add up to one. In an answer too short for a size, all is new at that size. What
+    counts as the same word is said at `repetition_penalty_reward`.
 
     Metrics: `diversity`, passed above 0.6; `ngram_<n>` for each size, passed above 0.7.
     Cost: linear in the answer, about 200 µs per kB.

@@ -33,8 +33,8 @@ async def reward_model_reward(
     The model is the run's judge. `judge.api` says how it is asked: `pooling` or `classify` (vLLM, which applies the
     model's chat template), `score` (vLLM: the turns before the answer as the first text, the answer as the second), or
     `chat` for endpoints that answer a conversation with a number ("reward:-3.2"). The score is the model's own number,
-    which may be negative; with `transform="sigmoid"` it is between 0 and 1. Thoughts are not sent. A model that cannot
-    be asked, or that answers with anything but one number, gives no verdict.
+    which may be negative; with `transform="sigmoid"` it is between 0 and 1. The model's reasoning is not sent. If the
+    model does not answer, or answers with anything but one number, there is no verdict.
 
     Metrics: `reward_model`, the sigmoid of the model's number; `error`.
     Cost: one request, once: scores are cached.

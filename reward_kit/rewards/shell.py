@@ -47,9 +47,9 @@ async def shell_reward(
     """1.0 if the command in the last message succeeds and the success condition holds afterwards, else 0.0.
 
     `setup_commands` make the sandbox ready; `success_condition` is a shell command that exits with 0 where the task is
-    done. The command is taken from the message's code block or prose; without `extract` the whole message is it. A
-    sandbox or a setup that fails is no verdict. `sandbox` opens sandboxes, and is what the run's settings name; who
-    calls the reward without one, such as a trainer, gets those of this process.
+    done. The command is taken from the message's code block or text; without `extract` the whole message is the
+    command. If the sandbox or the setup fails, there is no verdict. `sandbox` opens sandboxes as the run's settings
+    say. A caller that gives none, such as a trainer, gets the sandboxes of this process.
 
     Metrics: `command_success`, `test_passed`.
     Needs: sandbox.

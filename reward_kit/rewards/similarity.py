@@ -30,8 +30,8 @@ async def embedding_similarity_reward(
 
     The model is the run's judge, with `judge.api: embeddings` (OpenAI's `/v1/embeddings`, as most servers have it); in
     code, `judge` may also be its settings. Of several right texts the nearest counts; a negative cosine counts as 0.0.
-    Thoughts are not part of the answer, and an empty answer earns 0.0. A ground truth that is no text, and a model that
-    cannot be asked, give no verdict.
+    The model's reasoning is not part of the answer, and an empty answer gets 0.0. If the ground truth is not text, or
+    the model gives no answer, there is no verdict.
 
     Metrics: `similarity`; `error`.
     Cost: a request for the answer and one for each right text, once: embeddings are cached.
@@ -75,11 +75,11 @@ async def _embedding(asker: Asker, text: str) -> list[float]:
         numbers = [float(value) for value in vector]
     except (ValueError, TypeError):
         raise RewardError(
-            f"The judge's reply {reply[:80]!r} is no embedding. Set `judge.api` to 'embeddings' and `judge.model_name` "
-            "to an embedding model."
+            f"The judge's reply {reply[:80]!r} is not an embedding. Set `judge.api` to 'embeddings' and "
+            "`judge.model_name` to an embedding model."
         ) from None
     if not numbers or not 0.0 < math.hypot(*numbers) < math.inf:
-        raise RewardError(f"The embedding {reply[:80]!r} has no direction. Use another embedding model.")
+        raise RewardError(f"The embedding {reply[:80]!r} holds only zeros. Use another embedding model.")
     return numbers
 
 

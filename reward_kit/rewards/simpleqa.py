@@ -38,8 +38,8 @@ async def simpleqa_reward(
 
     The judge chooses among three grades, after the definitions of SimpleQA: correct; incorrect, which contradicts the
     reference; not attempted, which does neither. With several `votes` (draws; give the judge a temperature) the grade
-    that most give counts. An empty answer is not attempted, without asking. Where the judge cannot be asked, or its
-    reply holds no grade, there is no verdict.
+    with the most votes counts. An empty answer is graded "not attempted" without asking the judge. If the judge does
+    not answer, or its reply holds no grade, there is no verdict.
 
     Metrics: `correct`, `incorrect`, `not_attempted` (one of them is 1.0); `correct_given_attempted`, only where an
     answer was attempted.
@@ -57,7 +57,9 @@ async def simpleqa_reward(
         return no_reply()
     reference = as_text(ground_truth)
     if not reference:
-        return no_verdict(f"The ground truth {quoted(ground_truth)} is no answer to compare with. Give one as text.")
+        return no_verdict(
+            f"The ground truth {quoted(ground_truth)} is not an answer to compare with. Give the right answer as text."
+        )
     answer = answer_of(reply)
     if not answer:
         return _graded("NOT_ATTEMPTED", "The answer is empty.")

@@ -75,10 +75,10 @@ async def sql_reward(
 
     `database`, a column of the dataset, is the path of a SQLite or DuckDB file. It is copied into a sandbox, where each
     query is a single SELECT over the file, opened read-only, without other files, settings or extensions. The query is
-    the last code block of the message, else all of it. Rows are compared as a multiset: a row that comes twice must
-    come twice. Their order counts where the right query has an outermost ORDER BY, or as `ordered` says. Columns are
-    compared in their order, and their names do not count; NULL equals NULL; 1 equals 1.0; numbers may differ by the
-    relative `tolerance`. A query that fails, or takes more than `seconds`, earns 0.0.
+    the last code block of the message, else all of it. Rows are compared as a multiset: a row that the right query
+    gives twice must come twice. Their order counts where the right query has an outermost ORDER BY, or as `ordered`
+    says. Columns are compared in their order, and their names do not count; NULL equals NULL; 1 equals 1.0; numbers may
+    differ by the relative `tolerance`. A query that fails, or takes more than `seconds`, gets 0.0.
 
     A database that is missing, and a right query that fails or gives more than 100,000 rows, give no verdict. For
     DuckDB the sandbox's Python needs the package `duckdb`; where it lacks it, the one installed here is copied, which
@@ -87,8 +87,8 @@ async def sql_reward(
     Metrics: `query_runs`, `rows_match`; `error`.
     Needs: sandbox.
     Cost: a sandbox with a copy of the database (256 MB at most), about 100 ms beside what the queries take.
-    Does not detect: a wrong query that happens to give the right rows over this data: use a database that tells apart
-    what could be confused.
+    Does not detect: a wrong query that happens to give the right rows over this data: use a database in which wrong
+    queries give other rows.
 
     >>> import sqlite3, tempfile
     >>> from reward_kit.evaluation import evaluate

@@ -54,8 +54,8 @@ def exact_match_reward(
     The ground truth is a text, or a list of texts of which any is right. Spaces at the ends, the amount of space
     between words and Unicode's ways of writing the same letter do not count; letter case and punctuation (ASCII's) do
     unless they are ignored. With `extract` the answer is what the message marks as such (`<answer>`, `\boxed`, `####`,
-    "the answer is …"), else its last line. Thoughts are not part of the answer. A ground truth that is no text gives no
-    verdict.
+    "the answer is …"), else its last line. The model's reasoning is not part of the answer. If the ground truth is not
+    text, there is no verdict.
 
     Metrics: `exact_match`; `error`.
     Cost: linear in the answer, a few microseconds.
@@ -117,8 +117,8 @@ def contains_reward(
 
     The ground truth is a text, or a list of texts: all of them must be there, or with `require="any"` one. With
     `whole_words` a text counts only where no letter or digit continues it: "art" is not in "party", nor "5" in "15",
-    "1,500" or "5.2". Amounts of space, and letter case with `ignore_case`, do not count. Thoughts are not part of the
-    answer. A ground truth that is no text gives no verdict.
+    "1,500" or "5.2". Amounts of space, and letter case with `ignore_case`, do not count. The model's reasoning is not
+    part of the answer. If the ground truth is not text, there is no verdict.
 
     Metrics: `contains`, the share of the texts that are there; `error`.
     Cost: linear in the answer for each text, a few microseconds a kB.
@@ -193,7 +193,7 @@ def regex_reward(
     `match="full"` must match the whole answer without the spaces at its ends; `(?s)`, `(?m)` and `(?i)` work as
     elsewhere. RE2 matches it in time linear in the answer, whatever the pattern: no answer can be written that makes it
     slow. So there are no look-arounds and no back-references; a pattern with one is an error, in `pattern`, or no
-    verdict, in the ground truth. Thoughts are not part of the answer.
+    verdict, in the ground truth. The model's reasoning is not part of the answer.
 
     Metrics: `regex_match`; `error`.
     Needs: extra `regex`.
@@ -234,14 +234,14 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
     except re2.error as error:
         problem = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
         raise ValueError(
-            f"it is no pattern that RE2 can read ({problem}). Look-arounds and back-references are not supported; "
+            f"it is not a pattern that RE2 can read ({problem}). Look-arounds and back-references are not supported; "
             "correct the pattern."
         ) from error
 
 
 def _pattern(pattern: Any, ignore_case: bool) -> Any:
     if not isinstance(pattern, str) or not pattern or len(pattern) > _LONGEST_PATTERN:
-        raise ValueError("it is no regular expression. Give one as text, in 'pattern' or as the ground truth.")
+        raise ValueError("it is not a regular expression. Give one as text, in 'pattern' or as the ground truth.")
     return _compiled(pattern, ignore_case)
 
 
@@ -261,10 +261,11 @@ def token_f1_reward(
 ) -> EvaluateResult:
     """The F1 of the words that the last message shares with the ground truth, as SQuAD computes it.
 
-    Before, letters become lower case, ASCII's punctuation and the words "a", "an" and "the" are taken away, and words
-    are what spaces part. Of several right texts the best counts. The ground truth is a text, a list of texts, or
-    SQuAD's `{"text": [...]}`, where an empty list says that there is no answer, and that an empty one is right. With
-    `extract` only what the message marks as its answer is compared. Any other ground truth gives no verdict.
+    Before the comparison, letters become lower case, ASCII punctuation and the words "a", "an" and "the" are removed,
+    and the text is split into words at spaces. If there are several right texts, the best match counts. The ground
+    truth is a text, a list of texts, or SQuAD's `{"text": [...]}`, where an empty list means that the question has no
+    answer: then an empty answer is right. With `extract` only what the message marks as its answer is compared. Any
+    other ground truth gives no verdict.
 
     Metrics: `token_f1`, `token_precision`, `token_recall`, `exact_match` (after the same changes); `error`.
     Cost: linear in the answer and each right text, about 20 µs per kB.

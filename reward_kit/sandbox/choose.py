@@ -52,7 +52,8 @@ async def choose_backend(choice: str | SandboxConfig = AUTO) -> SandboxBackend:
     reasons = "\n".join(f"  - {problem}" for problem in problems)
     others = "; ".join(f"{name!r} ({row.only_by_name})" for name, row in BACKENDS.items() if row.only_by_name)
     raise SandboxUnavailableError(
-        f"No sandbox backend works here:\n{reasons}\nMend one of them, or ask for another one by name: {others}."
+        f"No sandbox backend works here:\n{reasons}\nSolve one of these problems, or choose another backend by name: "
+        f"{others}."
     )
 
 

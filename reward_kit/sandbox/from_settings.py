@@ -136,8 +136,8 @@ class Sandboxes:
         self._failed += error.retryable
         if not self._worked and self._failed >= _FIRST:
             raise SandboxUnavailableError(
-                f"The first {self._failed} sandboxes all failed, the last one so: {error} "
-                "Nothing is lost: fix it, then run the same command again."
+                f"The first {self._failed} sandboxes all failed, the last one with: {error} Nothing is lost: fix it, "
+                "then run the same command again."
             ) from error
 
 
@@ -196,8 +196,8 @@ async def _working_backend(config: SandboxConfig) -> SandboxBackend:
         except SandboxUnavailableError as error:
             problems.append(str(error))
     raise SandboxUnavailableError(
-        f"The image {config.image!r} is no directory here, so it must be a container's; but no container engine works. "
-        f"{' '.join(problems)}"
+        f"The image {config.image!r} is not a directory on this machine, so it must be the image of a container. But "
+        f"no container engine works. {' '.join(problems)}"
     )
 
 

@@ -168,9 +168,9 @@ class OnTheLoop:
         rollout = self._judging.get(blockage.task)
         answer = "" if rollout is None else f", judging answer {rollout.response_index} of sample {rollout.sample.id!r}"
         _log.warning(
-            "%r has held up everything else for %.0f s%s (%s). "
-            "Make it a plain `def`, which runs in a process of its own and is ended at its timeout, "
-            "or have it await what it waits for. Ctrl-C, again and again if need be, ends it here.",
+            "%r has blocked everything else for %.0f s%s (%s). Make it a plain `def`, which runs in its own process "
+            "and is ended after its timeout, or use `await` where it waits. To stop it now, press Ctrl-C, several "
+            "times if needed.",
             self._call.name, blockage.seconds, answer, blockage.place,
         )  # fmt: skip
 
@@ -183,7 +183,7 @@ class OnTheLoop:
         return self._cancelled_itself()
 
     def _cancelled_itself(self) -> RewardError:
-        return RewardError(f"{self._call.name!r} was cancelled from within. Catch CancelledError where it arises.")
+        return RewardError(f"{self._call.name!r} was cancelled by its own code. Catch CancelledError there.")
 
 
 async def each_alone(

@@ -26,13 +26,13 @@ def verdicts_of(outcome: Outcome, name: str, answers: int, setting: str = "rewar
             try:
                 return [_verdict(each) for each in value]
             except (ValueError, TypeError) as problem:
-                error = RewardError(f"{name!r} sent back what is no result: {message_of(problem)}")
+                error = RewardError(f"{name!r} returned something that is not a result: {message_of(problem)}")
         case TimedOut(seconds=seconds):
             error = RewardTimeoutError(too_slow(name, seconds, setting))
         case Raised(type=kind, message=message):
             error = RewardError(f"{name!r} raised {kind}: {message}")
         case Died(reason=reason):
-            error = RewardError(f"{name!r} took its worker process down: it {reason}")
+            error = RewardError(f"{name!r} ended its worker process: it {reason}")
     return [Failure.of(error, "score")] * answers
 
 

@@ -114,7 +114,7 @@ def _loading(config: RewardConfig) -> Iterator[None]:
 
     def refuse(status: int) -> NoReturn:
         raise ConfigError(
-            f"The reward {config.function_path!r} calls os._exit({status}) while it is imported. Take that out of it."
+            f"The reward {config.function_path!r} calls os._exit({status}) while it is imported. Remove that call."
         )
 
     leave, os._exit = os._exit, refuse

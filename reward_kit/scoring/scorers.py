@@ -101,8 +101,8 @@ async def open_scorer(
     needed = [name for name in RESOURCES if call.wants(name)]
     if config.isolate and call.is_async and needed:
         raise ConfigError(
-            f"`reward.isolate` runs {call.name!r} in a process of its own, where it has no {needed[0]}. "
-            "Leave `reward.isolate` out, or have the reward do without."
+            f"`reward.isolate` runs {call.name!r} in a process of its own, where it has no {needed[0]}. Leave "
+            "`reward.isolate` out, or write the reward without it."
         )
     concurrency = config.concurrency or call.concurrency or _usual_concurrency(reward)
     async with (

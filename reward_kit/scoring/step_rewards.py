@@ -38,7 +38,8 @@ class StepRewards:
         if found.missing and not self._said:
             self._said = True
             _log.warning(
-                "Answer %d of sample %r has steps that the reward gave nothing: %s. This is said once.",
+                "Answer %d of sample %r has steps to which the reward gave no value: %s. This warning is shown only "
+                "once.",
                 rollout.response_index, rollout.sample.id, ", ".join(found.missing),
             )  # fmt: skip
         return verdict

@@ -148,7 +148,7 @@ class ApiKeys:
             try:
                 self._by_source.append(parse_keys(source.read(), source.name))
             except OSError as error:
-                raise ConfigError(f"The API keys in {source.name!r} cannot be read: {error}. Mend that.") from error
+                raise ConfigError(f"The API keys in {source.name!r} cannot be read: {error}. Correct this.") from error
         self._looked = time.monotonic()
         self._gather()
 
@@ -215,7 +215,7 @@ def _parse(words: list[str], where: str) -> ApiKey:
     digest = _digest_of(secret, where)
     identity = words[0] if named else f"key-{digest.hex()[:8]}"
     if not _ID.fullmatch(identity):
-        raise ConfigError(f"{where} begins with what is no id. Use up to 64 letters, digits, '_', '-', '.' and '@'.")
+        raise ConfigError(f"{where} does not begin with an id. Use up to 64 letters, digits, '_', '-', '.' and '@'.")
     return _with_options(identity, digest, options, where)
 
 

@@ -85,7 +85,9 @@ class Judging:
         group = [asked[place] for place in places]
         first = group[0]
         if any(each.ground_truth != first.ground_truth for each in group):
-            raise BadRequest("Answers to one prompt have different ground truths. Send the same, or other sample_ids.")
+            raise BadRequest(
+                "Answers to one prompt have different ground truths. Send the same ground truth, or another sample_id."
+            )
         conversations = [each.messages for each in group]
         return self._call.asked_payload(conversations, first.ground_truth, first.columns, first.sample_id)
 
@@ -104,8 +106,8 @@ def _groups(asked: Sequence[Asked]) -> list[list[int]]:
         groups.setdefault(each.sample_id, []).append(place)
     if None in groups and len(groups) > 1:
         raise BadRequest(
-            "Some answers have a sample_id and others have none, and this reward judges all answers to a prompt "
-            "together. Give each a sample_id, or none of them."
+            "Some answers have a sample_id and others have none, but this reward judges all answers to a prompt "
+            "together. Give every answer a sample_id, or none."
         )
     return list(groups.values())
 

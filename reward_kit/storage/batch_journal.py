@@ -165,7 +165,8 @@ class BatchJournal:
                 if not check_line(line):
                     raise StorageError(
                         f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the "
-                        "file. Without it nobody knows which batches are under way; the provider's own list does."
+                        "file. Without it reward-kit does not know which batches are running; the provider's own list "
+                        "shows them."
                     )
                 self._take(orjson.loads(line))
                 offset += len(line)

@@ -104,7 +104,7 @@ def _together(rows: Iterable[_Row], source: Path) -> Iterator[Query]:
         key = digest64(name)
         if seen.get(key) >= 0:
             raise StorageError(
-                f"The rows of query {name!r} do not stand together in {str(source)!r}. Sort the file by query_id."
+                f"The rows of query {name!r} are not next to each other in {str(source)!r}. Sort the file by query_id."
             )
         seen.put(key, 1)
         members = list(group)

@@ -87,11 +87,11 @@ def _documents(path: Path) -> Iterator[Finding]:
     if manifest.exists():
         yield _document(manifest, "Restore it: it says what the other files were made with.", None)
     if summary.exists():
-        yield _document(summary, "The next run of the same command writes it anew.", _moves_away(summary))
+        yield _document(summary, "The next run of the same command writes it again.", _moves_away(summary))
     if config.exists():
         damaged = check_config(config) is False
         detail = "does not match its checksum" if damaged else "as it was written"
-        advice = "The next run of the same command writes it anew."
+        advice = "The next run of the same command writes it again."
         yield Finding(config, not damaged, detail, advice, _moves_away(config) if damaged else None)
 
 
@@ -143,7 +143,7 @@ def _commands(path: Path) -> Iterator[Finding]:
     elif len(checked) < held:
         detail = f"{held - len(checked)} of the {held} commands it had are missing"
     broken = bool(damaged) or len(checked) < held
-    advice = "Restore it, or remove it: --phase inference writes it anew."
+    advice = "Restore it, or remove it: --phase inference writes it again."
     yield Finding(file, not broken, detail, advice, _moves_away(file) if broken else None)
 
 
@@ -172,7 +172,9 @@ def _detail(found: _Lines, missing: int, held: int) -> str:
     if missing:
         findings.append(f"{missing} of the {held} entries it had are missing")
     if found.unchecked:
-        findings.append(f"{found.unchecked} lines are of a time before checksums, and could not be checked")
+        findings.append(
+            f"{found.unchecked} lines were written before reward-kit had checksums, and could not be checked"
+        )
     return "; ".join(findings)
 
 

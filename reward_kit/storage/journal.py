@@ -144,8 +144,8 @@ class Journal:
             os.fsync(self._descriptor)
         except OSError as error:
             raise StorageError(
-                f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). "
-                "See to the disk, then run the same command again."
+                f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). Check the disk, "
+                "then run the same command again."
             ) from error
 
     def index(self) -> JournalIndex:

@@ -140,7 +140,7 @@ def _cut_torn_line(descriptor: int) -> int:
 def _refused(path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"Cannot write the review to {str(path)!r} ({error.strerror or error}). Earlier reviews are kept: make room, "
-        "or see who may write there, then say it again."
+        "or check the permissions of the directory, then review it again."
     )
 
 
@@ -165,10 +165,14 @@ def _read(path: Path) -> Iterator[Review]:
 
 def _parsed(line: bytes, which: str) -> Review:
     if not check_line(line):
-        raise StorageError(f"{which} is damaged: it is not what was written there. Restore the file, or take it out.")
+        raise StorageError(
+            f"{which} is damaged: it is not what was written there. Restore the file, or remove that line."
+        )
     found: dict[str, Any] = orjson.loads(line)
     if found.get("schema") not in READABLE_SCHEMAS or found.get("says") not in _SAYS or not found.keys() >= _FIELDS:
-        raise StorageError(f"{which} is not a review that this version reads. Upgrade reward-kit, or take it out.")
+        raise StorageError(
+            f"{which} is not a review that this version can read. Upgrade reward-kit, or remove that line."
+        )
     return Review(**{name: found[name] for name in _FIELDS})
 
 

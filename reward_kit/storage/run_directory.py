@@ -348,7 +348,7 @@ class RunDirectory:
             self._lock = None
             if not isinstance(error, BlockingIOError):
                 raise StorageError(
-                    f"{str(self.path)!r} cannot be locked ({error.strerror}), so two runs could spoil each other's "
+                    f"{str(self.path)!r} cannot be locked ({error.strerror}), so two runs could damage each other's "
                     "files. Choose an `output.output_dir` on a local disk, or mount this filesystem with locks."
                 ) from error
             raise StorageError(

@@ -55,8 +55,8 @@ def _configured(config: Path) -> Mapping[str, Any]:
         text = config.read_bytes()
         if check_config(config) is False:
             raise StorageError(
-                f"{str(config)!r} is damaged, and says from which score on an answer is verified. Run its command "
-                "again, which writes it anew, or name the score yourself."
+                f"{str(config)!r} is damaged, and it holds the score from which an answer is verified. Run the command "
+                "of the run again, which writes the file again, or give the score yourself."
             )
         values = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the same, ten times as fast
     except (OSError, yaml.YAMLError):

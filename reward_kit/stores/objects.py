@@ -102,7 +102,7 @@ class ObjectReader(io.RawIOBase):
         self._looked = time.monotonic()
         now = self._store.facts(self._facts.address)
         if now is None or (now.size, now.version) != (self._facts.size, self._facts.version):
-            raise StoreError("it was changed or taken away while it was read")
+            raise StoreError("it was changed or removed while it was read")
 
 
 def objects_at(address: str, options: Mapping[str, Any] | None = None) -> list[StoredObject]:

@@ -49,7 +49,7 @@ def store_error(error: BaseException) -> StoreError:  # noqa: PLR0911 - one kind
     if type(error).__name__ in _NO_CREDENTIALS or "gcloud auth" in said:
         return StoreError(f"no usable credentials were found: {said}")
     if isinstance(error, PermissionError) or status in _DENIED_STATUS:
-        return StoreError(f"the store refuses it, for want of rights or of the right credentials: {said}")
+        return StoreError(f"the store refuses access, because rights are missing or the credentials are wrong: {said}")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(f"there is no room left: {said}")
     if isinstance(error, ValueError | TypeError | NotImplementedError) and not isinstance(error, OSError):

@@ -176,7 +176,8 @@ def _filesystem(address: str, options: dict[str, Any]) -> Any:
         raise ConfigError(f"{address!r} needs a package that is not installed. {advice}.") from error
     except ValueError as error:
         raise ConfigError(
-            f"{address!r} begins with {scheme}://, which no store answers to. Use s3://, gs:// or hf://, or a path."
+            f"{address!r} begins with {scheme}://, which is not a known kind of store. Use s3://, gs:// or hf://, or a "
+            "path."
         ) from error
     try:
         # An instance of our own: one that fsspec remembers has the credentials and the endpoint of another time.

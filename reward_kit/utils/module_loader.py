@@ -301,7 +301,7 @@ def _near(name: str, names: Iterable[str]) -> str:
 def _does_not_import(path: str, failure: _Raised) -> ImportError:
     if isinstance(failure.__cause__, _TooSlow):
         return ImportError(
-            f"Cannot load {path!r}: importing it does not end in time ({message_of(failure.__cause__)}). "
-            "Have it do its work in a function, or raise `reward.timeout` if it needs longer."
+            f"Cannot load {path!r}: importing it does not end in time ({message_of(failure.__cause__)}). Move its work "
+            "into a function, or raise `reward.timeout` if it needs longer."
         )
     return ImportError(f"Cannot load {path!r}: {failure}. Make it import cleanly, e.g. by running it with Python once.")

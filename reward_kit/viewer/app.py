@@ -151,7 +151,9 @@ async def _end_when_left(request: Request, query: Query) -> None:
 
 async def _body(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise WrongRequest("The body is not said to be JSON. Send it with `content-type: application/json`.")
+        raise WrongRequest(
+            "The request does not say that its body is JSON. Send it with `content-type: application/json`."
+        )
     content = bytearray()
     async for part in request.stream():
         content += part

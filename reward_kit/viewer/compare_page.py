@@ -108,7 +108,7 @@ def _table(joined: _Joined) -> list[list[int]]:
 def compare_rows(a: Snapshot, b: Snapshot, cell: str, split: str, offset: int, limit: int) -> wire.CompareRows:
     """The common samples of one cell of the table, those that differ most first."""
     if cell not in get_args(Cell):
-        raise WrongRequest(f"{cell[:40]!r} is no part of the comparison. Use one of: {', '.join(get_args(Cell))}.")
+        raise WrongRequest(f"{cell[:40]!r} is not a part of the comparison. Use one of: {', '.join(get_args(Cell))}.")
     left, right = a.held(), b.held()
     joined = _joined(left, right)
     chosen = _chosen(joined, cell)

@@ -127,7 +127,7 @@ def _why_none(reward: JudgedBy | None, told: Told) -> str:
         ": neither the run's config nor the record says which reward judged it.": reward is None,
         ": its reward is served elsewhere, at an address.": reward is not None and "://" in reward.path,
         ": there is no answer that could be judged.": not (told.response or told.turns or told.tool_calls),
-        ": the ground truth is no plain text. Save it as a .json file, and give it as --ground-truth @FILE.": (
+        ": the ground truth is not plain text. Save it as a .json file, and give it as --ground-truth @FILE.": (
             told.ground_truth is not None and not isinstance(told.ground_truth, str | int | float)
         ),
     }

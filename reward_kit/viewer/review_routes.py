@@ -221,12 +221,12 @@ def _as_wire(review: Review) -> wire.Review:
 
 def _fields(body: Any) -> Mapping[str, Any]:
     if not isinstance(body, dict):
-        raise WrongRequest("The body is no object. Send the fields of a review, or of a trial.")
+        raise WrongRequest("The body is not an object. Send the fields of a review, or of a trial.")
     return body
 
 
 def _place(given: Mapping[str, Any]) -> tuple[str, int]:
     name, index = given.get("id"), given.get("index")
     if not isinstance(name, str) or not isinstance(index, int) or isinstance(index, bool) or index < 0:
-        raise WrongRequest("It is not said which record is meant. Send `id` as text and `index` as a number.")
+        raise WrongRequest("The request does not say which record is meant. Send `id` as text and `index` as a number.")
     return name, index

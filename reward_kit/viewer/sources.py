@@ -94,7 +94,7 @@ def _existing(path: Path) -> Path:
     if resolved.is_file() and resolved.suffix != ".parquet":
         if resolved.name != RESULTS:
             raise DatasetError(
-                f"{str(path)!r} is no run. Name its directory, a results.jsonl, or a Parquet file of `best-of-n`."
+                f"{str(path)!r} is not a run. Name a run directory, a results.jsonl, or a Parquet file of `best-of-n`."
             )
         return resolved.parent
     return resolved

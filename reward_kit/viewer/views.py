@@ -72,7 +72,7 @@ def _condition(text: str) -> Condition:
         operator = next((known for known in _OPERATORS if known == parts[place]), None)
         if operator is not None:
             return Condition(":".join(parts[:place]), operator, _bounded(":".join(parts[place + 1 :])))
-    raise WrongRequest(f"{text[:80]!r} is no filter. Write COLUMN:OP:VALUE, with OP one of {', '.join(_OPERATORS)}.")
+    raise WrongRequest(f"{text[:80]!r} is not a filter. Write COLUMN:OP:VALUE, with OP one of {', '.join(_OPERATORS)}.")
 
 
 def _bounded(text: str) -> str:
@@ -87,5 +87,5 @@ def read_number(parameters: Parameters, name: str, default: int, most: int) -> i
     if text is None or text == "":
         return default
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(most)):
-        raise WrongRequest(f"{name}={text[:40]!r} is no number from 0 to {most:,}. Correct it.")
+        raise WrongRequest(f"{name}={text[:40]!r} is not a number from 0 to {most:,}. Correct it.")
     return min(int(text), most)

@@ -112,7 +112,7 @@ def test_what_cannot_be_loaded_is_told() -> None:
 
 @pytest.mark.parametrize("at", [0, -1, [], [0]])
 def test_branches_leave_at_a_step_that_can_be(at: Any) -> None:
-    with pytest.raises(ValueError, match="step from 1 on"):
+    with pytest.raises(ValueError, match="step 1 or later"):
         branching(total=1, at=at)
 
 

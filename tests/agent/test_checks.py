@@ -164,5 +164,5 @@ def test_what_cannot_be_found_by_a_name_is_refused_with_what_to_do() -> None:
             return "it moves"
 
     for agent in ({"environment": Local}, {"tools": [lambda: "nothing"]}):
-        with pytest.raises(ConfigError, match="at the top of a module"):
+        with pytest.raises(ConfigError, match="at the top level of a module"):
             evaluate([{"prompt": "Go."}], of_the_facts, model=Model([]), agent=agent)

@@ -273,7 +273,7 @@ async def test_a_sample_that_changed_is_not_gone_on_with(tmp_path: Path) -> None
     with TurnJournal(path) as journal:
         await played(Model(SAVING), journal=journal)
     other = Sample(id="s", messages=[Message(role="user", content="Go elsewhere.")])
-    with TurnJournal(path) as journal, pytest.raises(Exception, match="is not what it was"):
+    with TurnJournal(path) as journal, pytest.raises(Exception, match="has changed since its episode"):
         await played(Model(SAVING), journal=journal, sample=other)
 
 
@@ -400,7 +400,7 @@ class Wrong(World):
     [
         (object(), {}, "answered with a object"),
         ([1, 2], {}, "answered with a list"),
-        (Answer(done=True, reward=float("nan")), {}, "no finite number"),
+        (Answer(done=True, reward=float("nan")), {}, "not a finite number"),
         (Answer(done=True), {"live": object()}, "JSON"),
         (Answer(done=True), ["a", "list"], "a list"),
         (Answer(done=True), {"much": "x" * (17 << 20)}, "too large"),

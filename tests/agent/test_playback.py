@@ -29,8 +29,10 @@ async def test_the_nth_turn_is_the_nth_that_was_recorded() -> None:
 
 async def test_what_was_not_recorded_is_a_failure_of_that_draw() -> None:
     client = Playback({("s", 0): says("a"), ("s", 1): Failure(stage="generate", type="ProviderError", message="down")})
-    assert await ask(client, [*ASKED, *says("a")], 0) == ["!Of draw 0 of 's' the record has no turn 1: there are 1."]
-    assert await ask(client, ASKED, 1, 2, 0) == ["!down", "!Of draw 2 of 's' the record has no episode.", "a"]
+    assert await ask(client, [*ASKED, *says("a")], 0) == [
+        "!The record of answer 0 to sample 's' has no turn 1: there are 1."
+    ]
+    assert await ask(client, ASKED, 1, 2, 0) == ["!down", "!The record of answer 2 to sample 's' has no episode.", "a"]
 
 
 async def test_rollouts_are_played_without_the_turns_of_their_prompt() -> None:

@@ -52,7 +52,7 @@ def refused(said: Said) -> None:
     assert said.code not in {0, 130}, said
     assert "Traceback" not in said.err
     sentence = said.sentence
-    assert "A fault in reward-kit" not in sentence, said.err
+    assert "This is a bug in reward-kit" not in sentence, said.err
     assert len(sentence) > len("Error: It.")
     assert sentence.isprintable(), sentence
 
@@ -303,7 +303,7 @@ def test_damaged_files_of_our_own_are_never_a_traceback(home: Path, call: Call, 
         ):  # fmt: skip
             said = call(*command)
             assert "Traceback" not in said.err
-            assert "A fault in reward-kit" not in said.err, (target.name, command, said.err)
+            assert "This is a bug in reward-kit" not in said.err, (target.name, command, said.err)
             if said.code:
                 assert said.sentence
     shutil.rmtree(home / "out")
@@ -336,6 +336,6 @@ def test_fuzz(home: Path, call: Call) -> None:
             given.remove("serve")
         said = call(*given)
         assert "Traceback" not in said.err
-        assert "A fault in reward-kit" not in said.err, (given, said.err)
+        assert "This is a bug in reward-kit" not in said.err, (given, said.err)
         if said.code not in {0, 130}:
             assert (said.out + said.err).strip(), given

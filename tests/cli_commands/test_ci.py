@@ -69,8 +69,8 @@ def test_a_run_below_what_is_asked_for_exits_with_4(
         ("mean_score=", "is not NAME=VALUE[:low]"),
         ("mean_score=nan", "is not NAME=VALUE[:low]"),
         ("mean_score=0.8:high", "is not NAME=VALUE[:low]"),
-        ("mean=0.8", "'mean' is no figure of a run. Name mean_score"),
-        ("pass@0=0.8", "is no figure"),
+        ("mean=0.8", "'mean' is not a figure of a run. Name mean_score"),
+        ("pass@0=0.8", "is not a figure"),
         ("judged=1:low", "has no interval"),
     ],
 )

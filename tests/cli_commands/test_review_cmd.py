@@ -98,7 +98,7 @@ def test_a_record_is_shown_and_judged_by_its_name(call: Call, run: Path) -> None
     assert call("review", run, "--record", "q1#1", "--says", "wrong", "--note", "2.0 is 2").code == 0
     told = call("review", run).out
     assert "q1#1  fails, should pass (ada): 2.0 is 2" in told
-    assert "No rates" in told and "1 by browsing" in told
+    assert "There are no rates" in told and "1 by browsing" in told
 
 
 def test_only_a_record_that_was_shown_can_be_spoken_of(call: Call, run: Path) -> None:

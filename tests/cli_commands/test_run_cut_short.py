@@ -115,7 +115,7 @@ def test_a_reward_that_blocks_the_loop_is_named_and_can_be_interrupted(tmp_path:
     file = write_config(tmp_path, config(tmp_path, reward="blocking", reward__timeout=0.5))
     with start(tmp_path, "run", file) as process:
         assert process.stderr is not None
-        told = next(line for line in process.stderr if "held up" in line)
+        told = next(line for line in process.stderr if "has blocked" in line)
         assert "'blocking'" in told and "sample 's2'" in told and "rewards.py, line" in told
         for _ in range(20):  # the first asks for a gentle end, and nobody listens
             process.send_signal(signal.SIGINT)

@@ -39,7 +39,7 @@ def test_files_are_named_as_the_directory_was_typed(tmp_path: Path, call: Call) 
     said = call("run", file, "output.output_dir=outputs/mine")
     assert "\n  outputs/mine/results.jsonl\n" in said.out and str(tmp_path) not in said.out
     swept = call("run", file, "output.output_dir=outputs/swept", "-m", "generation.n=1,2")
-    assert "Compare them, paired: reward-kit inspect outputs/swept\n" in swept.out
+    assert "To compare them: reward-kit inspect outputs/swept\n" in swept.out
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_run_may_begin_anew_and_says_how(tmp_path: Path, call: Call) -> None:
     file = write_config(tmp_path, config(tmp_path))
     assert call("run", file, "-q").code == 0
     refused = call("run", file, "-q", "generation.temperature=0.1")
-    assert refused.code != 0 and "`output.output_dir=…` or begin anew with `--overwrite`" in refused.err
+    assert refused.code != 0 and "`output.output_dir=…` or start from the beginning with `--overwrite`" in refused.err
     assert call("run", file, "-q", "generation.temperature=0.1", "--overwrite").code == 0
     assert len(lines(tmp_path / "run.1" / "results.jsonl")) == len(results(tmp_path)) == 4
 

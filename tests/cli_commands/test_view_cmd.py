@@ -41,7 +41,7 @@ def test_it_is_served_on_this_machine_and_ends_quietly(tmp_path: Path) -> None:
 
     assert card["records"] == 4
     assert process.returncode == 0
-    assert rest.splitlines() == ["Ctrl-C ends it. Whoever has this address can read them."]
+    assert rest.splitlines() == ["Press Ctrl-C to stop. Anybody who has this address can read the runs."]
 
 
 @pytest.mark.parametrize(("name", "says"), [("nothing", "There is no"), (".", "There is no run under")])

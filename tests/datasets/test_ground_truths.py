@@ -41,7 +41,7 @@ def test_mathematics_is_verified_against_the_expected_answer_or_the_box_of_the_s
 def test_the_last_box_outside_the_reasoning_counts(text: str, expected: str | None) -> None:
     given = row(turn("user"), turn("assistant", text))
     if expected is None:
-        with pytest.raises(BadRow, match="nothing to verify an answer against"):
+        with pytest.raises(BadRow, match="no ground truth to verify an answer with"):
             with_ground_truth(given, "math")
     else:
         assert with_ground_truth(given, "math")["ground_truth"] == expected
@@ -64,7 +64,7 @@ def test_a_solution_in_code_is_no_output_to_compare_with() -> None:
     program = "print(int(input()) + 1)"
     for columns in ({"solution": program}, {"answer": program}):
         assert with_ground_truth(row(turn("user"), tests=tests, **columns), "code")["ground_truth"] == tests
-        with pytest.raises(BadRow, match="nothing to verify an answer against"):
+        with pytest.raises(BadRow, match="no ground truth to verify an answer with"):
             with_ground_truth(row(turn("user"), **columns), "code")
 
 
@@ -98,7 +98,7 @@ def test_no_call_is_a_ground_truth_of_its_own_and_arguments_become_text() -> Non
 @pytest.mark.parametrize("content", ["-", "", " ", None])
 def test_a_prompt_that_the_set_leaves_out_is_said_with_its_source(content: str | None) -> None:
     given = row(turn("user", content), turn("assistant"), metadata={"dataset": "taco", "index": 7, "test_cases": []})
-    with pytest.raises(BadRow, match=r"joined from .*'dataset': 'taco', 'index': 7"):
+    with pytest.raises(BadRow, match=r"added from .*'dataset': 'taco', 'index': 7"):
         with_ground_truth(given, "code")
 
 

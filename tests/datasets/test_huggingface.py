@@ -65,7 +65,9 @@ def test_a_stream_that_breaks_off_is_one_sentence(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(HuggingFaceSource, "_load", broken)
     samples = iter(load_samples(DatasetConfig(path_or_name="somebody/set", split="train")))
     assert next(samples).messages[0].text == "1?"
-    with pytest.raises(DatasetError, match=r"'somebody/set' broke off: RuntimeError: the Hub is away.*again to go on"):
+    with pytest.raises(
+        DatasetError, match=r"'somebody/set' failed before its end: RuntimeError: the Hub is away.*again to go on"
+    ):
         next(samples)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets import splits
 from reward_kit.datasets.splits import Split, SplitStream, is_local, load_split_answers, load_splits
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout
@@ -43,6 +44,26 @@ def test_one_file_has_rows_that_say_their_split(tmp_path: Path) -> None:
     assert names(load(write_lines(tmp_path / "by_split.jsonl", told), each=2)) == [
         name for name in ALL if not name[1].endswith("2")
     ]
+
+
+@pytest.mark.parametrize("read_to_count", [splits._READ_TO_COUNT, 0])
+def test_a_file_that_splits_share_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_to_count: int
+) -> None:
+    monkeypatch.setattr(splits, "_READ_TO_COUNT", read_to_count)
+    path = write_lines(tmp_path / "all.jsonl", [ROWS[split](number) for number in range(3) for split in ROWS])
+    assert load(path).size_hint() == 9
+    assert load(path, each=2).size_hint() == 6
+    assert load(path, each=4).size_hint() == 9
+
+
+def test_rows_of_splits_that_are_not_asked_for_do_not_count(tmp_path: Path) -> None:
+    rows = [{**ROWS[split](number), "split": split} for number in range(3) for split in ROWS]
+    path = write_lines(tmp_path / "all.jsonl", rows)
+    assert load(path, MATH).size_hint() == len(names(load(path, MATH))) == 3
+    assert load(path, THREE[:2]).size_hint() == len(names(load(path, THREE[:2]))) == 6
+    path = write_lines(tmp_path / "more.jsonl", [*rows, {"question": "Of which split?"}])
+    assert load(path, THREE[:2]).size_hint() == len(names(load(path, THREE[:2]))) == 6
 
 
 def write_parquet(folder: Path, split: str, name: str) -> str:
@@ -101,7 +122,7 @@ def test_unusable_rows_are_left_out_and_counted_and_do_not_count_for_the_limit(t
 def test_a_split_of_nothing_but_unusable_rows_ends_soon(tmp_path: Path) -> None:
     empty = [chat_row(number, "code", [{"role": "user", "content": "-"}], {"dataset": "apps"}) for number in range(500)]
     stream = load(write_lines(tmp_path / "code.jsonl", empty), [Split("code", "code")])
-    with pytest.raises(DatasetError, match=r"None of the first 100 rows of split 'code' can be used.*joined from"):
+    with pytest.raises(DatasetError, match=r"None of the first 100 rows of split 'code' can be used.*added from"):
         list(stream)
     assert stream.skipped == 100
 
@@ -156,7 +177,7 @@ def test_answers_in_a_column_are_neither_asked_nor_the_ground_truth(tmp_path: Pa
     assert {one.sample.ground_truth for one in found} == {"2"}
     assert [turn.text for turn in found[0].sample.messages] == ["1 + 1?"]
     only = [{"question": "1 + 1?", "answer": "It is 2."}]
-    with pytest.raises(DatasetError, match="nothing to verify an answer against"):
+    with pytest.raises(DatasetError, match="no ground truth to verify an answer with"):
         answers(write_lines(tmp_path / "b.jsonl", only), "answer")
 
 

@@ -187,7 +187,10 @@ def test_nobody_there_is_said_after_patience() -> None:
         (["--id", "x", "--target", "docker", "--function-ref", "math", "--memory", "much"], "--memory"),
         (["--id", "x", "--target", "docker", "--function-ref", "math", "--remote-url", "https://x"], "fireworks"),
         (["--id", "x", "--target", "docker", "--function-ref", "math", "--env", "API_KEY=abc"], "--secret API_KEY"),
-        (["--id", "x", "--target", "docker", "--function-ref", "math", "--env", "A=${b.c}"], "stands for something"),
+        (
+            ["--id", "x", "--target", "docker", "--function-ref", "math", "--env", "A=${b.c}"],
+            "read as the name of a variable",
+        ),
         (["--id", "x", "--target", "docker", "--function-ref", "math", "--auth-mode", "iam"], "api-key"),
         (["--id", "x", "--target", "docker", "--function-ref", "math", "-p", "token=abcdefgh1234"], "credential"),
     ],
@@ -201,7 +204,7 @@ def test_a_mistake_is_said_in_a_sentence(call: Call, project: Path, arguments: l
 @pytest.mark.parametrize("dry_run", [["--dry-run"], []], ids=["plan", "deploy"])
 def test_a_wrong_id_is_said_before_anything_is_packed(call: Call, project: Path, dry_run: list[str]) -> None:
     said = call("deploy", "--id", "Bad Id!", "--target", "local-serve", "--function-ref", "missing.py:none", *dry_run)
-    assert said.code == 1 and "The id 'Bad Id!' cannot be used. Take small letters" in said.sentence
+    assert said.code == 1 and "The id 'Bad Id!' cannot be used. Use small letters" in said.sentence
     assert said.out == ""
 
 

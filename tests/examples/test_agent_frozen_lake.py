@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -16,17 +14,11 @@ import pytest
 from examples.agent_frozen_lake.lake import Lake, way
 from reward_kit.models import Message, Sample
 from reward_kit.utils.module_loader import load_function
+from tests.examples.commands import reward_kit
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_frozen_lake"
 GAMMA = 0.9
-
-
-def reward_kit(*arguments: str) -> str:
-    command = [sys.executable, "-m", "reward_kit.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

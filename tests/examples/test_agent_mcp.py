@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.examples.commands import python
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agent_mcp"
 BAD_SERVER = EXAMPLE.parents[1] / "tests" / "agent" / "mcp" / "server_of_ours.py"
 
@@ -46,8 +48,8 @@ def lines(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_it_runs_as_it_is_and_judges_what_is_on_the_desk(folder: Path) -> None:
-    done = run(folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+    told = python(folder / "local_eval.py", "--output", folder / "outputs" / "agent_mcp")
+    assert told == "delivered: 0.667 of 6 orders\npass@2: 1.000\n"
     scores = {(row["id"], row["response_index"]): row["evaluation_score"] for row in lines(folder, "results.jsonl")}
     assert scores == {
         ("one-shelf", 0): 1.0,

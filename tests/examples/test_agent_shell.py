@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from examples.agent_shell.reward import answered
+from tests.examples.commands import reward_kit
 from tests.execution.shell_support import require_namespaces
 
 ROOT = Path(__file__).parents[2]
@@ -23,9 +22,7 @@ JOBS = [json.loads(line) for line in (EXAMPLE / "dataset.jsonl").read_text(encod
 
 def run(folder: Path, *more: str) -> dict[tuple[str, int], dict[str, Any]]:
     """The results of a run, by job and attempt."""
-    command = [sys.executable, "-m", "reward_kit", "run", *CONFIG, f"output.output_dir={folder}", *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    reward_kit("run", *CONFIG, f"output.output_dir={folder}", *more)
     return {(row["id"], row["response_index"]): row for row in rows(folder / "results.jsonl")}
 
 

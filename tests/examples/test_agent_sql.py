@@ -5,20 +5,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from tests.examples.commands import reward_kit
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_sql"
-
-
-def reward_kit(*arguments: str) -> str:
-    command = [sys.executable, "-m", "reward_kit.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -4,32 +4,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from reward_kit.utils.module_loader import load_function, load_object
+from tests.examples.commands import reward_kit
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agent_support"
 
 
-def run(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "reward_kit",
-        "run",
-        "--config-path",
-        str(EXAMPLE / "conf"),
-        "--config-name",
-        "support",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1]), "COLUMNS": "200"}
-    return subprocess.run(
-        [*command, *options], cwd=home, env=environment, capture_output=True, text=True, timeout=100, check=False
-    )
+def run(home: Path, *options: str) -> None:
+    config: list[str | Path] = ["--config-path", EXAMPLE / "conf", "--config-name", "support"]
+    reward_kit("run", *config, f"output.output_dir={home / 'outputs' / 'agent_support'}", *options)
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -46,8 +32,7 @@ def test_the_dataset_is_what_its_script_writes() -> None:
 
 
 def test_careful_conversations_are_right_and_careless_ones_wrong(tmp_path: Path) -> None:
-    done = run(tmp_path)
-    assert done.returncode == 0, done.stderr
+    run(tmp_path)
     judged = scores(tmp_path)
     assert len(judged) == 8
     assert all(score == float(draw == 0) for (_, draw), score in judged.items())
@@ -55,8 +40,7 @@ def test_careful_conversations_are_right_and_careless_ones_wrong(tmp_path: Path)
     assert {rollout["facts"]["termination_reason"] for rollout in rollouts} == {"user_stop"}
     customers = {rollout["id"]: rollout["facts"]["user_side"] for rollout in rollouts if not rollout["response_index"]}
     assert [side["calls"][0]["function"]["name"] for side in customers["unplugged"]] == ["look", "plug_in"]
-    again = run(tmp_path, "--rescore")
-    assert again.returncode == 0, again.stderr
+    run(tmp_path, "--rescore")
     assert scores(tmp_path) == judged
 
 

@@ -15,6 +15,7 @@ import pytest
 from reward_kit.datasets.splits import SplitStream
 from reward_kit.execution.best_of_n import BestOfN
 from reward_kit.execution.best_of_n.experiment import load_experiment, read_experiment_file
+from tests.examples.commands import python, reward_kit
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "best_of_n"
 EXPERIMENTS = sorted((EXAMPLE / "experiments").glob("*.yaml"))
@@ -54,22 +55,15 @@ def test_the_dataset_has_a_ground_truth_for_every_row() -> None:
     assert all(truth["tool_calls"] for split, truth in found if split == "tool_calling")
 
 
-def test_the_script_is_the_command(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1])}
-    programs = [str(EXAMPLE / "generate_best_of_n.py")], ["-m", "reward_kit", "best-of-n"]
-    ours, theirs = (
-        subprocess.check_output([sys.executable, *program, "--help"], cwd=tmp_path, env=environment)
-        for program in programs
-    )
-    assert ours == theirs
+def test_the_script_is_the_command() -> None:
+    assert python(EXAMPLE / "generate_best_of_n.py", "--help") == reward_kit("best-of-n", "--help")
 
 
 def test_the_offline_experiment_is_planned_from_the_example_folder(tmp_path: Path) -> None:
     if missing():
         pytest.skip("the verifiers of code and tool calls are not there")
-    done = run("--config", EXAMPLE / "experiments" / "offline.yaml", "--dry-run", "--json", home=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["rollouts"] == 60
+    told: list[str | Path] = ["--config", EXAMPLE / "experiments" / "offline.yaml", "--output", tmp_path / "a.parquet"]
+    assert json.loads(reward_kit("best-of-n", *told, "--dry-run", "--json"))["rollouts"] == 60
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ def test_what_a_readme_says_holds(
     monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAMS), os.environ["PATH"]]))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # a worker for each core is started for every run
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=NOT_OURS)  # some commands write beside it
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     namespace: dict[str, Any] = {"__name__": "page"}

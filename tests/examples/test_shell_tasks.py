@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.examples.commands import python, reward_kit
 from tests.execution.shell_support import lines, require_namespaces, summary, write_rows
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shell_tasks"
@@ -21,11 +22,11 @@ def run(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_script_takes_tasks_to_figures(tmp_path: Path) -> None:
     require_namespaces()
-    done = run("--model", "mock", "--dataset", EXAMPLE / "dataset.jsonl", "-n", "4", home=tmp_path)
-    assert done.returncode == 0, done.stderr
-    figures = summary(tmp_path / "evaluation_results")
+    told: list[str | Path] = ["--model", "mock", "--dataset", EXAMPLE / "dataset.jsonl", "-n", "4", "-o", tmp_path]
+    python(EXAMPLE / "generation_separated.py", *told)
+    figures = summary(tmp_path)
     assert (figures["judged"], figures["successful_samples"], figures["infrastructure_errors"]) == (32, 28, 0)
-    assert {row["difficulty_level"] for row in lines(tmp_path / "evaluation_results" / "results.jsonl")} == {1, 2, 3}
+    assert {row["difficulty_level"] for row in lines(tmp_path / "results.jsonl")} == {1, 2, 3}
 
 
 def test_the_command_that_goes_on_names_the_subcommand(tmp_path: Path) -> None:
@@ -41,15 +42,9 @@ def test_a_solution_of_every_task_is_judged_right(tmp_path: Path) -> None:
     tasks = lines(EXAMPLE / "dataset.jsonl")
     rows = [{**row, "generated_command": row["reference_command"]} for row in tasks]
     file = write_rows(tmp_path / "commands.jsonl", rows)
-    assert run("--phase", "execution", "--commands-file", file, home=tmp_path).returncode == 0
-    assert summary(tmp_path / "evaluation_results")["success_rate"] == 1.0
+    python(EXAMPLE / "generation_separated.py", "--phase", "execution", "--commands-file", file, "-o", tmp_path / "out")
+    assert summary(tmp_path / "out")["success_rate"] == 1.0
 
 
-def test_it_takes_the_flags_of_the_command(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1])}
-    programs = [str(EXAMPLE / "generation_separated.py")], ["-m", "reward_kit", "shell"]
-    ours, theirs = (
-        subprocess.check_output([sys.executable, *program, "--help"], cwd=tmp_path, env=environment)
-        for program in programs
-    )
-    assert ours == theirs
+def test_it_takes_the_flags_of_the_command() -> None:
+    assert python(EXAMPLE / "generation_separated.py", "--help") == reward_kit("shell", "--help")

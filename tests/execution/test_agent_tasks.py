@@ -175,7 +175,7 @@ def test_settings_of_the_task_reach_the_run(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("- a\n", "no mapping"),
+        ("- a\n", "not a mapping"),
         ("name: x\n", "'resource_type'"),
         ("name: [", "not YAML"),
         (TASK + "termination_regex: '('\n", "regular expression"),
@@ -203,7 +203,7 @@ def test_names_and_places() -> None:
 
     from reward_kit.models import TaskDefinitionModel
 
-    with pytest.raises(ConfigError, match="says nothing"):
+    with pytest.raises(ConfigError, match="no text for the model"):
         samples_of(TaskDefinitionModel.model_validate(yaml.safe_load(silent)))
 
 

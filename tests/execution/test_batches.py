@@ -276,7 +276,7 @@ def test_a_wrong_key_and_an_endpoint_without_batches_are_one_sentence(tmp_path: 
         with pytest.raises(AuthError, match="no such key"):
             by_batches(tmp_path, base).run()
         os.environ["BATCH_KEY"] = KEY
-        with pytest.raises(EndpointError, match="has no files and batches"):
+        with pytest.raises(EndpointError, match="interface for files and batches"):
             by_batches(tmp_path / "elsewhere", f"{base}/nowhere").run()
 
 

@@ -282,7 +282,7 @@ def test_lines_of_a_time_before_checksums_are_read_and_said_to_be_unchecked(
         old = [unsealed(line) for line in path.read_bytes().splitlines(keepends=True)]
         path.write_bytes(b"".join(old).replace(b'{"schema":2', b'{"schema":1'))
     assert resume(tmp_path) == expected
-    assert caplog.text.count("10 lines of a time before checksums") == 2
+    assert caplog.text.count("10 lines that were written before reward-kit had checksums") == 2
     assert all(finding.works for finding in look_over(directory))
 
 

@@ -151,7 +151,7 @@ def test_a_row_that_changed_under_its_id_is_refused(tmp_path: Path, column: str)
     run(told)
     before = files(tmp_path)
     write_rows(tmp_path / "dataset.jsonl", [*questions(3), questions(4)[3] | {column: "changed"}])
-    with pytest.raises(StorageError, match=r"'s3' is not what it was.*output\.output_dir"):
+    with pytest.raises(StorageError, match=r"'s3' has changed since.*output\.output_dir"):
         run(told)
     assert {name: content[: len(before[name])] for name, content in files(tmp_path).items()} == before
 
@@ -161,7 +161,7 @@ def test_rows_in_memory_are_read_anew_whatever_was_finished_before(tmp_path: Pat
     rows = questions(4)
     assert run(told, samples=rows[:2]).judged == 2
     assert run(told, samples=rows).judged == 4
-    with pytest.raises(StorageError, match="'s0' is not what it was"):
+    with pytest.raises(StorageError, match="'s0' has changed since"):
         run(told, samples=[rows[0] | {"ground_truth_for_eval": "changed"}])
 
 
@@ -169,7 +169,7 @@ def test_another_way_of_reading_the_same_file_is_noticed_in_a_finished_run(tmp_p
     rows = [row | {"assistant_response": "first", "revised": "second"} for row in questions(2)]
     told = config(tmp_path, rows=rows, generation__enabled=False)
     assert run(told).judged == 2
-    with pytest.raises(StorageError, match="'s0' is not what it was"):
+    with pytest.raises(StorageError, match="'s0' has changed since"):
         run(config(tmp_path, generation__enabled=False, dataset__response_column="revised"))
 
 
@@ -179,7 +179,7 @@ def test_edited_preprocessing_is_noticed_in_a_finished_run(tmp_path: Path) -> No
     told = config(tmp_path, dataset__preprocess=[f"{code}:prepare"])
     assert run(told).judged == 4
     code.write_text("def prepare(row):\n    return {**row, 'user_query': 'Why?'}\n")
-    with pytest.raises(StorageError, match="'s0' is not what it was"):
+    with pytest.raises(StorageError, match="'s0' has changed since"):
         run(told)
 
 
@@ -216,7 +216,7 @@ def test_a_lost_result_of_a_changed_dataset_is_refused_as_ever(tmp_path: Path) -
     status = dataset.stat()
     dataset.write_text(dataset.read_text().replace("ground_truth_for_eval", "ground_truth_for_evil"))
     os.utime(dataset, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(StorageError, match="'s0' is not what it was"):
+    with pytest.raises(StorageError, match="'s0' has changed since"):
         run(told)
 
 
@@ -342,7 +342,7 @@ def test_so_may_how_the_data_are_read(tmp_path: Path) -> None:
     run(attempt(tmp_path, {}, dataset__response_column="other"))
     result = run(attempt(tmp_path, {"ground_truth_for_eval": "right"}, dataset__response_column="other"))
     assert [row["assistant_response"] for row in result.rows()] == ["5", "5", "5"]
-    with pytest.raises(StorageError, match="is not what it was"):
+    with pytest.raises(StorageError, match="has changed since"):
         run(attempt(tmp_path, {"ground_truth_for_eval": "right"}))
 
 
@@ -384,7 +384,7 @@ def test_overwriting_begins_anew_and_keeps_the_old_run(tmp_path: Path) -> None:
     assert EvaluationPipeline(other, overwrite=True).plan().on_disk == 0
     assert run(other, overwrite=True).judged == 4
     assert {path.name: path.read_bytes() for path in (tmp_path / "run.1").glob("*.jsonl")}.items() <= before.items()
-    with pytest.raises(ConfigError, match="no rollouts to score"):
+    with pytest.raises(ConfigError, match="none to score"):
         run(other, overwrite=True, phase="execution")
     assert not (tmp_path / "run.2").exists()
 

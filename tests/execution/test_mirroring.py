@@ -176,7 +176,7 @@ def test_uploads_that_are_cut_off_at_random_still_make_a_whole_mirror(
     ("mirror", "fault", "said"),
     [
         ("s3://no-such-bucket-here/x", None, "there is no such bucket"),
-        ("s3://{bucket}/x", Fault(status=403, code="AccessDenied"), "for want of rights"),
+        ("s3://{bucket}/x", Fault(status=403, code="AccessDenied"), "rights are missing"),
         ("somewhere/else", None, "expected the address of a folder"),
         ("hf://datasets/me/runs", None, "expected the address of a folder"),
     ],

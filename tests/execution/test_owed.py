@@ -94,5 +94,5 @@ def test_rollouts_on_disk_and_in_hand_owe_the_same(
 def test_a_sample_that_changed_is_refused(tmp_path: Path) -> None:
     known = ledger(tmp_path, {("s0", 0): None}, set())
     changed = [{**ROWS[0], "user_query": "another question"}]
-    with pytest.raises(StorageError, match="'s0' is not what it was"):
+    with pytest.raises(StorageError, match="'s0' has changed since"):
         list(SamplesToAnswer(samples_from_rows(changed), range(1)).works(known))

@@ -231,7 +231,7 @@ def test_an_answer_that_changed_under_its_id_is_refused(tmp_path: Path) -> None:
     told = config(tmp_path, rows=rows, generation__enabled=False)
     run(told)
     write_rows(tmp_path / "dataset.jsonl", [rows[0] | {"assistant_response": "new"}, rows[1]])
-    with pytest.raises(StorageError, match="Answer 0 of sample 's0' is not what it was"):
+    with pytest.raises(StorageError, match="Answer 0 of sample 's0' has changed since"):
         run(told)
 
 

@@ -170,7 +170,7 @@ class TestWithTheModel:
     async def test_a_model_that_cannot_be_shown_tools_says_so_and_answers_nothing(
         self, client: LocalModelClient
     ) -> None:
-        with pytest.raises(ConfigError, match="cannot be shown tools"):
+        with pytest.raises(ConfigError, match="cannot be given tools"):
             await client.generate(QUESTION, draws=[0], sampling=Sampling(max_tokens=1), tools=TOOLS)
         assert client._server is None, "the model was loaded for nothing"
 

@@ -145,7 +145,7 @@ def test_a_base_dataset_may_be_a_name() -> None:
         "base_dataset": {"base_dataset": {"path_or_name": "rows.jsonl"}, "max_samples": 2}
     }
     assert taken.ignored == ["dataset._target_", "dataset.description"]
-    with pytest.raises(ConfigError, match="without end"):
+    with pytest.raises(ConfigError, match="form a circle"):
         take({"dataset": {"base_dataset": "endless"}}, configs.__getitem__)
     with pytest.raises(ConfigError, match="only `reward-kit run` can look up"):
         take({"dataset": {"base_dataset": "plain"}})

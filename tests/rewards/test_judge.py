@@ -202,7 +202,7 @@ async def test_anything_that_can_be_asked_can_judge() -> None:
     for judge in (client, Judge(client), model, mock("VERDICT: 4")):
         assert (await grade(judge, "q", "a")).score == 0.4
     for nobody in (None, 5, object()):
-        with pytest.raises(ConfigError, match="no judge"):
+        with pytest.raises(ConfigError, match="not a judge"):
             await grade(nobody, "q", "a")
 
 

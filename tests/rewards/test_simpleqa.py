@@ -73,4 +73,4 @@ async def test_an_empty_answer_is_not_attempted_and_nobody_is_asked() -> None:
 
 async def test_without_a_reference_there_is_no_verdict() -> None:
     result = await graded("VERDICT: CORRECT", ground_truth=None)
-    assert not result.is_score_valid and "Give one as text" in (result.reason or "")
+    assert not result.is_score_valid and "Give the right answer as text" in (result.reason or "")

@@ -43,7 +43,7 @@ def test_a_result_that_was_spoilt_after_it_was_made_is_noticed() -> None:
         return result
 
     (verdict,) = through_a_worker(reward)
-    assert isinstance(verdict, Failure) and "no result" in verdict.message
+    assert isinstance(verdict, Failure) and "not a result" in verdict.message
 
 
 def test_no_verdict_is_a_failure_of_its_answer_only() -> None:
@@ -80,8 +80,8 @@ def test_what_is_no_failure_of_an_item_ends_the_run() -> None:
         (Raised("ValueError", "bad", ""), "RewardError", "raised ValueError: bad"),
         (TimedOut(2.0), "RewardTimeoutError", "within 2 s. Raise `timeout`"),
         (Died("exited with code 3"), "RewardError", "it exited with code 3"),
-        (Done([{"score": "much"}]), "RewardError", "no result"),
-        (Done(7), "RewardError", "no result"),
+        (Done([{"score": "much"}]), "RewardError", "not a result"),
+        (Done(7), "RewardError", "not a result"),
     ],
 )
 def test_each_outcome_of_a_worker_is_a_failure_of_each_answer(outcome: Outcome, kind: str, said: str) -> None:

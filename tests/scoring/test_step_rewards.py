@@ -42,7 +42,7 @@ def test_a_missing_index_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
         for _ in range(3):
             assert isinstance(rewards.checked(ROLLOUT, rewarding(0)), EvaluateResult)
     assert [record.message for record in caplog.records] == [
-        "Answer 0 of sample 's' has steps that the reward gave nothing: 1, 2. This is said once."
+        "Answer 0 of sample 's' has steps to which the reward gave no value: 1, 2. This warning is shown only once."
     ]
 
 

@@ -285,4 +285,4 @@ def test_a_reward_that_blocks_the_loop_is_named_in_the_log(caplog: Any, monkeypa
 
     with serving(blocks) as server:
         assert server.post("/evaluate", asked("a")).json["score"] == 1.0
-    assert "'blocks' has held up everything else" in caplog.text
+    assert "'blocks' has blocked everything else" in caplog.text

@@ -90,7 +90,7 @@ def test_tables_of_other_tools_are_read_by_their_names(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
     row = {"query_id": "q", "query": "1?", "response": "2", "is_verified": True}
     rows = [row, {**row, "query_id": "other"}, row]
-    with pytest.raises(StorageError, match="query 'q' do not stand together"):
+    with pytest.raises(StorageError, match="query 'q' are not next to each other"):
         list(read_queries(write(tmp_path / "mixed.parquet", rows)))
     with pytest.raises(StorageError, match="no column 'is_verified'"):
         list(read_queries(write(tmp_path / "less.parquet", [{"query_id": "q", "query": "?", "response": "2"}])))

@@ -121,7 +121,7 @@ def test_browsing_counts_on_the_card_and_on_the_sample(table: Page) -> None:
     sample = table.ask(f"{table.run}/samples/a").body
     assert [one["review"] and one["review"]["says"] for one in sample["candidates"]] == [None, "wrong"]
     page = table.ask(f"{table.run}/reviews").body
-    assert page["wrong"] == 1 and "No rates" in page["notes"][0]
+    assert page["wrong"] == 1 and "There are no rates" in page["notes"][0]
 
 
 def test_a_review_written_elsewhere_is_seen(table: Page, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_reward_that_was_mended_judges_as_it_is_now(trials: Page, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "answer, told", [("raise", "ValueError: no such answer"), ("die", "took its worker process down"),
+    "answer, told", [("raise", "ValueError: no such answer"), ("die", "ended its worker process"),
                      ("hang", "did not return within 2 s")],
 )  # fmt: skip
 def test_what_goes_wrong_is_told_and_is_no_score(trials: Page, answer: str, told: str) -> None:

@@ -172,7 +172,7 @@ class _Task(NamedTuple):
         missing = [name for name in cls._fields if name not in columns]
         if missing:
             raise DatasetError(
-                f"Sample {sample.id!r} is no task of BFCL: it has no column {missing[0]!r}. Write the dataset with "
+                f"Sample {sample.id!r} is not a task of BFCL: it has no column {missing[0]!r}. Write the dataset with "
                 "reward_kit.agent.environments.bfcl.write_rows."
             )
         return cls(**{name: columns[name] for name in cls._fields})

@@ -87,7 +87,7 @@ def _arguments(given: str | Mapping[str, Any]) -> Any:
     try:
         return (json.loads(given) if isinstance(given, str) else given).items()
     except (ValueError, AttributeError, RecursionError) as error:
-        raise UndecodableError(f"the arguments are no JSON object: {error}") from error
+        raise UndecodableError(f"the arguments are not a JSON object: {error}") from error
 
 
 # ── the simulators of one episode ────────────────────────────────────────────────────────────────────────────────────

@@ -103,7 +103,8 @@ class GymWorld(_Stepped):
             shown, reward, is_over, _ = result
             return self._answer(shown, reward, bool(is_over))
         raise EnvironmentFailure(
-            f"`step` returned {len(result)} values, and gyms return {_OLD_GYM} or {_NEW_GYM}.", retryable=False
+            f"`step` returned {len(result)} values, but gyms return {_OLD_GYM} or {_NEW_GYM}. Correct `step`.",
+            retryable=False,
         )
 
     def _action(self, text: str) -> Any:

@@ -374,7 +374,7 @@ def _response(domain: Any, call: ChatCompletionMessageToolCall, side: Side) -> t
     try:
         arguments = json.loads(call.function.arguments or "{}")
         if not isinstance(arguments, dict):
-            raise ValueError("they are no JSON object")
+            raise ValueError("they are not a JSON object")
     except (ValueError, RecursionError) as error:
         return f"Error: the arguments cannot be read: {error}", True
     reply = domain.get_response(
@@ -417,7 +417,10 @@ def judged(
         return EvaluateResult(score=1.0, reason="nothing is asked for")
     basis = [str(part) for part in criteria.get("reward_basis") or ("DB", "COMMUNICATE")]
     if unknown := set(basis) - _PARTS.keys():
-        raise RewardError(f"The task is judged by {sorted(unknown)}, which this reward does not know. Judge it apart.")
+        raise RewardError(
+            f"The task is judged by {sorted(unknown)}, which this reward does not know. Use another reward for this "
+            "task."
+        )
     episode = _Played(messages, task, criteria, [_UserSide.of(each) for each in facts.get("user_side", ())], domain)
     metrics = {part: _PARTS[part](episode) for part in basis}
     score = float(all(metric.score == 1.0 for metric in metrics.values()))

@@ -97,7 +97,7 @@ class HttpChannel:
                 return await self._reply(response, message["id"])
         except (aiohttp.ClientError, ConnectionError, ValueError) as error:
             raise McpServerFailure(
-                f"The MCP server at {self._server.url!r} cannot be reached, or broke off: "
+                f"The MCP server at {self._server.url!r} cannot be reached, or ended the connection: "
                 f"{str(error) or type(error).__name__}."
             ) from error
 
@@ -165,8 +165,8 @@ class HttpChannel:
                 inbox.take(await _bounded(response, self._server.bounds.reply_bytes))
             else:
                 raise McpServerFailure(
-                    f"The address {self._server.url!r} answers with {kind or 'nothing'!r}, as no MCP server does. "
-                    "Check the path: it is often /mcp."
+                    f"The address {self._server.url!r} answers with {kind or 'nothing'!r}, which is not an answer of "
+                    "an MCP server. Check the path: it is often /mcp."
                 )
             self.tools_changed = self.tools_changed or inbox.tools_changed
             if reply.done():

@@ -192,9 +192,9 @@ def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Mirror
         if _MARK in part:
             header = part[_MARK]
             if not isinstance(header, str) or not _TOKEN.fullmatch(header):
-                raise ValueError(f"the {_MARK} of {name!r} is no name of a header")
+                raise ValueError(f"the {_MARK} of {name!r} cannot be the name of a header")
             if part.get("type") not in ("string", "integer", "boolean"):
-                raise ValueError(f"the {_MARK} of {name!r} is on a parameter that is no string, integer or boolean")
+                raise ValueError(f"the {_MARK} of {name!r} is on a parameter that is not a string, integer or boolean")
             yield Mirrored((*path, name), f"Mcp-Param-{header}")
         yield from _marked(part, (*path, name))
 
@@ -240,7 +240,7 @@ def tool_definition(given: object) -> ToolDefinition:
         raise ValueError("it has no name")
     schema = given.get("inputSchema")
     if not isinstance(schema, dict):
-        raise ValueError("its inputSchema is no object")
+        raise ValueError("its inputSchema is not an object")
     if schema.get("type", "object") != "object":
         raise ValueError("its inputSchema does not describe an object")
     description = given.get("description") or given.get("title") or ""

@@ -165,7 +165,8 @@ class McpSettings(StrictPart):
         """The variables of a server that is started. One that is to be passed on and is not set is a `ConfigError`."""
         if missing := [name for name in self.env_from if name not in os.environ]:
             raise ConfigError(
-                f"The variable {missing[0]!r}, which `agent.params.env_from` names, is not set. Set it, or take it out."
+                f"The variable {missing[0]!r}, which `agent.params.env_from` names, is not set. Set it, or remove its "
+                "name."
             )
         return {**{name: os.environ[name] for name in self.env_from}, **self.env}
 

@@ -54,7 +54,7 @@ def read_directory(root: Path, most_bytes: int, seen: dict[str, Seen]) -> FileTr
                     if now - status.st_ctime_ns > _SETTLED:
                         seen[path] = Seen(_status(status), file)
                 else:
-                    raise ValueError(f"{path!r} is no file, directory or link; remove it first")
+                    raise ValueError(f"{path!r} is not a file, directory or link; remove it first")
         finally:
             os.close(folder)
     for path, target in links:

@@ -209,7 +209,7 @@ class FileTree:
             content = opened.read() if opened is not None else b""
             self.write(member.name, content, executable=bool(member.mode & 0o100))
         else:
-            raise ValueError(f"the archive holds {member.name!r}, which is no file, directory or symbolic link")
+            raise ValueError(f"the archive holds {member.name!r}, which is not a file, directory or symbolic link")
 
     def _make_room(self, more: int) -> None:
         if self._size + more > self.most_bytes:

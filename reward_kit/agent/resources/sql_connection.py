@@ -92,7 +92,7 @@ class Database:
             if database._connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
                 raise sqlite3.DatabaseError("it is damaged")
         except sqlite3.Error as error:
-            raise ValueError(f"this is no SQLite database: {error}") from error
+            raise ValueError(f"this is not a SQLite database: {error}") from error
         return database
 
     @classmethod
@@ -104,7 +104,7 @@ class Database:
             source.backup(database._connection)
         except sqlite3.Error as error:
             database.close()
-            raise ValueError(f"{path!r} is no SQLite database: {error}") from error
+            raise ValueError(f"{path!r} is not a SQLite database: {error}") from error
         finally:
             source.close()
         database.guard()

@@ -40,7 +40,7 @@ _threads = PerProcess(
 class SQLResource(ForkableResource):
     """A SQLite database.
 
-    Config: `db_type` (`sqlite`), `db_name` (accepted, and of no effect: the database is in memory), `schema_file`,
+    Config: `db_type` (`sqlite`), `db_name` (accepted, but without effect: the database is in memory), `schema_file`,
     `schema_sql`, `seed_data_file`, `seed_sql`; ours: `db_file`, a database to begin with a copy of, `timeout` (seconds
     a statement may take), `max_rows`, `max_mb`. Action: `execute_sql` with `query`, `parameters`, and `fetch_mode`
     (`one`, `all`, `val`).

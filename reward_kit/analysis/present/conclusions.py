@@ -78,10 +78,10 @@ def _warnings(covered: Coverage) -> Iterator[str]:
     unjudged = covered.records - covered.judged
     if unjudged >= _MANY * covered.records and covered.judged:
         kinds = ", ".join(f"{kind} {count(times)}" for kind, times in list(covered.failures.items())[:3])
-        yield f"{_of(unjudged, covered.records)} answers have no verdict ({kinds}); they count nowhere."
+        yield f"{_of(unjudged, covered.records)} answers have no verdict ({kinds}); they are not counted."
     cut = covered.finish_reasons.get("length", 0)
     if cut >= _MANY * covered.records and cut:
-        yield f"{_of(cut, covered.records)} answers were cut off at the limit of tokens: raise max_tokens to know them."
+        yield f"{_of(cut, covered.records)} answers were cut off at the limit of tokens: raise max_tokens."
 
 
 def _of(part: int, whole: int) -> str:

@@ -130,7 +130,7 @@ def _function(name: str, body: str, tools: Tools) -> ToolCall:
     while (opening := _PARAMETER.search(body, position)) is not None:
         close = body.find("</parameter>", opening.end())
         if close < 0 or opening[1] in found:
-            raise CallError(f"{opening.group()!r} of {name!r} is never closed, or given twice")
+            raise CallError(f"{opening.group()!r} of {name!r} is never closed, or is given twice")
         found[opening[1]] = _typed(body[opening.end() : close], name, opening[1], tools)
         position = close
     return ToolCall(name, found)
@@ -235,7 +235,7 @@ def _calls_of(value: object) -> Iterator[ToolCall]:
     elif isinstance(value, Mapping) and "tool_calls" in value:
         listed = value["tool_calls"]
         if not isinstance(listed, list):
-            raise CallError("'tool_calls' is no list")
+            raise CallError("'tool_calls' is not a list")
         yield from (call_from_object(item) for item in listed)
     else:
         yield call_from_object(value)

@@ -68,7 +68,7 @@ def _tool(entry: object) -> Tool:
         raise CallError(f"a tool has no name: {str(entry)[:80]!r}")
     parameters = inner.get("parameters") or inner.get("input_schema") or {}
     if not isinstance(parameters, Mapping):
-        raise CallError(f"the parameters of the tool {inner['name']!r} are no JSON Schema")
+        raise CallError(f"the parameters of the tool {inner['name']!r} are not a JSON Schema")
     return Tool(inner["name"], parameters)
 
 

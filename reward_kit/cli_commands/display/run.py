@@ -99,7 +99,7 @@ class Display:
         if not self._quiet:
             make_console(stderr=self._as_json, highlight=False).print(_sweep_table(results))
         label, first = results[0]
-        self._say(f"  Compare them, paired: reward-kit inspect {self._places.get(label, first.output_dir).parent}")
+        self._say(f"  To compare them: reward-kit inspect {self._places.get(label, first.output_dir).parent}")
 
     def show_resume(self, command: str) -> None:
         """Print the command that goes on where this one stopped."""

@@ -69,7 +69,7 @@ class ShellDisplay:
             again = "Run the same command again to go on; what is done is not done again:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)
         elif result.summary.get("infrastructure_errors"):
-            again = "Run again what could not be run, and nothing else:"
+            again = "To run only what could not be run:"
             self._console.print(f"{again}\n  {same_command('--retry-failed')}", soft_wrap=True, markup=False)
 
 

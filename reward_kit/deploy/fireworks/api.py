@@ -100,7 +100,7 @@ class FireworksAPI:
             )
         url = urlsplit(self.base)
         if url.scheme != "https" and not is_private_host(url.hostname or ""):
-            raise AuthError(f"The key of Fireworks would travel unencrypted to {mask(self.base)!r}. Use https://.")
+            raise AuthError(f"The key of Fireworks would be sent unencrypted to {mask(self.base)!r}. Use https://.")
 
     @cached_property
     def account(self) -> str:

@@ -56,7 +56,9 @@ def upload_dataset(
         if state == _READY:
             return dataset
         if (reason := (dataset.get("status") or {}).get("message")) and (dataset["status"].get("code") != "OK"):
-            raise DeployError(f"Fireworks cannot use the dataset {name!r}: {reason}. Mend the file and send it again.")
+            raise DeployError(
+                f"Fireworks cannot use the dataset {name!r}: {reason}. Correct the file and send it again."
+            )
     raise AssertionError("asking does not end")
 
 
@@ -69,7 +71,7 @@ def _checked(file: Path, content: bytes) -> int:
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise DatasetError(f"Line {number} of {str(file)!r} is no JSON: {error}. Mend the file.") from None
+            raise DatasetError(f"Line {number} of {str(file)!r} is not JSON: {error}. Correct the file.") from None
         if not isinstance(row, dict) or not isinstance(row.get("messages"), list):
             raise DatasetError(
                 f"Line {number} of {str(file)!r} has no list of 'messages', which a dataset of conversations needs."

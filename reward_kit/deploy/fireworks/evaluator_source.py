@@ -156,7 +156,7 @@ def _declared(files: Mapping[str, bytes]) -> list[str]:
         try:
             tree = ast.parse(content)
         except SyntaxError as error:
-            raise DeployError(f"{name!r} is no Python: {error}. Mend it first.") from None
+            raise DeployError(f"{name!r} is not valid Python: {error}. Correct it.") from None
         for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == "requirements" and isinstance(node.value, ast.List):
                 found += [str(item.value) for item in node.value.elts if isinstance(item, ast.Constant)]

@@ -141,7 +141,7 @@ def wait_until_built(
             log = "\n".join(build_log(api, name).splitlines()[-_LOG_LINES:])
             raise DeployError(
                 f"Fireworks could not build {name!r}: {reason or 'it does not say why'}. The end of its log:\n{log}\n"
-                "Mend the files or their requirements, and run the same command again."
+                "Correct the files or their requirements, and run the same command again."
             )
         if tell is not None and state != last:
             tell(state.lower().replace("_", " "))

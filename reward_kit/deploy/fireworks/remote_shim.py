@@ -58,7 +58,7 @@ def remote_shim(url: str, seconds: float = 30.0) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"--remote-url is {url!r}; expected an address such as https://rewards.example.com.")
     if parts.scheme == "http" and not is_private_host(parts.hostname):
-        raise ConfigError(f"--remote-url is {url!r}: answers and a key would travel unencrypted. Use https://.")
+        raise ConfigError(f"--remote-url is {url!r}: answers and a key would be sent unencrypted. Use https://.")
     if parts.username or parts.password or parts.query:
         raise ConfigError("--remote-url holds a login or a query. Give the bare address, and put a key into a secret.")
     full = url.rstrip("/")

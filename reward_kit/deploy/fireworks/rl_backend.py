@@ -78,7 +78,7 @@ class FireworksBackend:
 
 def _loss_of(method: str) -> str:
     if method not in _METHODS:
-        raise ConfigError(f"Fireworks does not train by {method!r}. Take method='grpo', or loss_method={LOSSES!r}.")
+        raise ConfigError(f"Fireworks cannot train with {method!r}. Use method='grpo', or loss_method={LOSSES!r}.")
     return _METHODS[method]
 
 

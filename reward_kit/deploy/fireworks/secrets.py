@@ -17,7 +17,7 @@ def secret_id(name: str) -> str:
     """The id of a secret: `OPENAI_API_KEY` is kept as `openai-api-key`."""
     found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if not found:
-        raise ConfigError(f"A secret cannot be called {name!r}. Take letters, digits and underscores.")
+        raise ConfigError(f"A secret cannot be called {name!r}. Use letters, digits and underscores.")
     return found
 
 

@@ -45,7 +45,7 @@ class Docker:
     def prepare(self, settings: DeploySettings, bundle: Bundle, place: Place, *, dry: bool) -> Prepared:
         """Write the files, build the image, run it, have it judge an answer."""
         if settings.auth_mode == "iam":
-            raise DeployError("A container of this machine is behind no IAM. Use --auth-mode api-key.")
+            raise DeployError("A container on this machine has no IAM. Use --auth-mode api-key.")
         base = settings.docker.base_image or default_base(python_version(settings))
         wheels = read_wheelhouse(settings.wheelhouse)
         files = image_files(bundle, base, wheels, server_access(settings))

@@ -46,7 +46,7 @@ def load_task(path: Path) -> TaskDefinitionModel:
     name = f"The task definition {str(path)!r}"
     raw = load_yaml(read_yaml_text(path, name, "Name a file that can be read."), name)  # JSON is YAML
     if not isinstance(raw, Mapping):
-        raise ConfigError(f"The task definition {str(path)!r} is no mapping. See docs/agent-tasks.md for its keys.")
+        raise ConfigError(f"The task definition {str(path)!r} is not a mapping. See docs/agent-tasks.md for its keys.")
     try:
         return TaskDefinitionModel.model_validate(_found(raw, path.parent))
     except ValidationError as error:
@@ -90,7 +90,7 @@ def samples_of(task: TaskDefinitionModel) -> list[Sample]:
     if task.dataset_path is None:
         if not opening:
             raise ConfigError(
-                f"The task {task.name!r} says nothing to the model. Give it `messages` or an `initial_user_prompt`."
+                f"The task {task.name!r} has no text for the model. Give it `messages` or an `initial_user_prompt`."
             )
         return [Sample(id=task.name, messages=opening, ground_truth=truth)]
     return list(_rows(task, opening, truth))

@@ -250,7 +250,7 @@ def _code(engine: EngineConfig) -> dict[str, Any] | None:
     if size > _LARGEST_COPY:
         raise ConfigError(
             f"The actors get a copy of {str(place)!r}, and it has {size >> 20:,} MB. Run from a directory that holds "
-            "little but code, or name one with `engine.working_dir`."
+            "only code, or name one with `engine.working_dir`."
         )
     return {"working_dir": str(place), "excludes": _NOT_COPIED}
 

@@ -289,7 +289,7 @@ class Crew:
         member.actor.kill()  # it may only be out of reach: nobody must go on paying there
         again = [thing for thing in member.under_way.values() if not thing.outcome.done()]
         _log.warning(
-            "Lost %s: %s. What it had under way (%d) is done again.", member.place, _first_line(error), len(again)
+            "Lost %s: %s. The work that it had begun (%d) is done again.", member.place, _first_line(error), len(again)
         )
         self._services.lost(member.held)
         for thing in reversed(again):

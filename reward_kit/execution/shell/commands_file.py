@@ -101,8 +101,8 @@ class CommandsFile:
         held = held_by(self.path.with_name(ROLLOUTS)) if self.path.name == "commands.jsonl" else None
         if held is not None and self._read < held:
             raise StorageError(
-                f"{str(self.path)!r} was cut: it holds {self._read} of {held} commands. Enter --phase inference again, "
-                "which writes it anew; to run only these, copy the file to another directory."
+                f"{str(self.path)!r} was cut: it holds {self._read} of {held} commands. Run --phase inference again, "
+                "which writes the whole file. To run only these commands, copy the file to another directory."
             )
 
     def __len__(self) -> int:

@@ -77,8 +77,9 @@ class OpenAIBatches:
             return _state(await self._rest.get(f"/batches/{batch}"))
         except NotThere as error:
             raise EndpointError(
-                f"{error}. The batch {batch!r} is not known there: check that the key is of the account that submitted "
-                "it. If it is lost for good, have its requests owed again with `reward-kit batches forget DIR`."
+                f"{error}. The batch {batch!r} is not known there. Check that the key belongs to the account that "
+                "submitted it. If the batch is lost, give it up with `reward-kit batches forget DIR`; the next run "
+                "asks for its answers again."
             ) from None
 
     async def fetch(self, state: BatchState, output: str, write: Callable[[bytes], None]) -> None:
@@ -99,8 +100,8 @@ class OpenAIBatches:
 
     def _no_batches(self, error: NotThere) -> EndpointError:
         return EndpointError(
-            f"{error}. That endpoint has no files and batches as OpenAI has them: leave `generation.transport` out, or "
-            "correct `generation.api_base`."
+            f"{error}. That endpoint does not have OpenAI's interface for files and batches. Leave "
+            "`generation.transport` out, or correct `generation.api_base`."
         )
 
 

@@ -139,7 +139,10 @@ class Rest:
             parts.append(part)
             size += len(part)
             if size > _MOST_OF_A_REPLY:
-                raise ProviderError(f"{self.shown} answered with more than 64 MB where a few lines were expected.")
+                raise ProviderError(
+                    f"{self.shown} answered with more than 64 MB where a few lines were expected. Check "
+                    "`generation.api_base`."
+                )
         return blot_bytes(b"".join(parts))
 
     def _refusal(self, response: ClientResponse, data: bytes) -> RewardKitError:
@@ -166,7 +169,9 @@ class Rest:
         except (TimeoutError, ClientError, OSError) as error:
             where = urlsplit(url).hostname if not ours else self.shown
             reason = mask(f"{type(error).__name__} {error}".strip())
-            raise ProviderError(f"{where} broke off or cannot be reached: {reason}. Check that it runs.") from None
+            raise ProviderError(
+                f"{where} cannot be reached, or ended the connection: {reason}. Check that it runs."
+            ) from None
 
     def _session(self) -> ClientSession:
         if self._open is None:

@@ -92,8 +92,8 @@ def prune(
         _prune_file(entries_path(Path(cache_dir)), rule, report)
     except OSError as error:
         raise StorageError(
-            f"cache {str(cache_dir)!r} could not be pruned ({error.strerror}); nothing in it is lost: "
-            "see to the space and permissions of the directory and run it again"
+            f"cache {str(cache_dir)!r} could not be pruned ({error.strerror}); nothing in it is lost: check the free "
+            "space and the permissions of the directory, and run it again"
         ) from error
     return report
 

@@ -275,7 +275,7 @@ class EndpointClient(ABC):
         """Keep for the run's manifest what is sent otherwise than was asked for, and say it once."""
         if self.dropped_parameters.get(name) != why:
             self.dropped_parameters[name] = why
-            _log.warning("%s does not take %r as it was asked for: %s.", self._shown, name, mask(why))
+            _log.warning("%s does not accept the setting %r as it was given: %s.", self._shown, name, mask(why))
 
 
 def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:

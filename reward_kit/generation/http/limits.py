@@ -88,7 +88,7 @@ class AdaptiveLimit:
         self._cuts += 1
         # From what is in use, not from a limit that nobody reached: such a cut would change nothing.
         self._limit = max(1.0, min(self._limit, float(self.in_flight)) * _CUT)
-        _log.debug("The endpoint complains of load: at most %d requests in flight now.", self.limit)
+        _log.debug("The endpoint is overloaded: at most %d requests at a time from now on.", self.limit)
 
     def _hand_over(self) -> None:
         while self._waiting and self.in_flight < self.limit:

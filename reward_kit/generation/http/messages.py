@@ -187,7 +187,10 @@ class _Turns:
     def _result(self, message: Message) -> Block:
         name = _NO_ID_CHARACTER.sub("_", message.tool_call_id or "") or next(iter(self._unanswered), "")
         if not name:
-            raise BadRequestError("A tool's answer names no call and follows none. Mend the sample's messages.")
+            raise BadRequestError(
+                "The sample has a message of the role 'tool' that belongs to no tool call. Correct the sample's "
+                "messages."
+            )
         if name in self._unanswered:
             self._unanswered.remove(name)
         return {"type": "tool_result", "tool_use_id": name, "content": _parts(message.content)}

@@ -173,7 +173,7 @@ def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, reque
     if status == 429:
         return RateLimitError(f"{what}. Lower api_params.max_concurrent_requests.", retry_after=retry_after(headers))
     if status < 300:
-        return ProviderError(f"{what}. That is no whole answer: check `generation.api_base`, or try again later.")
+        return ProviderError(f"{what}. The answer is not complete. Check `generation.api_base`, or try again later.")
     if status >= 500 or status in {408, 409, 425}:
         overloaded = status in {503, 529}
         return ProviderError(f"{what}. Try again later.", retry_after=retry_after(headers), overloaded=overloaded)
@@ -212,7 +212,7 @@ def _of_this_request(status: int, complaint: Complaint, request: SentRequest, wh
     name = _refused_parameter(complaint, request.parameters)
     if name is not None:
         return ParameterRefused(name, complaint.words)
-    return BadRequestError(f"{what}. Mend the prompt or the sampling parameters.")
+    return BadRequestError(f"{what}. Correct the prompt or the sampling parameters.")
 
 
 def _is_about_logprobs(complaint: Complaint, request: SentRequest) -> bool:

@@ -92,7 +92,9 @@ class Transport:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            return EndpointError(f"The certificate of {self._shown} is not trusted: {error}. Mend it, or api_base.")
+            return EndpointError(
+                f"The certificate of {self._shown} is not trusted: {error}. Correct the certificate, or api_base."
+            )
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             self._refused_in_a_row += 1
             return ProviderError(f"{self._shown} cannot be reached: {_reason(error)}. Check that it runs.")
@@ -108,7 +110,7 @@ class Transport:
         if self._refused_in_a_row >= calls * attempts_per_call:
             since = "no longer answers" if self._answered else "does not answer"
             raise EndpointError(
-                f"{self._shown} {since}: {calls} requests in a row found nobody. Start it, or correct api_base."
+                f"{self._shown} {since}: {calls} requests in a row got no answer. Start it, or correct api_base."
             )
 
     async def close(self) -> None:
@@ -190,7 +192,9 @@ def _port_is_valid(parts: SplitResult) -> bool:
 def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not {"\r", "\n", "\0"}.isdisjoint(f"{name}{value}"):
-            raise ConfigError(f"The header {mask(name)!r} holds a line break. A header is one line: take it out.")
+            raise ConfigError(
+                f"The header {mask(name)!r} holds a line break. A header is one line: remove the line break."
+            )
     remember_settings({"headers": dict(headers)})
     return headers
 

@@ -205,7 +205,7 @@ class _Program:
             return None
         done = await workshop.run_standalone(self.language.compile, timeout=longest_by_the_clock(_COMPILE_SECONDS))
         if done.timed_out and (done.cpu_seconds or 0.0) < _COMPILE_SECONDS:
-            raise SandboxError("The compiler got too little of a busy processor to say anything. Try again.")
+            raise SandboxError("The machine is too busy: the compiler did not finish in time. Try again.")
         if not done.ok:
             return CaseResult("raised", f"does not compile: {shown(done.output.strip())}")
         if workshop is not self._place:

@@ -54,7 +54,7 @@ class Options:
     judge: Judge | None = None
     """Decides about outputs instead of a comparison."""
     python: str | None = None
-    """The interpreter that runs Python code, by name or path; left out, the one that runs this."""
+    """The interpreter that runs Python code, by name or path; by default, the one that runs reward-kit."""
 
     @property
     def limits(self) -> Limits:

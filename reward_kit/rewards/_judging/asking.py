@@ -90,7 +90,8 @@ async def as_asker(judge: Any) -> AsyncIterator[Asker]:
         yield judge
     else:
         raise ConfigError(
-            f"{judge!r} is no judge. Set `judge.model_name` in the config, or give a model's name, a client or a Judge."
+            f"{judge!r} is not a judge. Set `judge.model_name` in the config, or give a model's name, a client or a "
+            "Judge."
         )
 
 

@@ -49,7 +49,7 @@ def violations(schema: Mapping[str, Any] | bool, value: Any) -> list[Violation]:
         found = islice(kind(schema, registry=REGISTRY).iter_errors(value), _MOST)
         return [Violation(_path(error.absolute_path), error.message[:_SHOWN]) for error in found]
     except jsonschema.SchemaError as error:
-        raise SchemaProblem(f"it is no JSON Schema: {error.message[:_SHOWN]}") from None
+        raise SchemaProblem(f"it is not a valid JSON Schema: {error.message[:_SHOWN]}") from None
     except Unresolvable as error:
         raise SchemaProblem(f"it refers to something outside itself: {str(error)[:_SHOWN]}") from None
     except RecursionError:

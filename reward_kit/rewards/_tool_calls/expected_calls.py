@@ -148,7 +148,7 @@ def _message(value: Mapping[Any, Any]) -> Message:
     try:
         return Message.model_validate(dict(value))
     except ValidationError as error:
-        raise CallError(f"its turn is no message: {error.errors()[0]['msg']}") from None
+        raise CallError(f"its turn is not a message: {error.errors()[0]['msg']}") from None
 
 
 def _kind(value: object) -> str:

@@ -125,7 +125,7 @@ class Engine:
         found: dict[str, Any] = await self._call("inspect", partial(client.inspect_container, key))
         state = found["State"]
         if state["Running"]:
-            raise SandboxError(f"{self.name} broke off its connection to a container that still runs; try again")
+            raise SandboxError(f"{self.name} closed the connection to a container that is still running; try again")
         return State(int(state["ExitCode"]), bool(state["OOMKilled"]))
 
     async def remove(self, key: str) -> None:
@@ -195,7 +195,7 @@ class Engine:
             raise
         except TimeoutError:
             raise SandboxError(
-                f"{self.name} did not answer ({what}) within {seconds:g} s; check that it is well"
+                f"{self.name} did not answer ({what}) within {seconds:g} s; check that it works"
             ) from None
         except _engine_failures() as error:
             text = " ".join(str(error).split())[:500]

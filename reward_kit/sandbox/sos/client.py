@@ -257,7 +257,7 @@ class SosConnection:
                 status, content = answer.status, await _read(answer, place)
         except TimeoutError:
             raise SandboxError(
-                f"{place} did not answer {method} {path} within {deadline:g} s; check that it is well, and try again"
+                f"{place} did not answer {method} {path} within {deadline:g} s; check that it works, and try again"
             ) from None
         except aiohttp.ClientConnectorError as error:
             raise SandboxError(
@@ -267,7 +267,7 @@ class SosConnection:
         except (aiohttp.ClientError, ConnectionError, OSError) as error:
             text = str(error) or type(error).__name__
             raise SandboxError(
-                f"{place} broke off {method} {path}: {text}; check that it is well, and try again"
+                f"{place} broke off {method} {path}: {text}; check that it works, and try again"
             ) from error
         if status == 200:  # noqa: PLR2004
             return content
@@ -323,5 +323,5 @@ def _failure(place: str, what: str, status: int, text: str) -> SandboxError | Au
     if status == 400 and what.endswith("/start"):  # noqa: PLR2004 - a server of ours says what its backend said
         return SandboxError(text, retryable=False)
     final = status in (400, 413, 415, 422)
-    advice = "check what is asked of it" if final else "check that it is well, and try again"
+    advice = "check what is asked of it" if final else "check that it works, and try again"
     return SandboxError(f"{place} answered {status} to {what}: {text}; {advice}", retryable=not final)

@@ -28,7 +28,7 @@ def _read(incoming: Incoming) -> Exchange:
     labels = [None] * len(queries) if labels is None else labels
     if not isinstance(labels, list) or not len(queries) == len(prompts) == len(labels):
         raise BadRequest(
-            "The lists 'query', 'prompts' and 'labels' have other lengths. Send one entry of each per query."
+            "The lists 'query', 'prompts' and 'labels' have different lengths. Send one entry of each per query."
         )
     asked = [
         Asked([{"role": "user", "content": prompt}, {"role": "assistant", "content": answer_in(query, prompt)}], label)

@@ -36,7 +36,7 @@ def take(store: Store, mirror: str, directory: Path, every: float) -> Claim:
             )
     elif (directory / _DRAFTS).exists():
         raise StorageError(
-            f"{str(directory)!r} was not restored to its end. Go on with `resume_from_mirror`, or choose another "
+            f"{str(directory)!r} was not restored completely. Go on with `resume_from_mirror`, or choose another "
             "`output.output_dir`."
         )
     return claim(store, mirror, directory, every)
@@ -82,7 +82,7 @@ def download(store: Store, mirror: str, contents: Contents, folder: Path) -> Non
     """Write every mirrored file into `folder`."""
     for name, file in contents.files.items():
         if Path(name).name != name.removeprefix(f"{BATCH_FILES}/"):
-            raise StorageError(f"{mirror!r} names a file {name!r}, which is no file of a run. Use another mirror.")
+            raise StorageError(f"{mirror!r} names a file {name!r}, which is not a file of a run. Use another mirror.")
         try:
             _download(store, mirror, file, folder / name)
         except StoreError as error:
@@ -103,8 +103,8 @@ def _download(store: Store, mirror: str, file: MirroredFile, target: Path) -> No
                 copy.write(data)
             if digest.hexdigest() != part.sha256:
                 raise StorageError(
-                    f"{under(mirror, part.name)!r} is damaged: it is not what was written there. Restore it from a "
-                    "version that the store keeps, or begin anew with another `output.mirror`."
+                    f"{under(mirror, part.name)!r} is damaged: it is not what was written there. Restore it from an "
+                    "older version in the store, or start again with another `output.mirror`."
                 )
         copy.flush()
         os.fsync(copy.fileno())

@@ -40,23 +40,23 @@ def remarks(found: ReviewFigures) -> Iterator[str]:
     """What a reader should know before believing a figure."""
     if not found.in_rates and found.decisions:
         yield (
-            "No rates: none of the clear reviews is of a record that was drawn by lot. Draw some (`--draw random`, or "
-            "`random` on the page's review bar)."
+            "There are no rates: no clear review is of a record that was chosen at random. Draw some (`--draw "
+            "random`, or `random` on the page's review bar)."
         )
     elif 0 < found.in_rates < _FEW:
         yield f"{_reviews(found.in_rates)} not much: look at the intervals, not at the values."
     if found.chosen.get("browsing"):
-        yield f"{_reviews(found.chosen['browsing'])} of records that reviewers picked themselves: in no rate."
+        yield f"{_reviews(found.chosen['browsing'])} of records that reviewers picked themselves: not used in rates."
     if found.outdated:
         were, are = ("was", "is") if found.mended == 1 else ("were", "are")
         mended = f" {found.mended:,} of them {were} wrong and {are} right now." if found.mended else ""
         yield (
             f"{_reviews(found.outdated)} of verdicts that have changed since: they count with what the reviewer said "
-            f"of the answer.{mended} A reward that was mended on these cases looks better on them than on others: draw "
-            "new ones before you believe it."
+            f"of the answer.{mended} A reward that was improved with these cases looks better on them than on others: "
+            "draw new ones before you trust it."
         )
     if found.not_used:
-        yield f"{_reviews(found.not_used)} of answers that are gone or are others now: not used."
+        yield f"{_reviews(found.not_used)} of answers that no longer exist or have changed: not used."
 
 
 def _reviews(number: int) -> str:

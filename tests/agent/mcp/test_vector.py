@@ -272,7 +272,7 @@ async def test_sessions_may_be_begun_and_closed_alone(url: str) -> None:
 
 
 def test_what_cannot_be_made_is_refused() -> None:
-    with pytest.raises(ValueError, match="no address"):
+    with pytest.raises(ValueError, match="not the address"):
         make("localhost:8000", n=1)
     with pytest.raises(ValueError, match="how many environments"):
         make("http://localhost:8000/mcp")

@@ -208,7 +208,7 @@ async def test_a_database_file_is_copied_and_not_touched(tmp_path: Path) -> None
     assert file.read_bytes() == before
     with pytest.raises(FileNotFoundError):
         await SQLResource().setup({"db_file": str(tmp_path / "missing.db")})
-    with pytest.raises(ValueError, match="no SQLite database"):
+    with pytest.raises(ValueError, match="not a SQLite database"):
         (tmp_path / "text.db").write_text("text" * 1000)
         await SQLResource().setup({"db_file": str(tmp_path / "text.db")})
 

@@ -71,7 +71,7 @@ def test_what_was_picked_by_hand_is_listed_and_in_no_rate(path: Path) -> None:
     found = figures(path)
     assert (found.in_rates, found.right, found.precision) == (0, None, None)
     assert [one.review.key for one in found.wrong] == [("q0", 0)]
-    assert any("none of the clear reviews" in remark for remark in remarks(found))
+    assert any("no clear review is of a record" in remark for remark in remarks(found))
 
 
 def test_a_second_thought_keeps_the_first_draw(path: Path) -> None:

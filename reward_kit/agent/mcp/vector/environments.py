@@ -53,7 +53,9 @@ def make(
 ) -> GeneralMCPVectorEnv:
     """Environments on the MCP server at `env_spec`: one for each row of `dataset`, or `n` of them with `seeds`."""
     if not env_spec.startswith(("http://", "https://")):
-        raise ConfigError(f"{env_spec!r} is no address of an MCP server. Give one such as 'http://localhost:8000/mcp'.")
+        raise ConfigError(
+            f"{env_spec!r} is not the address of an MCP server. Give one such as 'http://localhost:8000/mcp'."
+        )
     rows = [_row(given, number) for number, given in enumerate(dataset or ())] or _rows_without_dataset(n, seeds)
     base_url = env_spec if env_spec.endswith("/") else f"{env_spec}/"
     sessions = [MCPSession(f"session_{number}", base_url, row.seed, model_id, row) for number, row in enumerate(rows)]

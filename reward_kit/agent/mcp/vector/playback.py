@@ -58,10 +58,10 @@ class PlaybackPolicyBase(ABC):
                 actions.setdefault(str(entry["env_index"]), []).append(step)
             except (ValueError, KeyError, TypeError):
                 if line.strip():
-                    _log.warning("Line %d of the recording %r is no step, and is left out.", number, filepath)
+                    _log.warning("Line %d of the recording %r is not a step, and is left out.", number, filepath)
         if not actions:
             raise ConfigError(
-                f"The recording {filepath!r} holds no steps. Remove it to record anew, or name another one in "
+                f"The recording {filepath!r} holds no steps. Remove the file to record again, or name another file in "
                 "REWARD_KIT_PLAYBACK_FILE."
             )
         for steps in actions.values():
