@@ -160,7 +160,9 @@ def answering_options(about: str | None, *, n: int = 1, output: str | Path | Non
         result = evaluate("dataset.jsonl", my_reward, model=options.model, n=options.n, output_dir=options.output)
     """
     parser = _parser(about)
-    parser.add_argument("--model", default="mock", help="who answers; mock: mock_model.py (default)")
+    parser.add_argument(
+        "--model", default="mock", help="who answers; mock: a function in the place of a model (default)"
+    )
     parser.add_argument("--n", type=int, default=n, help="answers per prompt (%(default)s)")
     where = "a directory to keep everything in; run again to go on" + ("" if output is None else " (%(default)s)")
     parser.add_argument("--output", type=Path, default=None if output is None else Path(output), help=where)

@@ -92,7 +92,7 @@ def test_regenerating_compares_in_pairs_and_asks_for_nothing_twice(
     assert before.count(b"\n") == 6
     assert again("--n", "2") == printed and rollouts.read_bytes() == before
     with pytest.raises(SystemExit):
-        again("--model", "another")
+        again("--n", "2", "--model", "local")
     assert "Choose another place with `--output …`" in capsys.readouterr().err
 
 
