@@ -107,7 +107,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         logging_steps=1,
         save_strategy="no",
         report_to=[],
-        seed=0,
+        seed=options.seed,
     )
     adapter = create_trl_adapter(REWARD, {"answer": "ground_truth"}, timeout=10)
     trainer = GRPOTrainer(
@@ -146,6 +146,9 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=16, help="completions a problem (%(default)s)")
     parser.add_argument("--tokens", type=int, default=32, help="tokens an answer may have (%(default)s)")
     parser.add_argument("--learning-rate", type=float, default=1e-5, help="(%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the order of the problems and the answers drawn (%(default)s)"
+    )
     parser.add_argument("--held-out", type=int, default=HELD_OUT, help="problems to measure with (%(default)s)")
     parser.add_argument("--gguf", help="another GGUF file than the wheel's")
     parser.add_argument("--output", type=Path, default=Path("outputs/trl_grpo"), help="(%(default)s)")
