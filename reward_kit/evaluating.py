@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
 from reward_kit.errors import ConfigError
@@ -22,12 +22,14 @@ from reward_kit.execution.progress import LineReporter, NotebookReporter, in_not
 from reward_kit.execution.result import RunResult
 from reward_kit.execution.summary import about_invalid
 from reward_kit.generation.client import ModelClient
+from reward_kit.generation.factory import check_model
 from reward_kit.models import Sample
+from reward_kit.scoring.rewards import load_rewards
 from reward_kit.typed_interface import name_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_object
 
-__all__ = ["Data", "Table", "evaluate", "evaluate_async"]
+__all__ = ["Data", "Table", "check_evaluation", "evaluate", "evaluate_async"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +58,8 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     reward_settings: Mapping[str, Any] | None = None,
     output_dir: str | Path | None = None,
     progress: bool | Reporter | None = None,
+    rescore: bool = False,
+    retry_failed: bool = False,
     **settings: Any,
 ) -> RunResult:
     """Judge n answers per sample with `reward`, and return the figures.
@@ -69,7 +73,8 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     `params` reach the reward by name; `reward_settings` are further keys of the config's `reward`, such as `timeout` or
     `pass_threshold`. All other keywords are settings of the config, whole parts of it (`generation={…}`, `judge={…}`)
     or keys of its `generation` (`temperature=0.2`, `max_tokens=200`). `progress` shows how far the run is: by default
-    in notebooks only.
+    in notebooks only. `retry_failed` tries again what failed before in `output_dir`; `rescore` asks no model there, and
+    judges the answers that are kept again where the reward is another one.
 
         result = evaluate([{"user_query": "2+2?", "ground_truth_for_eval": "4"}], my_reward, model="local", n=4)
         print(result.mean_score, result.interval, result.pass_at(2))
@@ -77,7 +82,8 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     return run_sync(
         partial(
             evaluate_async, data, reward, dataset=dataset, model=model, n=n, params=params,
-            reward_settings=reward_settings, output_dir=output_dir, progress=_reporter(progress) or False, **settings,
+            reward_settings=reward_settings, output_dir=output_dir, progress=_reporter(progress) or False,
+            rescore=rescore, retry_failed=retry_failed, **settings,
         )
     )  # fmt: skip
 
@@ -94,9 +100,77 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
     reward_settings: Mapping[str, Any] | None = None,
     output_dir: str | Path | None = None,
     progress: bool | Reporter | None = None,
+    rescore: bool = False,
+    retry_failed: bool = False,
     **settings: Any,
 ) -> RunResult:
     """`evaluate` for callers that are asynchronous themselves: other tasks of their loop go on meanwhile."""
+    given = _given(data, reward, dataset, model, n, params, reward_settings, settings)
+    directory = _directory(output_dir)
+    given.config["output"] = {**given.config.get("output", {}), "output_dir": str(directory)}
+    try:
+        pipeline = EvaluationPipeline(
+            load_config(given.config), reward=given.reward, samples=given.rows, client=given.client,
+            reporter=_reporter(progress), rescore=rescore, retry_failed=retry_failed,
+        )  # fmt: skip
+        result = await pipeline.run_async()
+    except BaseException:
+        if output_dir is None:
+            _remove(directory, os.getpid())
+        raise
+    if output_dir is None:
+        weakref.finalize(result, _remove, directory, os.getpid())
+    _warn_if_all_failed(result)
+    if invalid := result.counters.invalid:
+        _log.warning("%s", about_invalid(invalid))
+    return result
+
+
+def check_evaluation(
+    data: Data,
+    /,
+    reward: Callable[..., Any] | str,
+    *,
+    model: str | ModelClient | None = None,
+    n: int = 1,
+    params: Mapping[str, Any] | None = None,
+    reward_settings: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> None:
+    """Refuse what `evaluate` would refuse before its first answer; nothing is asked, and nothing is written.
+
+    Checked are the settings, the reward, and the model: its name and its key.
+    """
+    given = _given(data, reward, None, model, n, params, reward_settings, settings)
+    config = EvaluationPipeline(load_config(given.config), reward=given.reward, client=given.client).config
+    load_rewards(config.reward, given.reward)
+    if config.generation.enabled and given.client is None and config.engine.name == "local":
+        check_model(config.generation)
+
+
+# ── what was given ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Given(NamedTuple):
+    """What `evaluate` was given, as a pipeline takes it."""
+
+    config: dict[str, Any]
+    """Without a place for the files."""
+    reward: Callable[..., Any] | None
+    rows: Iterable[Sample | Mapping[str, Any]] | None
+    client: ModelClient | None
+
+
+def _given(
+    data: Data | None,
+    reward: object,
+    dataset: Data | Mapping[str, Any] | None,
+    model: str | ModelClient | None,
+    n: int,
+    params: Mapping[str, Any] | None,
+    reward_settings: Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+) -> _Given:
     data, data_settings = _told_apart(data, dataset)
     reward = _checked_reward(reward)
     client = None if model is None or isinstance(model, str) else model
@@ -115,27 +189,7 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
         rows = cast("Iterable[Sample | Mapping[str, Any]]", data)
         if data_settings:
             config["dataset"] = {"path_or_name": "the given rows", **data_settings}
-    directory = _directory(output_dir)
-    config["output"] = {**config.get("output", {}), "output_dir": str(directory)}
-    given = reward if callable(reward) else None
-    try:
-        pipeline = EvaluationPipeline(
-            load_config(config), reward=given, samples=rows, client=client, reporter=_reporter(progress)
-        )
-        result = await pipeline.run_async()
-    except BaseException:
-        if output_dir is None:
-            _remove(directory, os.getpid())
-        raise
-    if output_dir is None:
-        weakref.finalize(result, _remove, directory, os.getpid())
-    _warn_if_all_failed(result)
-    if invalid := result.counters.invalid:
-        _log.warning("%s", about_invalid(invalid))
-    return result
-
-
-# ── what was given ───────────────────────────────────────────────────────────────────────────────────────────────────
+    return _Given(config, reward if callable(reward) else None, rows, client)
 
 
 def _told_apart(data: Data | None, dataset: Data | Mapping[str, Any] | None) -> tuple[Data | None, Mapping[str, Any]]:
@@ -185,7 +239,18 @@ def _label(reward: Callable[..., Any] | str) -> str:
 
 _PARTS = PipelineConfig.model_fields.keys() - {"dataset", "reward"}
 _OF_GENERATION = (GenerationConfig.model_fields.keys() | {"base_url"}) - {"enabled", "model_name", "n"}
-_OWN = ("dataset", "model", "n", "output_dir", "params", "progress", "reward", "reward_settings")
+_OWN = (
+    "dataset",
+    "model",
+    "n",
+    "output_dir",
+    "params",
+    "progress",
+    "rescore",
+    "retry_failed",
+    "reward",
+    "reward_settings",
+)
 
 
 def _config_parts(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from reward_kit.errors import DatasetError
+from reward_kit.errors import AnswersFailedError, AuthError, ConfigError, DatasetError, StorageError
 from reward_kit.evaluation import evaluate, regenerate
 from reward_kit.execution.result import RunResult
+from reward_kit.regenerating import reward_of
 
 pytest.importorskip("pyarrow")
 
@@ -87,3 +88,156 @@ def test_without_answers_there_is_nothing_to_compare(tmp_path: Path) -> None:
     assert a_run(tmp_path, fail_every=1).failed == 3
     with pytest.raises(DatasetError, match="no stored answers"):
         regenerate(tmp_path, "math", model="mock")
+
+
+# ── figures of what was asked for, and of nothing else ───────────────────────────────────────────────────────────────
+
+EIGHT = [conversation(number, said) for number in range(1, 9) for said in ("It is 98.", "It is 97.")]
+
+
+@pytest.mark.parametrize(("stored", "n"), [(EIGHT[:2], 2), (EIGHT[::2], 2), (EIGHT, 1)])
+def test_answers_that_are_not_asked_for_now_are_never_in_the_figures(
+    tmp_path: Path, stored: list[dict[str, Any]], n: int
+) -> None:
+    regenerate(EIGHT, "math", model="mock", n=2, output_dir=tmp_path, generation=RULES)
+    before = (tmp_path / "new" / "summary.json").read_bytes()
+    with pytest.raises(StorageError, match=r"not asked for now.*`output.output_dir`") as caught:
+        regenerate(stored, "math", model="mock", n=n, output_dir=tmp_path, generation=RULES)
+    assert "`generation.n`" in str(caught.value)
+    assert (tmp_path / "new" / "summary.json").read_bytes() == before
+
+
+def test_more_stored_answers_and_more_new_ones_go_on_in_the_same_place(tmp_path: Path) -> None:
+    regenerate(EIGHT[:2], "math", model="mock", output_dir=tmp_path, generation=RULES)
+    found = regenerate(EIGHT, "math", model="mock", n=2, output_dir=tmp_path, generation=RULES)
+    assert (found.old.judged, found.new.judged) == (16, 16)
+    assert found.new.counters.generated == 15, "one answer was there"
+
+
+# ── nothing is paid for in vain ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_models_key_is_looked_for_before_anything_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    judged: list[str] = []
+
+    def counted(response: str, **kwargs: Any) -> float:
+        judged.append(response)
+        return 1.0
+
+    endpoint: dict[str, Any] = {"api_base": "https://models.example.com/v1", "api_key_env": "NO_SUCH_KEY"}
+    with pytest.raises(AuthError, match="NO_SUCH_KEY"):
+        regenerate(EIGHT, counted, model="gpt", output_dir=tmp_path / "out", **endpoint)
+    assert judged == [] and not (tmp_path / "out").exists()
+
+
+def test_where_no_old_answer_can_be_judged_the_model_is_not_asked(tmp_path: Path) -> None:
+    def broken(response: str, **kwargs: Any) -> float:
+        raise ValueError("no scale is set")
+
+    with pytest.raises(AnswersFailedError, match=r"None of the 16 stored answers.*no scale is set.*`retry_failed`"):
+        regenerate(EIGHT, broken, model="mock", output_dir=tmp_path, generation=RULES)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_call_that_judged_nothing_blocks_no_later_one(tmp_path: Path) -> None:
+    scale = tmp_path / "scale"
+
+    def scaled(response: str, **kwargs: Any) -> float:
+        return float(scale.read_text())
+
+    settings: dict[str, Any] = {"model": "mock", "output_dir": tmp_path / "out", "generation": RULES}
+    with pytest.raises(AnswersFailedError):
+        regenerate(EIGHT, scaled, **settings)
+    scale.write_text("1")
+    other = [conversation(number, "It is 5.") for number in (3, 4, 5)]
+    found = regenerate(other, scaled, **settings)
+    assert (found.old.judged, found.new.judged) == (3, 3)
+
+
+def test_failures_are_tried_again_where_that_is_asked_for(tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+
+    def on_the_whole(response: str, **kwargs: Any) -> float:
+        if "98" in response and not mended.exists():
+            raise ValueError("cannot be read")
+        return 1.0
+
+    settings: dict[str, Any] = {"model": "mock", "output_dir": tmp_path / "out", "generation": RULES}
+    assert regenerate(EIGHT, on_the_whole, **settings).old.failed == 8
+    mended.touch()
+    assert regenerate(EIGHT, on_the_whole, **settings).old.failed == 8
+    assert regenerate(EIGHT, on_the_whole, **settings, retry_failed=True).old.failed == 0
+
+
+def test_both_sides_are_judged_again_by_another_reward(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"model": "mock", "output_dir": tmp_path, "generation": RULES}
+    regenerate(EIGHT, "math", **settings)
+    with pytest.raises(StorageError, match="`rescore`"):
+        regenerate(EIGHT, lambda response: 1.0, **settings)
+    found = regenerate(EIGHT, lambda response: 1.0, **settings, rescore=True)
+    assert (found.old.mean_score, found.new.mean_score) == (1.0, 1.0)
+    assert (found.old.judged, found.new.judged) == (16, 8)
+
+
+# ── the directory of a run ───────────────────────────────────────────────────────────────────────────────────────────
+
+LAKE = "examples.agent_frozen_lake.lake"
+
+
+def test_an_agents_episodes_are_refused(tmp_path: Path) -> None:
+    evaluate(
+        [{"id": "lake", "user_query": "Walk to G.", "lake": "S.G ... .O."}], f"{LAKE}:reached", model="mock",
+        mock={"responses": ["right", "right"]}, agent={"environment": f"{LAKE}:Lake", "max_turns": 4},
+        output_dir=tmp_path / "run",
+    )  # fmt: skip
+    lines = (tmp_path / "run" / "rollouts.jsonl").read_text()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "rollouts.jsonl").write_text(lines)
+    rows = [{**conversation(1, "It is 1."), "steps": [{"turn": 0}], "ended": "done"}]
+    for stored in (rows, tmp_path / "run", tmp_path / "elsewhere", tmp_path / "run" / "results.jsonl"):
+        with pytest.raises(DatasetError, match=r"an agent's episodes.*`reward-kit run`.*`reward-kit inspect"):
+            regenerate(stored, lambda response: 1.0, model="mock", output_dir=tmp_path / "out", generation=RULES)
+    assert not (tmp_path / "out").exists()
+
+
+def near(response: str, ground_truth: str, at_most: float = 0.0, **kwargs: Any) -> float:
+    return float(abs(float(response.removeprefix("It is ")) - float(ground_truth)) <= at_most)
+
+
+def test_the_reward_of_a_stored_run_judges_with_its_settings(tmp_path: Path) -> None:
+    rows = [{"id": f"q{n}", "user_query": f"What is {n} + 0?", "ground_truth": str(n)} for n in (1, 2, 3)]
+    guesses = {"mock": {"responses": ["It is 2.4"]}, "cache": {"enabled": False}}
+    run = evaluate(
+        rows, near, model="mock", params={"at_most": 0.5}, reward_settings={"pass_threshold": 0.25},
+        output_dir=tmp_path / "run", generation=guesses,
+    )  # fmt: skip
+    found = regenerate(tmp_path / "run", model="mock", generation=guesses)
+    assert found.old.mean_score == found.new.mean_score == run.mean_score == pytest.approx(1 / 3)
+    assert found.new.summary["pass_threshold"] == 0.25
+    assert reward_of(tmp_path / "run") == f"{__name__}:near" and reward_of(tmp_path) is None
+    other = regenerate(tmp_path / "run", params={"at_most": 2}, model="mock", generation=guesses)
+    assert other.old.mean_score == other.new.mean_score == 1.0
+
+
+def test_rows_name_no_reward() -> None:
+    with pytest.raises(ConfigError, match=r"`reward\.function_path`"):
+        regenerate(EIGHT, model="mock", generation=RULES)
+
+
+@pytest.mark.parametrize("stored", ["run", "run/rollouts.jsonl", "run/../run"])
+def test_a_stored_run_is_not_written_into(tmp_path: Path, stored: str) -> None:
+    a_run(tmp_path / "run", fail_every=100)
+    before = sorted(path.name for path in (tmp_path / "run").iterdir())
+    with pytest.raises(ConfigError, match="holds the stored run itself"):
+        regenerate(tmp_path / stored, "math", model="mock", output_dir=tmp_path / "run", generation=RULES)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == before
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_a_side_that_is_the_stored_run_is_not_written_into(tmp_path: Path, side: str) -> None:
+    a_run(tmp_path / side, fail_every=100)
+    with pytest.raises(ConfigError, match="holds the stored run itself"):
+        regenerate(tmp_path / side, "math", model="mock", output_dir=tmp_path, generation=RULES)

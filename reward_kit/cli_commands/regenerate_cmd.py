@@ -20,6 +20,7 @@ from reward_kit.cli_commands.output import (
     name_settings,
     print_json,
     prints_on_stderr,
+    remarks,
     same_command,
     show_logs,
 )
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["SETTINGS", "regenerate"]
 
 SETTINGS = {
+    "dataset.on_bad_row": "--on-bad-row",
+    "dataset.path_or_name": "STORED",
     "generation.api_base": "--base-url",
     "generation.api_key_env": "--api-key-env",
     "generation.max_tokens": "--max-tokens",
@@ -42,10 +45,12 @@ SETTINGS = {
     "judge.model_name": "--judge-model",
     "max_cost": "--max-cost",
     "output.output_dir": "--output-dir",
+    "rescore": "--rescore",
+    "retry_failed": "--retry-failed",
     "reward.function_path": "--reward",
     "reward.params": "--param",
 }
-"""The flag of each setting that a message may name."""
+"""The flag or argument of each setting that a message may name."""
 
 _GENERATION = ("api_base", "api_key_env", "max_tokens", "temperature")
 _JUDGE = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_key_env": "api_key_env"}
@@ -54,8 +59,9 @@ _JUDGE = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_
 @click.command()
 @click.argument("stored", type=NamedPath(path_type=Path, exists=True))
 @click.option(
-    "-r", "--reward", required=True, shell_complete=completed_by("complete_rewards"),
-    help="What judges both sides: a reward's name, or its import path, such as my_rewards.py:correct.",
+    "-r", "--reward", shell_complete=completed_by("complete_rewards"),
+    help="What judges both sides: a reward's name, or its import path, such as my_rewards.py:correct. Default: the "
+    "reward of the stored run, with its settings.",
 )  # fmt: skip
 @click.option(
     "-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
@@ -81,6 +87,12 @@ _JUDGE = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_
     "-o", "--output-dir", type=NamedPath(path_type=Path, file_okay=False), required=True,
     help="Where both sides are kept, as the runs `old` and `new`. The same directory again goes on there.",
 )  # fmt: skip
+@click.option(
+    "--on-bad-row", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+    help="error: stop at a row of STORED that holds no answer. skip: leave it out.",
+)  # fmt: skip
+@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--rescore", is_flag=True, help="Judge what is in the output directory with another reward.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; the comparison alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print both summaries and the comparison as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
@@ -90,11 +102,15 @@ def regenerate(stored: Path, **flags: Any) -> None:
     STORED is the directory of a run, or a file with answers: conversations that end with the assistant's turn, or
     prompts with an `assistant_response`. Old and new answers are judged by the same reward and compared prompt by
     prompt, so that hard prompts weigh the same on both sides. Run the same command again after any interruption: it
-    goes on where it was, and nothing is paid twice. Raise -n to pay only for the answers that are new.
+    goes on where it was, and nothing is paid twice. Raise -n to pay only for the answers that are new. A smaller -n, or
+    other stored answers, need another output directory. Without --reward, the reward of the stored run judges.
+
+    An agent's episodes cannot be answered again: run both models with `reward-kit run`, and compare with
+    `reward-kit inspect`.
 
     \b
     reward-kit regenerate answers.jsonl --reward math --model fireworks/qwen3-8b -n 4 -o outputs/again
-    reward-kit regenerate outputs/my_run --reward my_rewards.py:correct --model gpt-6-luna -o outputs/luna
+    reward-kit regenerate outputs/my_run --model gpt-6-luna -o outputs/luna
     reward-kit regenerate answers.jsonl --reward judge -p rubric='Is it polite?' --judge-model gpt-6-luna \\
         --model NAME --base-url http://localhost:8000/v1 -o outputs/polite
     reward-kit inspect outputs/again/old outputs/again/new
@@ -105,14 +121,18 @@ def regenerate(stored: Path, **flags: Any) -> None:
     from reward_kit.cli_commands.display.run import Display
     from reward_kit.cli_commands.reward_trial import read_params
     from reward_kit.regenerating import regenerate as answer_again
+    from reward_kit.regenerating import reward_of
 
     show_logs(verbose=flags["verbose"])
     name_settings(SETTINGS)
     display = Display(quiet=flags["quiet"], as_json=flags["as_json"])
+    if flags["reward"] is None and not flags["quiet"] and (known := reward_of(stored)) is not None:
+        echo(f"Both sides are judged by {known}, the reward of the stored run.", err=True)
     with prints_on_stderr(when=flags["as_json"]):
         found = answer_again(
             stored, flags["reward"], model=flags["model"], n=flags["n"], params=read_params(flags["params"]),
-            output_dir=flags["output_dir"], progress=display.reporter() or False, **_settings(flags),
+            dataset={"on_bad_row": flags["on_bad_row"]}, output_dir=flags["output_dir"], rescore=flags["rescore"],
+            retry_failed=flags["retry_failed"], progress=display.reporter() or False, **_settings(flags),
         )  # fmt: skip
     _show(found, quiet=flags["quiet"], as_json=flags["as_json"])
     if found.new.status != "finished":
@@ -138,13 +158,22 @@ def _show(found: Regenerated, *, quiet: bool, as_json: bool) -> None:
     if as_json:
         from reward_kit.analysis import as_json as comparison_as_json
 
-        sides = {name: {"status": run.status, **run.summary} for name, run in (("old", found.old), ("new", found.new))}
+        old, new = ({"status": run.status, **run.summary} for run in (found.old, found.new))
+        del old["n"]  # of answers that are drawn; prompts may have any number of stored ones
         print_json(
-            {**sides, "comparison": json.loads(comparison_as_json(found.comparison)), "conclusion": found.conclusion}
+            {
+                "old": old,
+                "new": new,
+                "comparison": json.loads(comparison_as_json(found.comparison)),
+                "conclusion": found.conclusion,
+            }
         )
         return
     echo("\n".join(found.lines()))
     if not quiet:
-        for line in (*failure_lines(found.old.summary), *failure_lines(found.new.summary)):
-            echo(f"  {line}", err=True)
+        for summary in (found.old.summary, found.new.summary):
+            for line in (*failure_lines(summary), *remarks(summary)):
+                echo(f"  {line}", err=True)
+        if found.was_complete:
+            echo("  Already complete; nothing to do.", err=True)
         echo(f"  See every answer: reward-kit inspect {found.old.output_dir} {found.new.output_dir}", err=True)

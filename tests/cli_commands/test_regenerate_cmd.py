@@ -72,6 +72,7 @@ def test_the_same_command_again_pays_nothing_and_more_answers_pay_for_the_new_on
     assert answers_from(server) == 20
     again = call("regenerate", stored, *at(server))
     assert (again.code, again.out, answers_from(server)) == (0, first.out, 20)
+    assert "Already complete; nothing to do." in again.err and "Already complete" not in first.err
     more = call("regenerate", stored, *at(server, "-n", "3", "--temperature", "0.7"))
     assert more.code == 0 and answers_from(server) == 60, "the answers that were there are kept"
 
@@ -88,6 +89,7 @@ def test_json_holds_both_sides_and_the_comparison(call: Call, stored: Path, serv
     assert (found["old"]["mean_score"]["value"], found["new"]["mean_score"]["value"]) == (0.0, 1.0)
     assert found["old"]["status"] == found["new"]["status"] == "finished"
     assert found["comparison"]["pairings"][0]["common"] == 20
+    assert found["new"]["n"] == 1 and "n" not in found["old"], "two answers were stored for each prompt"
     assert "new is better than old" in found["conclusion"]
 
 
@@ -136,3 +138,62 @@ def test_another_model_in_the_same_directory_is_told_the_flag(call: Call, stored
     call("regenerate", stored, *at(server))
     said = call("regenerate", stored, "-r", "math", "--model", "other", "--base-url", server.url, "-o", "out")
     assert said.code == 1 and "`--output-dir" in said.sentence
+
+
+def test_other_answers_or_fewer_in_the_same_directory_are_refused(
+    call: Call, stored: Path, server: MockServer, tmp_path: Path
+) -> None:
+    call("regenerate", stored, *at(server, "-n", "2"))
+    (tmp_path / "few.jsonl").write_text("".join(stored.read_text().splitlines(keepends=True)[:2]))
+    for again in (("few.jsonl", *at(server, "-n", "2")), (stored, *at(server))):
+        said = call("regenerate", *again)
+        assert (said.code, said.out) == (1, "")
+        assert "not asked for now" in said.sentence
+        assert "`--output-dir`" in said.sentence and "`-n`" in said.sentence
+
+
+def test_what_failed_is_tried_again_with_the_flag_that_is_named(
+    call: Call, stored: Path, server: MockServer, tmp_path: Path
+) -> None:
+    reward = "import pathlib\ndef there(response, **_):\n    return float(pathlib.Path('scale').read_text())\n"
+    (tmp_path / "mine.py").write_text(reward)
+    options = ("-r", "mine.py:there", "--model", "gpt", "--base-url", server.url, "-o", "out")
+    said = call("regenerate", stored, *options)
+    assert said.code == 1 and "None of the 40 stored answers" in said.sentence and "`--retry-failed`" in said.sentence
+    assert answers_from(server) == 0
+    (tmp_path / "scale").write_text("1")
+    said = call("regenerate", stored, *options, "--retry-failed")
+    assert said.code == 0 and "old answers: mean score 1.000" in said.out, said.err
+
+
+def test_another_reward_is_told_the_flag_that_judges_again(call: Call, stored: Path, server: MockServer) -> None:
+    call("regenerate", stored, *at(server))
+    options = ("-r", "length", "-p", "max_length=3", "--model", "gpt", "--base-url", server.url, "-o", "out")
+    said = call("regenerate", stored, *options)
+    assert said.code == 1 and "`--rescore`" in said.sentence
+    assert call("regenerate", stored, *options, "--rescore").code == 0
+    assert answers_from(server) == 20
+
+
+def test_bad_rows_are_skipped_with_the_flag_that_is_named(call: Call, stored: Path, server: MockServer) -> None:
+    stored.write_text(stored.read_text() + '{"id": "x", "messages": 5}\n')
+    said = call("regenerate", stored, *at(server))
+    assert said.code == 2 and "`--on-bad-row skip`" in said.sentence and "reward-kit run" not in said.sentence
+    said = call("regenerate", stored, *at(server, "--on-bad-row", "skip"))
+    assert said.code == 0 and "40 judged" in said.out
+
+
+def test_a_folder_without_data_is_named_as_the_command_does(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    said = call("regenerate", "empty", "-r", "math", "--model", "mock", "-o", "out")
+    assert said.code == 2 and "`STORED`" in said.sentence and "reward-kit run" not in said.sentence
+
+
+def test_the_reward_of_a_stored_run_judges_and_is_named(call: Call, stored: Path, server: MockServer) -> None:
+    call("regenerate", stored, *at(server))
+    options = ("--model", "other", "--base-url", server.url, "-o", "third")
+    said = call("regenerate", "out/new", *options)
+    assert said.code == 0 and said.out.startswith("old answers: mean score 1.000"), said.err
+    assert "judged by math, the reward of the stored run" in said.err
+    said = call("regenerate", "out/new", "--model", "other", "--base-url", server.url, "-o", "out/new")
+    assert said.code == 2 and "`--output-dir`" in said.sentence

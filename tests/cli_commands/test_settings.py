@@ -108,8 +108,11 @@ def test_every_command_has_its_own_word_for_a_setting_that_a_message_names(
 def test_every_word_is_a_flag_or_a_key_and_stands_for_a_setting(command: click.Command, module: object) -> None:
     own: Mapping[str, str] = vars(module)["SETTINGS"]
     flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    arguments = {str(parameter.name).upper() for parameter in command.params if isinstance(parameter, click.Argument)}
     for setting, word in own.items():
         assert setting.partition("=")[0] in PATHS | OPTIONS
+        if word in arguments:
+            continue
         known = (
             word.split()[0] in flags
             if word.startswith("-")
@@ -136,8 +139,7 @@ ADVICE = "Choose another `output.output_dir`, set `dataset.on_bad_row=skip`, or 
         ),
         (
             regenerate_cmd,
-            "Choose another `--output-dir`, set `dataset.on_bad_row=skip` of `reward-kit run`, or `--param tolerance`, "
-            "see `this`.",
+            "Choose another `--output-dir`, set `--on-bad-row skip`, or `--param tolerance`, see `this`.",
         ),
     ],
 )

@@ -18,9 +18,7 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, Final
-
-from aiohttp import web
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from reward_kit.agent.calls import ToolRunner
 from reward_kit.agent.environment import Environment, World, finished
@@ -50,6 +48,9 @@ from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import ItemError, RewardKitError, message_of
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message, Sample
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 __all__ = ["ToolServer", "serve_http", "serve_stdio"]
 
@@ -341,6 +342,7 @@ def _write(stdout: BinaryIO, data: bytes) -> None:
 
 def serve_http(server: ToolServer) -> web.Application:
     """An application that answers at /mcp. Whoever starts it decides where it listens."""
+    from aiohttp import web  # a server over standard input, which each rollout may start, does without it
 
     async def post(request: web.Request) -> web.Response:
         origin = request.headers.get("Origin")
@@ -368,6 +370,8 @@ def serve_http(server: ToolServer) -> web.Application:
 
 
 def _json(reply: Mapping[str, Any], status: int) -> web.Response:
+    from aiohttp import web
+
     return web.Response(body=encode(reply), status=status, content_type="application/json")
 
 
@@ -408,6 +412,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except RewardKitError as error:
         parser.error(str(error))
     if given.http is not None:
+        from aiohttp import web
+
         server = ToolServer(environment, row=given.row, handles=True, facts=given.facts)
         web.run_app(
             serve_http(server), host=given.host, port=given.http, print=lambda line: print(line, file=sys.stderr)
