@@ -8,6 +8,7 @@
     regenerate_script    a model answers stored prompts again; old and new answers are compared prompt by prompt
     grpo_script          training by TRL's GRPO; --dry-run is one step without a model
     answering_options    the options of a script that has a model answer: --model, --n and --output
+    errors_in_a_sentence what goes wrong in a script of yours is said in a sentence, as by the scripts above
 
 The options come from the command line (`argv` gives others). What goes wrong is said in a sentence, and ends the script
 with 1. Paths are used as they are given: a script that may be called from anywhere begins them with its own folder.
@@ -16,6 +17,7 @@ with 1. Paths are used as they are given: a script that may be called from anywh
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +28,7 @@ from reward_kit.errors import RewardKitError, with_settings_named
 if TYPE_CHECKING:
     from reward_kit.config_models import DatasetConfig
 
-__all__ = ["answering_options", "grpo_script", "preview_script", "regenerate_script"]
+__all__ = ["answering_options", "errors_in_a_sentence", "grpo_script", "preview_script", "regenerate_script"]
 
 _OPTIONS = {"generation.model_name": "--model", "generation.n": "--n", "output.output_dir": "--output"}
 _PREVIEW = """Show what the reward says of stored answers, then create it as an evaluator at Fireworks.
@@ -68,7 +70,7 @@ def preview_script(
     parser.add_argument("--create", metavar="ID", help="create the evaluator at Fireworks under this id")
     parser.add_argument("--hosted", action="store_true", help="have Fireworks' older preview service judge instead")
     options = parser.parse_args(argv)
-    with _errors_in_a_sentence(parser):
+    with errors_in_a_sentence():
         from reward_kit.evaluators import Evaluator
 
         evaluator = Evaluator()
@@ -96,7 +98,7 @@ def regenerate_script(
     """
     parser = answering_options(_REGENERATE, n=n, output=output)
     options = parser.parse_args(argv)
-    with _errors_in_a_sentence(parser):
+    with errors_in_a_sentence():
         from reward_kit.regenerating import regenerate
 
         found = regenerate(
@@ -134,7 +136,7 @@ def grpo_script(
     options = parser.parse_args(argv)
     if options.model is None and not options.dry_run:
         parser.error("which model shall be trained? Give --model, or --dry-run to see what it would learn from.")
-    with _errors_in_a_sentence(parser):
+    with errors_in_a_sentence():
         from reward_kit.integrations.grpo import train_grpo
         from reward_kit.integrations.rehearsal import rehearse, training_prompts
 
@@ -172,12 +174,20 @@ def _parser(about: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def _errors_in_a_sentence(parser: argparse.ArgumentParser) -> Iterator[None]:
-    """What this package raises tells a person what to do; where it was raised would only hide that."""
+def errors_in_a_sentence() -> Iterator[None]:
+    """Say what went wrong in a sentence, without a traceback, and end the script with 1.
+
+    It is for errors of this package: they tell a person what to do, and where they were raised would only hide that.
+    Put it before the function that a script calls, or around a few lines of it:
+
+        @errors_in_a_sentence()
+        def main() -> None: ...
+    """
     try:
         yield
     except RewardKitError as error:
-        parser.exit(1, f"{parser.prog}: error: {with_settings_named(str(error), _as_option)}\n")
+        print(f"{Path(sys.argv[0]).name}: error: {with_settings_named(str(error), _as_option)}", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 def _as_option(setting: str, value: str | None) -> str:

@@ -12,9 +12,16 @@ from typing import Any
 
 import pytest
 
+from reward_kit.errors import ConfigError
 from reward_kit.integrations import grpo
 from reward_kit.integrations.grpo import TrainedModel
-from reward_kit.reward_scripts import answering_options, grpo_script, preview_script, regenerate_script
+from reward_kit.reward_scripts import (
+    answering_options,
+    errors_in_a_sentence,
+    grpo_script,
+    preview_script,
+    regenerate_script,
+)
 from tests.deploy.fireworks.fake import KEY, fake_fireworks
 
 MODEL = """
@@ -139,6 +146,22 @@ def test_what_goes_wrong_is_said_in_a_sentence(
         script()
     printed = capsys.readouterr().err
     assert ended.value.code and said in printed and "Traceback" not in printed
+
+
+def test_a_script_of_ones_own_says_errors_of_the_package_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["some/where/mine.py"])
+
+    @errors_in_a_sentence()
+    def main(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        main(ConfigError("There is no model. Name one."))
+    assert (ended.value.code, capsys.readouterr().err) == (1, "mine.py: error: There is no model. Name one.\n")
+    with pytest.raises(ValueError, match="a fault of the script"):
+        main(ValueError("a fault of the script"))
 
 
 def test_options_of_a_script_in_which_a_model_answers(capsys: pytest.CaptureFixture[str]) -> None:

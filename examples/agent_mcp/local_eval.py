@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 WAREHOUSE = f"{HERE / 'warehouse.py'}:Warehouse"
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Have each order filled some times, and print how many times the desk has what was asked for."""
     options = answering_options(__doc__, n=2).parse_args()

@@ -4,11 +4,12 @@
 from pathlib import Path
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Play some episodes per sample, and print how many end well."""
     options = answering_options(__doc__, n=2).parse_args()

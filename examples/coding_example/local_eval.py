@@ -4,11 +4,12 @@
 from pathlib import Path
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Judge some answers per problem in the sandbox, and print pass@k with its interval."""
     parser = answering_options(__doc__, n=2)

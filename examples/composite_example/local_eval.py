@@ -5,11 +5,12 @@ from pathlib import Path
 from statistics import mean
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Judge some answers per problem, and print the mean of the score and of each part."""
     options = answering_options(__doc__, n=2).parse_args()

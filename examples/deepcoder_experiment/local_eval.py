@@ -6,11 +6,12 @@ from pathlib import Path
 from columns import DATASET  # type: ignore[import-not-found]  # beside this file
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Judge some answers per problem in the sandbox, and print how many problems they solve."""
     options = answering_options(__doc__, n=2).parse_args()

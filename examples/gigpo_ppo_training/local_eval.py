@@ -4,12 +4,13 @@
 from pathlib import Path
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 GAME = HERE.parent / "agent_frozen_lake"
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Walk some times over each lake, and print how many walks reach the goal."""
     options = answering_options(__doc__, n=16).parse_args()

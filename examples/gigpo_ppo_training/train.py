@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import torch
-from torch import nn
 
 from examples.agent_frozen_lake.lake import MOVES, Lake, reached, samples
 from reward_kit.agent import Episodes
@@ -28,9 +26,16 @@ from reward_kit.agent.environment import environment_of
 from reward_kit.agent.step_credit import CreditSettings, step_credits
 from reward_kit.agent.step_rows import log_rows
 from reward_kit.config_models import AgentConfig, Sampling
+from reward_kit.errors import MissingExtraError
 from reward_kit.models import Completion, Failure, Message, Record, Rollout, Sample, Tokens
 from reward_kit.storage.judged_episodes import JudgedEpisode, episode_of
 from reward_kit.storage.row_json import json_line
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    sys.exit(str(MissingExtraError("This training", "train")))
 
 WORDS = tuple(MOVES)
 SIGNS = ".OGSP"
@@ -183,7 +188,7 @@ def train(
 
 
 def write_log(path: Path, update: int, groups: Iterable[Sequence[JudgedEpisode]], credit: CreditSettings) -> None:
-    """Append the credit of every step; `scripts/view_rl_trajectory.py` shows it."""
+    """Append the credit of every step; `scripts/view_rl_trajectory.py` of the repository shows it."""
     with path.open("ab") as file:
         for group in groups:
             for row in log_rows(group, credit):

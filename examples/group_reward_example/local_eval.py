@@ -5,11 +5,12 @@ from pathlib import Path
 from statistics import mean
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Judge the six answers to a number together, and print how many are right and how many are the only one."""
     options = answering_options(__doc__, n=6).parse_args()

@@ -7,10 +7,12 @@ from statistics import mean
 from rubric import params  # type: ignore[import-not-found]  # beside this file
 
 from reward_kit import evaluate
+from reward_kit.reward_scripts import errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Have the answers in the dataset graded, and print the mean grade of those that people call good, or poor."""
     result = evaluate(HERE / "dataset.jsonl", "judge", params=params())

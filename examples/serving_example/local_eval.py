@@ -9,11 +9,12 @@ from pathlib import Path
 from served import served  # type: ignore[import-not-found]  # beside this file
 
 from reward_kit import evaluate
-from reward_kit.reward_scripts import answering_options
+from reward_kit.reward_scripts import answering_options, errors_in_a_sentence
 
 HERE = Path(__file__).resolve().parent
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Have the server judge four answers per product, and print how many are right."""
     options = answering_options(__doc__, n=4).parse_args()

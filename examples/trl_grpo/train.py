@@ -22,7 +22,9 @@ from typing import Any
 from curve import draw  # type: ignore[import-not-found]  # beside this file, which is run as a program
 from sums import HELD_OUT, Sum, held_out, training  # type: ignore[import-not-found]
 
+from reward_kit.errors import MissingExtraError
 from reward_kit.integrations.trl import create_trl_adapter
+from reward_kit.reward_scripts import errors_in_a_sentence
 from reward_kit.rewards.math import math_reward
 
 REWARD = "reward_kit.rewards.math:math_reward"
@@ -135,6 +137,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+@errors_in_a_sentence()
 def main() -> None:
     """Train, and write down what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -147,6 +150,8 @@ def main() -> None:
     parser.add_argument("--gguf", help="another GGUF file than the wheel's")
     parser.add_argument("--output", type=Path, default=Path("outputs/trl_grpo"), help="(%(default)s)")
     options = parser.parse_args()
+    if find_spec("trl") is None:
+        raise MissingExtraError("This training", "train")
     options.output.mkdir(parents=True, exist_ok=True)
     summary = train(options)
     curve = summary.pop("curve")

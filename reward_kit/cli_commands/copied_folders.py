@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,7 +13,7 @@ from string import Template
 
 import click
 
-__all__ = ["bundled_files", "files_under", "fill_in", "write_files"]
+__all__ = ["bundled_files", "files_under", "fill_in", "without_dead_links", "write_files"]
 
 _LEFT_OUT = ("__pycache__", ".pytest_cache", "outputs")
 """Folders that are made by running what is in the others."""
@@ -41,6 +43,22 @@ def fill_in(name: str, data: bytes, folder: Path) -> bytes:
     if not name.endswith(".md"):
         return data
     return Template(data.decode()).safe_substitute(name=folder.resolve().name).encode()
+
+
+def without_dead_links(page: bytes, path: str, roots: Collection[str]) -> bytes:
+    """A page of the repository as it is copied: a link to a file that is not copied becomes the name of that file.
+
+    `path` is the page's path in the repository, `roots` are the folders that are copied.
+    """
+
+    def as_copied(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link["target"].partition("#")[0]))
+        if not link["target"].startswith("../") or any(target.startswith(f"{root}/") for root in roots):
+            return link[0]
+        where = f"`{target}` in the {'documentation' if target.startswith('docs/') else 'repository'}"
+        return where if link["text"].strip("`") == target else f"{link['text']} ({where})"
+
+    return re.sub(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)", as_copied, page.decode()).encode()
 
 
 def write_files(folder: Path, found: Mapping[str, bytes]) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +18,9 @@ from reward_kit.cli_commands.output import echo
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["example_names", "examples"]
+__all__ = ["example_names", "examples", "first_command", "needed_by"]
 
 _WIDTH = 100
-_SHARED = "_shared"
-"""What several examples use; it is copied beside them."""
 
 
 @click.group()
@@ -46,30 +46,35 @@ def list_() -> None:
 @examples.command()
 @click.argument("name", shell_complete=completed_by("complete_examples"))
 @click.option(
-    "--to", "target", type=NamedPath(path_type=Path), default=Path("examples"), show_default=True,
-    help="The folder to copy it into. The commands of its README expect the folder examples.",
+    "--to", "target", type=NamedPath(path_type=Path), default=Path(), show_default=True,
+    help="The directory to copy examples/NAME into.",
 )  # fmt: skip
 def copy(name: str, target: Path) -> None:
     """Copy the example NAME into examples/NAME of the current directory. Existing files are never overwritten.
 
-    NAME is one that `reward-kit examples list` shows.
+    NAME is one that `reward-kit examples list` shows. Other examples that it needs are copied, too. The commands of a
+    README are for the directory that holds `examples`.
     """
-    from reward_kit.cli_commands.copied_folders import files_under, write_files
+    from reward_kit.cli_commands.copied_folders import write_files
 
     folder, names = _folder(), example_names()
     if name not in names:
         raise click.UsageError(f"There is no example {name!r}. There are: {', '.join(names)}.")
-    found = {f"{name}/{path}": data for path, data in files_under(folder / name).items()}
-    if (folder / _SHARED).is_dir():
-        shared = {f"{_SHARED}/{path}": data for path, data in files_under(folder / _SHARED).items()}
-        # Copying a second example finds what the first one brought.
-        found |= {path: data for path, data in shared.items() if not _is_there(target / path, data)}
-    taken = [path for path in found if (target / path).exists()]
-    if taken:
-        raise click.UsageError(f"{target / taken[0]} exists already. Remove it, or copy to another folder with --to.")
-    write_files(target, found)
-    echo(f"Wrote {len(found)} files to {target / name}. Read {target / name / 'README.md'}, and try:")
-    echo(f"  {_first_command(found[f'{name}/README.md'].decode())}")
+    place = target / "examples"
+    found = _files_of(folder, name)
+    if taken := [path for path in found if (place / path).exists()]:
+        raise click.UsageError(f"{place / taken[0]} exists already. Remove it, or copy to another folder with --to.")
+    write_files(place, found)
+    echo(f"Wrote {len(found)} files to {place / name}.")
+    for other in needed_by(folder / name):
+        if (place / other).exists():
+            echo(f"It needs the example {other}. {place / other} exists already, and is left as it is.")
+        else:
+            write_files(place, _files_of(folder, other))
+            echo(f"It needs the example {other}, which was copied to {place / other}.")
+    command = first_command(_readme(folder / name))
+    echo(f"Read {place / name / 'README.md'}, and try:")
+    echo(f"  {command}" if target == Path() else f"  cd {shlex.quote(str(target))} && {command}")
 
 
 def example_names() -> list[str]:
@@ -93,21 +98,43 @@ def _folder() -> Traversable:
     return checkout
 
 
-def _is_there(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.read_bytes() == data
+def needed_by(folder: Traversable) -> list[str]:
+    """The other examples that an example uses: its README names them in a comment, `<!-- copied with: NAME, … -->`."""
+    said = re.search(r"^<!-- copied with: (?P<names>.+?) -->$", _readme(folder), re.MULTILINE)
+    return said["names"].split(", ") if said else []
+
+
+def _files_of(folder: Traversable, name: str) -> dict[str, bytes]:
+    """The files of an example, by their path from `examples`, with links that lead somewhere where they are copied."""
+    from reward_kit.cli_commands.copied_folders import files_under, without_dead_links
+
+    roots = [f"examples/{one}" for one in (name, *needed_by(folder / name))]
+    return {
+        f"{name}/{path}": without_dead_links(data, f"examples/{name}/{path}", roots) if path.endswith(".md") else data
+        for path, data in files_under(folder / name).items()
+    }
+
+
+def _readme(folder: Traversable) -> str:
+    return (folder / "README.md").read_text(encoding="utf-8")
 
 
 def _about(folder: Traversable) -> str:
     """The first sentence of the README, in plain text."""
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    _, _, body = text.partition("\n")
+    _, _, body = _readme(folder).partition("\n")
     paragraph = " ".join(body.strip().split("\n\n", 1)[0].split())
     sentence = re.split(r"(?<=[.:?])\s", paragraph, maxsplit=1)[0].rstrip(":")
     return textwrap.shorten(re.sub(r"[`*]", "", sentence), _WIDTH, placeholder=" …")
 
 
-def _first_command(readme: str) -> str:
-    """The first command that the README shows."""
-    block = re.search(r"```(?:sh|bash|console)\n(?P<commands>.*?)```", readme, re.DOTALL)
-    lines = block["commands"].strip().splitlines() if block else []
-    return lines[0].removeprefix("$ ") if lines else "less README.md"
+def first_command(readme: str) -> str:
+    """The first command of the README that runs as it is, behind the `cd` that it has before it.
+
+    What is marked as not run needs something that may not be there: a package, a key, a cluster.
+    """
+    for block in re.finditer(r"(?P<not_run><!-- not run:[^>]*-->\n)?```sh\n(?P<text>.*?)```", readme, re.DOTALL):
+        if block["not_run"] is None:
+            lines = re.sub(r"\s*\\\n\s*", " ", block["text"]).strip().splitlines()
+            moves = list(itertools.takewhile(lambda line: line.startswith("cd "), lines))
+            return " && ".join(lines[: len(moves) + 1])
+    raise ValueError("The README shows no command that runs as it is.")

@@ -35,7 +35,7 @@ from tests.test_docs import forget_modules
 READMES = sorted((ROOT / "examples").rglob("README.md"))
 FIREWORKS_MODEL = "accounts/fireworks/models/qwen3-8b"
 NOT_OURS = shutil.ignore_patterns("__pycache__", "outputs", ".reward_kit_cache", "evaluation_results")
-BY_A_SHELL = ("agent_shell", "judge_example")
+BY_A_SHELL = ("judge_example",)
 SHELL_SIGNS = frozenset("|&;<>()$*?[]#~`")
 PRINTED = re.compile(r"<!-- printed -->\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

@@ -96,6 +96,50 @@ def test_the_data_are_what_prepare_makes(folder: Path, tmp_path: Path) -> None:
     assert [file.name for file in made if file.read_bytes() != (folder / file.name).read_bytes()] == []
 
 
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_script_says_errors_in_a_sentence(folder: Path) -> None:
+    assert "\n@errors_in_a_sentence()\ndef main() -> None:" in (folder / "local_eval.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["judge_example", "math_example", "serving_example"])
+def test_a_script_says_in_a_sentence_that_a_key_is_missing(name: str, tmp_path: Path) -> None:
+    folder = ROOT / "examples" / name
+    keyless = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    model = [] if name == "judge_example" else ["--model", "openai/gpt-6-luna"]
+    done = subprocess.run(
+        [sys.executable, str(folder / "local_eval.py"), *model], env={**keyless, "JUDGE": "openai/gpt-6-luna"},
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and "OPENAI_API_KEY" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert done.stderr.startswith("local_eval.py: error: "), done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["-m", "examples.gigpo_ppo_training.train"], ["examples/trl_grpo/train.py"]], ids=" ".join
+)
+def test_a_training_without_its_packages_names_the_extra(command: list[str], tmp_path: Path) -> None:
+    # A finder that stands first and finds neither: so it is where they are not installed.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util, sys\n"
+        "class Without:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name in {'torch', 'trl'}:\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Without)\n"
+        "real = importlib.util.find_spec\n"
+        "def without(name, package=None):\n"
+        "    return None if name in {'torch', 'trl'} else real(name, package)\n"
+        "importlib.util.find_spec = without\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr.endswith("pip install 'reward-kit[train]'\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_examples_are_small() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "examples"], cwd=ROOT, capture_output=True, text=True, check=False
