@@ -168,15 +168,22 @@ def _open_standard_streams() -> None:
 
 
 def _report_usage(error: click.ClickException) -> int:
-    """What click found wrong with the command line, in the words and with the exit code of click."""
+    """What click found wrong with the command line, where help is, and the exit code of click."""
     from reward_kit.cli_commands.output import echo, echo_error
 
     if isinstance(error, click.UsageError) and error.ctx is not None:
         echo(error.ctx.get_usage(), err=True)
-        if error.ctx.command.get_help_option(error.ctx) is not None:
-            echo(f"Try '{error.ctx.command_path} {error.ctx.help_option_names[-1]}' for help.\n", err=True)
-    echo_error(error.format_message())
+    echo_error(f"{error.format_message()}{_see_help(error)}")
     return error.exit_code
+
+
+def _see_help(error: click.ClickException) -> str:
+    """The end of an error's sentence: which command shows what to write. Empty where the error names it itself."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or context.command.get_help_option(context) is None or "--help" in error.format_message():
+        return ""
+    stop = "" if error.format_message().endswith((".", "!", "?")) else "."
+    return f"{stop} See `{context.command_path} {context.help_option_names[-1]}`."
 
 
 def _report(error: Exception, *, verbose: bool) -> int:

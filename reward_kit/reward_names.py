@@ -11,7 +11,6 @@ metadata. A name is looked up when it is used; the library comes first, so that 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import re
@@ -21,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from reward_kit.utils.module_loader import load_function
+from reward_kit.utils.near_names import did_you_mean
 
 __all__ = ["GROUP", "is_address", "library_rewards", "load_reward", "plugin_rewards", "reward_path"]
 
@@ -116,8 +116,7 @@ def _in_plugins(name: str) -> str | None:
 
 def _unknown(name: str) -> str:
     names = [*library_rewards(), *plugin_rewards()]
-    nearest = difflib.get_close_matches(name, [*names, *(each.removesuffix(_SUFFIX) for each in names)], n=1)
-    hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    hint = did_you_mean(name, [*names, *(each.removesuffix(_SUFFIX) for each in names)])
     raise ImportError(
         f"Cannot load {name!r}: there is no reward of that name{hint}. "
         f"`reward-kit rewards list` shows them; write your own as 'pkg.mod:{name}' or 'file.py:{name}'."

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import reward_kit.cli
@@ -136,6 +137,37 @@ def test_a_command_that_is_nearly_one_is_recognised(capsys: pytest.CaptureFixtur
         main(["rnu"])
     assert leave.value.code == 2
     assert "Did you mean 'run'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "end"),
+    [
+        (["regenerate"], "Missing argument 'STORED'. See `reward-kit regenerate --help`."),
+        (["rewards", "check", "math", "nosuch"],
+         "Invalid value for 'CASES': File 'nosuch' does not exist. See `reward-kit rewards check --help`."),
+        (["run", "--jsn"], " See `reward-kit run --help`."),
+        (["rnu"], " Did you mean 'run'? See `reward-kit --help`."),
+    ],
+)  # fmt: skip
+def test_wrong_usage_ends_with_where_help_is(
+    arguments: list[str], end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as leave:
+        main(arguments)
+    assert leave.value.code == 2
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1].startswith("Error: ")
+    assert said.endswith(f"{end}\n")
+    assert said.count("--help") == 1
+
+
+def test_help_is_not_named_twice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    context = click.Context(reward_kit.cli.cli, info_name="reward-kit")
+    error = click.UsageError("Nothing is named. `reward-kit run --help` shows examples.", context)
+    monkeypatch.setattr(reward_kit.cli.cli, "main", _raising(error))
+    with pytest.raises(SystemExit):
+        main(["run"])
+    assert capsys.readouterr().err.splitlines()[-1].endswith("shows examples.")
 
 
 def test_output_into_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:

@@ -54,8 +54,14 @@ SIGNATURES = {
     "chat": "prompt model *tools *draw **settings",
     "chat_async": "prompt model *tools *draw **settings",
     "create_llm_resource": "llm_instance **generation",
-    "evaluate": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
-    "evaluate_async": "data reward *dataset *model *n *params *reward_settings *output_dir *progress **settings",
+    "evaluate": (
+        "data reward *dataset *model *n *params *reward_settings *output_dir *progress *rescore *retry_failed "
+        "**settings"
+    ),
+    "evaluate_async": (
+        "data reward *dataset *model *n *params *reward_settings *output_dir *progress *rescore *retry_failed "
+        "**settings"
+    ),
     "load_jsonl": "file_path",
     "reward_fn_to_scorer": "reward_fn",
     "reward_function": "_func *mode *id *requirements *resources *concurrency *timeout",

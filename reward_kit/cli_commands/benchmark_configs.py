@@ -18,6 +18,7 @@ from pydantic import Field
 
 from reward_kit.config_models import StrictPart, validated
 from reward_kit.errors import ConfigError
+from reward_kit.utils.near_names import did_you_mean
 
 __all__ = ["Benchmark", "Notes", "as_plain_run", "benchmark_names", "load_benchmark"]
 
@@ -68,7 +69,8 @@ def load_benchmark(name: str) -> Benchmark:
     from reward_kit.cli_commands.hydra_config import compose_jobs, find_config
 
     if name not in benchmark_names():
-        raise ConfigError(f"There is no benchmark {name!r}. There are: {', '.join(benchmark_names())}.")
+        known = benchmark_names()
+        raise ConfigError(f"There is no benchmark {name!r}{did_you_mean(name, known)}. There are: {', '.join(known)}.")
     file, overrides = find_config(None, None, [f"+{_GROUP}={name}", f"generation.model_name={_ANY_MODEL}"])
     (job,) = compose_jobs(file, overrides, sweep=False)
     settings = dict(job.values)

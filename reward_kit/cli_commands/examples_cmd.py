@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shlex
 import textwrap
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reward_kit.cli_commands.options import NamedPath, completed_by
-from reward_kit.cli_commands.output import echo
+from reward_kit.cli_commands.output import echo, echo_json
+from reward_kit.utils.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -34,13 +36,18 @@ def examples() -> None:
 
 
 @examples.command(name="list")
-def list_() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON: the name, and what it shows.")
+def list_(as_json: bool) -> None:
     """List the examples with what each shows."""
     folder = _folder()
-    names = example_names()
-    width = max(map(len, names))
-    for name in names:
-        echo(f"{name:<{width}}  {_about(folder / name)}")
+    found = {name: _about(folder / name) for name in example_names()}
+    if as_json:
+        shown = [{"name": name, "about": about} for name, about in found.items()]
+        echo_json(json.dumps(shown, indent=2, ensure_ascii=False))
+        return
+    width = max(map(len, found))
+    for name, about in found.items():
+        echo(f"{name:<{width}}  {textwrap.shorten(about, _WIDTH, placeholder=' …')}")
 
 
 @examples.command()
@@ -59,7 +66,9 @@ def copy(name: str, target: Path) -> None:
 
     folder, names = _folder(), example_names()
     if name not in names:
-        raise click.UsageError(f"There is no example {name!r}. There are: {', '.join(names)}.")
+        raise click.UsageError(
+            f"There is no example {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
+        )
     place = target / "examples"
     found = _files_of(folder, name)
     if taken := [path for path in found if (place / path).exists()]:
@@ -120,11 +129,11 @@ def _readme(folder: Traversable) -> str:
 
 
 def _about(folder: Traversable) -> str:
-    """The first sentence of the README, in plain text."""
+    """The first sentence of the README, whole and in plain text."""
     _, _, body = _readme(folder).partition("\n")
     paragraph = " ".join(body.strip().split("\n\n", 1)[0].split())
     sentence = re.split(r"(?<=[.:?])\s", paragraph, maxsplit=1)[0].rstrip(":")
-    return textwrap.shorten(re.sub(r"[`*]", "", sentence), _WIDTH, placeholder=" …")
+    return re.sub(r"[`*]", "", sentence)
 
 
 def first_command(readme: str) -> str:

@@ -28,6 +28,7 @@ import reward_kit.conf
 from reward_kit.errors import ConfigError
 from reward_kit.inherited_config import take
 from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
+from reward_kit.utils.near_names import did_you_mean
 from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
 __all__ = ["PACKAGED", "ConfigFile", "Job", "compose_jobs", "find_config"]
@@ -97,7 +98,8 @@ def _check_benchmarks(overrides: Sequence[str], own: Path, others: Sequence[str]
     known = sorted({file.stem for place in (own, PACKAGED) for file in (place / "benchmark").glob("*.yaml")})
     named = [name for override in overrides for name in override.partition("=")[2].strip("'\"").split(",")]
     if unknown := [name for name in named if name.strip() not in known]:
-        raise ConfigError(f"There is no benchmark {unknown[0]!r}. There are: {', '.join(known)}.")
+        hint = did_you_mean(unknown[0], known)
+        raise ConfigError(f"There is no benchmark {unknown[0]!r}{hint}. There are: {', '.join(known)}.")
 
 
 def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -> list[Job]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from reward_kit.cli_commands.options import NamedPath
+from reward_kit.cli_commands.options import NamedChoice, NamedPath
 from reward_kit.cli_commands.output import echo
 
 __all__ = ["TEMPLATES", "init"]
@@ -31,7 +31,7 @@ TEMPLATES = {
 )  # fmt: skip
 @click.argument("folder", type=NamedPath(path_type=Path))
 @click.option(
-    "-t", "--template", type=click.Choice(list(TEMPLATES)), default="starter", show_default=True,
+    "-t", "--template", type=NamedChoice(list(TEMPLATES)), default="starter", show_default=True,
     help="What kind of reward the folder begins with.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite files that are already there.")
@@ -55,4 +55,7 @@ def init(folder: Path, template: str, force: bool) -> None:
         )
     write_files(folder, {name: fill_in(name, data, folder) for name, data in found.items()})
     config = "run.yaml" if "run.yaml" in found else "conf/run.yaml"
-    echo(f"Wrote {', '.join(found)} to {folder}. Try it:\n  cd {folder} && reward-kit run {config}")
+    here = folder.resolve() == Path.cwd()
+    place = "the current directory" if here else str(folder)
+    command = f"reward-kit run {config}"
+    echo(f"Wrote {', '.join(found)} to {place}. Try it:\n  {command if here else f'cd {folder} && {command}'}")

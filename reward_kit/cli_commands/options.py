@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reward_kit.stores.addresses import is_stored
+from reward_kit.utils.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    _TextChoice = click.Choice[str]
+else:
+    _TextChoice = click.Choice  # not generic before click 8.2
 
 __all__ = [
     "MOST",
     "PORT",
     "FiniteNumber",
     "FiniteRange",
+    "NamedChoice",
     "NamedPath",
     "NamedSource",
     "check_arguments",
@@ -58,6 +64,17 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
+
+
+class NamedChoice(_TextChoice):
+    """One of several names. If a name is none of them, the message also says which one is nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name that `value` stands for; click's error, with the nearest name, where it is none of them."""
+        try:
+            return str(super().convert(value, param, ctx))
+        except click.BadParameter as error:
+            self.fail(f"{error.message.removesuffix('.')}{did_you_mean(str(value), self.choices)}.", param, ctx)
 
 
 class NamedPath(click.Path):

@@ -243,6 +243,8 @@ def _echo_outcomes(outcomes: list[CaseOutcome], *, show_all: bool) -> None:
     parts = [f"{states.count('as expected'):,} of {len(states):,} cases are as expected"]
     if regressed := states.count("regressed"):
         parts.append(f"{regressed:,} regressed")
+    if failed := states.count("failed"):
+        parts.append(f"{failed:,} failed")
     if errors := states.count("error"):
         parts.append(f"{errors:,} could not be judged")
     echo(", ".join(parts) + ".")

@@ -61,8 +61,10 @@ class FewShot:
         if len(shown) < self._settings.count:
             kind = f" with the same {self._settings.same!r}" if self._settings.same else ""
             raise DatasetError(
-                f"`dataset.few_shot.count` is {self._settings.count}, and there are only {len(shown)} rows{kind}. "
-                "Show fewer, or take them from a larger split."
+                f"`dataset.few_shot.count` is {self._settings.count}: so many other rows are shown before each "
+                f"question. Beside the question itself, there are only {len(shown)} rows{kind}. Set "
+                "`dataset.few_shot.count=0` to show none, or a smaller number; or take them from a larger split or "
+                "file (`dataset.few_shot.split`, `dataset.few_shot.path_or_name`)."
             )
         return shown
 

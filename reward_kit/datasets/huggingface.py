@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from reward_kit.config_models import DatasetConfig
@@ -13,6 +15,8 @@ from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, plain
 from reward_kit.errors import DatasetError, MissingExtraError
 
 __all__ = ["HuggingFaceSource"]
+
+_log = logging.getLogger(__name__)
 
 
 class HuggingFaceSource:
@@ -67,20 +71,56 @@ class HuggingFaceSource:
             raise MissingExtraError(f"The Hugging Face dataset {self._name!r}", "hf") from error
         config = self._config
         try:
-            return load_dataset(
-                self._name,
-                config.config_name,
-                split=config.split,
-                data_files=config.data_files,
-                revision=config.revision,
-                streaming=config.streaming,
-                **({"storage_options": config.storage_options} if config.storage_options else {}),
-            )
+            with _retries_in_one_line():
+                return load_dataset(
+                    self._name,
+                    config.config_name,
+                    split=config.split,
+                    data_files=config.data_files,
+                    revision=config.revision,
+                    streaming=config.streaming,
+                    **({"storage_options": config.storage_options} if config.storage_options else {}),
+                )
+        except ConnectionError as error:
+            raise DatasetError(
+                f"The Hugging Face dataset {self._name!r} cannot be loaded: {error}. Check the network. Without one, "
+                "download the data elsewhere and name the file: `dataset.path_or_name=FILE.jsonl`."
+            ) from error
         except (OSError, ValueError, RuntimeError, DatasetsError) as error:
             raise DatasetError(
                 f"The Hugging Face dataset {self._name!r} cannot be loaded: {error}. Check `dataset.path_or_name`, "
                 "`dataset.config_name` and `dataset.split`, or name a local file with its suffix."
             ) from error
+
+
+class _Retries(logging.Filter):
+    """Takes the Hub library's lines about retries out of its log: the first becomes a sentence, the rest is for us."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if "thrown while requesting" not in message and "[Retry " not in message:
+            return True
+        _log.debug("%s", message)
+        if not self._said:
+            self._said = True
+            _log.warning("The Hugging Face Hub does not answer as it should. Trying again, for up to half a minute.")
+        return False
+
+
+@contextmanager
+def _retries_in_one_line() -> Iterator[None]:
+    """While the Hub is asked for a dataset, say once that requests are repeated, and not once for each of them."""
+    log = logging.getLogger("huggingface_hub.utils._http")
+    retries = _Retries()
+    log.addFilter(retries)
+    try:
+        yield
+    finally:
+        log.removeFilter(retries)
 
 
 def _one_split(name: str, loaded: Any) -> Iterable[Mapping[str, Any]]:

@@ -67,7 +67,8 @@ class CaseOutcome:
     """What became of a case."""
 
     case: Case
-    state: Literal["as expected", "regressed", "error"]
+    state: Literal["as expected", "regressed", "failed", "error"]
+    """Where the verdict is not as expected: `regressed` if it was once, as the case says in `was`; else `failed`."""
     score: float | None
     says: str
     """The reward's reason, or what went wrong."""
@@ -213,6 +214,12 @@ def _rollout(row: Mapping[str, Any], number: int) -> Rollout:
     )
 
 
+def _was_as_expected(case: Case) -> bool:
+    """Whether the verdict that a person looked at was the expected one. A case written by hand has no such verdict."""
+    passed = case.was.get("passed")
+    return isinstance(passed, bool) and passed is (case.expect == "pass")
+
+
 # ── judging ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -237,6 +244,7 @@ async def check_cases(
                 return CaseOutcome(case, "error", None, f"{verdict.type}: {verdict.message}")
             threshold = config.pass_threshold if case.threshold is None else case.threshold
             as_expected = (verdict.score >= threshold) is (case.expect == "pass")
-            return CaseOutcome(case, "as expected" if as_expected else "regressed", verdict.score, verdict.reason or "")
+            wrong: Literal["regressed", "failed"] = "regressed" if _was_as_expected(case) else "failed"
+            return CaseOutcome(case, "as expected" if as_expected else wrong, verdict.score, verdict.reason or "")
 
         return list(await asyncio.gather(*map(outcome, cases)))

@@ -8,7 +8,6 @@ what it imports later is still found and nothing installed is shadowed.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import logging
@@ -26,6 +25,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from reward_kit.errors import ItemError, boundary, message_of
+from reward_kit.utils.near_names import did_you_mean
 from reward_kit.utils.source_digest import source_digest
 
 __all__ = ["load_function", "load_object", "loading_within", "source_digest"]
@@ -294,8 +294,7 @@ def _submodules(found: Any) -> list[str]:
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    return did_you_mean(name, names, cutoff=0.5)
 
 
 def _does_not_import(path: str, failure: _Raised) -> ImportError:

@@ -235,7 +235,16 @@ def test_a_name_that_nobody_knows_is_said(home: Path, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as leave:
         main(["benchmarks", "show", "gsm8l"])
     assert leave.value.code == 2
-    assert "There is no benchmark 'gsm8l'. There are: " in capsys.readouterr().err
+    assert "There is no benchmark 'gsm8l' (did you mean 'gsm8k'?). There are: " in capsys.readouterr().err
     for named in ("+benchmark=gsm8l", "benchmark=gsm8l", "+benchmark=gsm8k,gsm8l"):
         assert run("-m", named, MODEL) == 2
-        assert "There is no benchmark 'gsm8l'. There are: aime_24" in capsys.readouterr().err
+        assert "There is no benchmark 'gsm8l' (did you mean 'gsm8k'?). There are: aime_24" in capsys.readouterr().err
+
+
+def test_without_a_model_it_is_said_that_none_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leave:
+        main(["run", "+benchmark=gsm8k"])
+    assert leave.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("no model is named (generation.model_name) · n=1 · ")
+    assert "Error: `generation.model_name` is not set. Set it to a model" in said

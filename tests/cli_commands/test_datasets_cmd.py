@@ -73,7 +73,7 @@ def test_a_file_goes_before_a_benchmark_of_the_same_name(here: Path, capsys: pyt
 
 def test_a_benchmark_that_does_not_exist_is_no_dataset_of_hugging_face(capsys: pytest.CaptureFixture[str]) -> None:
     said = printed(capsys, "show", "+benchmark=gsm9k", code=2)
-    assert "There is no benchmark 'gsm9k'. There are: " in said and "gsm8k" in said
+    assert "There is no benchmark 'gsm9k' (did you mean 'gsm8k'?). There are: " in said and "gsm8k" in said
 
 
 def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:

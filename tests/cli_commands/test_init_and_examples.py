@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -80,8 +81,15 @@ def test_a_template_is_not_written_over_what_is_there(tmp_path: Path, call: Call
 
 
 def test_a_template_that_is_not_there_is_refused_with_the_names(call: Call) -> None:
-    said = call("init", "mine", "--template", "maths")
-    assert said.code == 2 and "'composite'" in said.err
+    said = call("init", "mine", "--template", "mth")
+    assert said.code == 2 and "'composite'" in said.err and "(did you mean 'math'?)." in said.err
+    assert "did you mean" not in call("init", "mine", "--template", "xyz").err
+
+
+def test_the_current_directory_is_named_as_such(tmp_path: Path, call: Call) -> None:
+    for here in (".", str(tmp_path)):
+        said = call("init", here, "--force")
+        assert said.out.endswith(" to the current directory. Try it:\n  reward-kit run run.yaml\n")
 
 
 def test_the_examples_are_listed_with_what_each_shows(call: Call) -> None:
@@ -89,6 +97,17 @@ def test_the_examples_are_listed_with_what_each_shows(call: Call) -> None:
     assert [name for name, _ in lines] == example_names()
     assert {folder.parent.name for folder in (ROOT / "examples").glob("*/README.md")} == {name for name, _ in lines}
     assert all(re.match(r"\w[^`*]{10,}$", about) for _, about in lines)
+
+
+def test_the_list_of_examples_is_also_json(call: Call) -> None:
+    listed = json.loads(call("examples", "list", "--json").out)
+    assert [example["name"] for example in listed] == example_names()
+    lines = call("examples", "list").out.splitlines()
+    for example, line in zip(listed, lines, strict=True):
+        assert set(example) == {"name", "about"}
+        shown = line.removeprefix(example["name"]).strip().removesuffix(" …")
+        assert shown and example["about"].startswith(shown)
+    assert not any("…" in example["about"] for example in listed), "JSON has the whole sentence"
 
 
 def test_an_example_is_copied_and_runs_where_it_was_copied_to(tmp_path: Path, call: Call) -> None:
@@ -176,5 +195,7 @@ def test_an_example_is_never_written_over_a_file(tmp_path: Path, call: Call) -> 
 
 
 def test_an_example_that_is_not_there_is_refused_with_the_names(call: Call) -> None:
-    said = call("examples", "copy", "maths")
-    assert said.code == 2 and "There is no example 'maths'. There are: " in said.err
+    said = call("examples", "copy", "math_exampl")
+    assert said.code == 2
+    assert "There is no example 'math_exampl' (did you mean 'math_example'?). There are: " in said.err
+    assert "There is no example 'xyz'. There are: " in call("examples", "copy", "xyz").err

@@ -74,10 +74,13 @@ def test_the_loop_from_looking_to_a_mended_reward(call: Call, run: Path) -> None
     assert found["precision"]["value"] == 1.0 and len(found["wrong"]) == 4
 
     assert call("review", run, "--export", "cases.jsonl").code == 0
-    regressed = call("rewards", "check", "strict.py:evaluate", "cases.jsonl")
-    assert regressed.code == 1
-    assert regressed.out.count("regressed    pass") == 4
-    assert "8 of 12 cases are as expected, 4 regressed." in regressed.out
+    failed = call("rewards", "check", "strict.py:evaluate", "cases.jsonl")
+    assert failed.code == 1
+    assert failed.out.count("failed       pass") == 4
+    assert "8 of 12 cases are as expected, 4 failed." in failed.out
+    (run.parent / "none.py").write_text(STRICT.replace("float(said == ground_truth)", "0.0"), "utf-8")
+    regressed = call("rewards", "check", "none.py:evaluate", "cases.jsonl")
+    assert "4 regressed, 4 failed." in regressed.out
     good = call("rewards", "check", "fair.py:evaluate", "cases.jsonl", "--json")
     assert good.code == 0
     assert {json.loads(line)["state"] for line in good.out.splitlines()} == {"as expected"}

@@ -125,7 +125,8 @@ def test_rows_of_another_file_go_through_the_same_settings(sums: str, write_rows
 
 
 def test_too_few_rows_are_an_error_that_says_so(sums: str) -> None:
-    with pytest.raises(DatasetError, match=r"`dataset.few_shot.count` is 8, and there are only 7 rows\. Show fewer"):
+    said = r"count` is 8: .* Beside the question itself, there are only 7 rows\. Set `dataset.few_shot.count=0`"
+    with pytest.raises(DatasetError, match=said):
         few_shot(sums, count=8)
     with pytest.raises(DatasetError, match="only 3 rows with the same 'kind'"):
         few_shot(sums, count=4, same="kind")

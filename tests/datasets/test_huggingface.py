@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +14,7 @@ import pytest
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import load_samples
-from reward_kit.datasets.huggingface import HuggingFaceSource
+from reward_kit.datasets.huggingface import HuggingFaceSource, _retries_in_one_line
 from reward_kit.datasets.loader import load_and_process_dataset
 from reward_kit.errors import DatasetError, MissingExtraError
 
@@ -102,3 +105,31 @@ def test_the_loader_is_told_the_version(monkeypatch: pytest.MonkeyPatch, caplog:
     assert asked == ["v1.2", None, "v1.3"]
     (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith("Not passed on to Hugging Face: `dataset.hf_extra_load_params.data_dir`.")
+
+
+def test_retries_of_the_hub_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    hub = pytest.importorskip("huggingface_hub.utils")
+    caplog.set_level("DEBUG")
+    with socket.socket() as taken:  # bound and not listening: connections are refused
+        taken.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}/x"
+        with _retries_in_one_line(), pytest.raises(Exception, match="refused"):
+            hub.http_backoff("HEAD", nobody, max_retries=3, base_wait_time=0.01)
+    said = [(record.name, record.getMessage()) for record in caplog.records if record.levelname == "WARNING"]
+    assert [name for name, _ in said] == ["reward_kit.datasets.huggingface"]
+    assert "Trying again" in said[0][1]
+    told = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    assert sum("[Retry " in message for message in told) == 3, "--verbose still shows each of them"
+
+
+def test_a_hub_that_cannot_be_reached_says_what_to_do_without_it(tmp_path: Any) -> None:
+    pytest.importorskip("datasets")
+    done = subprocess.run(
+        [sys.executable, "-m", "reward_kit", "datasets", "show", "gsm8k"],
+        env={**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    (sentence,) = done.stderr.splitlines()
+    assert "Check the network." in sentence
+    assert sentence.endswith("name the file: `dataset.path_or_name=FILE.jsonl`.")

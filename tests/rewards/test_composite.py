@@ -135,7 +135,7 @@ def test_parts_by_name_and_path() -> None:
         ("math_reward", "has parts"),
         (["no_such_reward"], "no reward of that name"),
         (["no.such:path"], "cannot be loaded"),
-        ([5], "no reward"),
+        ([5], "is not a reward"),
         ([{"weight": 1}], "'reward'"),
         ([{"reward": later, "wait": 1}], "'wait'"),
         ([later, later], "called 'later'"),

@@ -80,10 +80,13 @@ async def test_a_reward_is_held_against_cases_in_workers(tmp_path: Path) -> None
     config = RewardConfig(function_path=f"{tmp_path}/mine.py:evaluate", timeout=2, workers=2)
     outcomes = await check_cases(cases, config)
     assert [(outcome.state, outcome.score) for outcome in outcomes] == [
-        ("as expected", 0.6), ("regressed", 0.6), ("regressed", 0.0), ("as expected", 0.0),
+        ("as expected", 0.6), ("failed", 0.6), ("failed", 0.0), ("as expected", 0.0),
         ("error", None), ("error", None), ("error", None),
     ]  # fmt: skip
     assert "raised ValueError: no" in outcomes[4].says
     assert "RewardTimeoutError" in outcomes[5].says
+    history = [{**wrong, "was": {"score": score, "passed": score == 1}} for score in (1, 0)]
+    known = await check_cases(read_cases(written(tmp_path / "known.jsonl", *history)), config)
+    assert [outcome.state for outcome in known] == ["regressed", "failed"], "the second was wrong before, too"
     mended = await check_cases(cases[:2], config.model_copy(update={"params": {"bonus": 0.4}}))
     assert [outcome.state for outcome in mended] == ["as expected", "as expected"]

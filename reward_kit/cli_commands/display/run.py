@@ -57,7 +57,8 @@ class Display:
     def announce(self, label: str, config: PipelineConfig) -> None:
         """Print one line that says which run begins: label, model, n, output directory."""
         self._places[label] = Path(config.output.output_dir)
-        what = config.generation.model_name if config.generation.enabled else "answers in the data"
+        model = config.generation.model_name or "no model is named (generation.model_name)"
+        what = model if config.generation.enabled else "answers in the data"
         title = f"{label} · " if label else ""
         if not self._quiet:
             rest = f"· n={config.generation.n} · {config.output.output_dir}"
