@@ -107,8 +107,9 @@ def test_the_loader_is_told_the_version(monkeypatch: pytest.MonkeyPatch, caplog:
     assert warning.startswith("Not passed on to Hugging Face: `dataset.hf_extra_load_params.data_dir`.")
 
 
-def test_retries_of_the_hub_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_retries_of_the_hub_are_said_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     hub = pytest.importorskip("huggingface_hub.utils")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # read once, when another test imported it
     caplog.set_level("DEBUG")
     with socket.socket() as taken:  # bound and not listening: connections are refused
         taken.bind(("127.0.0.1", 0))
