@@ -13,7 +13,8 @@ answers, too, the stream is one of rollouts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,17 +159,27 @@ class _SplitSource:
 
     def size_hint(self, up_to: int | None) -> int | None:
         """How many rows there are at most."""
-        own = self._sum(part for part in self.parts if not part.is_shared)
-        shared = self._sum(part for part in self.parts if part.is_shared)
-        if own is None or shared is None:
-            return None
-        in_file = next((part.source.size_hint(shared) for part in self.parts if part.is_shared), None)
-        return own + (shared if in_file is None else min(shared, in_file))
+        own = self._sum(part.source.size_hint(self._each) for part in self.parts if not part.is_shared)
+        shared = self._size_of_shared([part for part in self.parts if part.is_shared])
+        return None if own is None or shared is None else own + shared
 
-    def _sum(self, parts: Iterable[_SplitRows]) -> int | None:
+    def _size_of_shared(self, parts: Sequence[_SplitRows]) -> int | None:
+        """How many rows these splits have in the file that they share. A long file is not read to find out."""
+        if not parts:
+            return 0
+        source = parts[0].source
+        whole = source.size_hint(_READ_TO_COUNT + 1)
+        if whole is not None and whole <= _READ_TO_COUNT:
+            found = Counter(map(parts[0].split_of, source.rows(BadRows(skip=True))))
+            return self._sum(found[part.split.name] for part in parts)
+        at_most = self._sum(source.size_hint(self._each) for _ in parts)
+        in_file = source.size_hint(at_most)
+        return at_most if at_most is None or in_file is None else min(at_most, in_file)
+
+    def _sum(self, sizes: Iterable[int | None]) -> int | None:
         total = 0
-        for part in parts:
-            bounds = [bound for bound in (part.size_hint(self._each), self._each) if bound is not None]
+        for size in sizes:
+            bounds = [bound for bound in (size, self._each) if bound is not None]
             if not bounds:
                 return None
             total += min(bounds)
@@ -189,40 +200,34 @@ class _SplitRows:
         split: Split,
         source: Source,
         answer: str | None,
-        has: Callable[[Columns], bool] | None = None,
+        among: set[str] | None = None,
     ) -> None:
         """`answer` is the column that holds the answer; None where a model is asked for it.
 
-        `has` says whether a row belongs to the split; None where every row of the source does.
+        `among` are the splits that rows of the source may belong to; None where all belong to this one.
         """
         self.split = split
         self._answer = answer
         self.source = source
         self._dataset = config.path_or_name
-        self._has = has
+        self._among = among
         self._reshaper = Reshaper(config)
         self.shapes = ShapeReader(config.format)
 
     @property
     def is_shared(self) -> bool:
         """Whether the source may hold rows of other splits, too."""
-        return self._has is not None
+        return self._among is not None
 
-    def size_hint(self, up_to: int | None) -> int | None:
-        """About how many rows the split has. Of a long source that is shared, all rows are counted."""
-        if self._has is None:
-            return self.source.size_hint(up_to)
-        whole = self.source.size_hint(_READ_TO_COUNT + 1)
-        if whole is None or whole > _READ_TO_COUNT:
-            return self.source.size_hint(up_to)
-        return sum(1 for _ in islice(filter(self._is_own, self.source.rows(BadRows(skip=True))), up_to))
-
-    def _is_own(self, row: Row) -> bool:
-        """Whether a row belongs to the split. One that does not say where it belongs has no place in a count."""
+    def split_of(self, row: Row) -> str | None:
+        """The split that a row of the source belongs to; None where it does not say so."""
         try:
-            return self._has is None or self._has(row.columns)
+            return self.split.name if self._among is None else _split_of(row.columns, self._among)
         except BadRow:
-            return False
+            return None
+
+    def _has(self, columns: Columns) -> bool:
+        return self._among is None or _split_of(columns, self._among) == self.split.name
 
     def rows(self, bad: BadRows) -> Iterator[Row]:
         """The usable rows; a split without any is an error, and so is one that begins with nothing else."""
@@ -230,7 +235,7 @@ class _SplitRows:
         reason = ""
         for row in self.source.rows(bad):
             try:
-                ready = self._ready(row, bad) if self._has is None or self._has(row.columns) else []
+                ready = self._ready(row, bad) if self._has(row.columns) else []
             except BadRow as problem:
                 bad.report(row.origin, row.number, str(problem))
                 hopeless, reason = hopeless + 1, reason or f"{row.where}: {problem}"
@@ -289,9 +294,7 @@ def _open(config: DatasetConfig, split: Split, names: set[str], answer: str | No
         return _SplitRows(config, split, open_source(named), answer)
     if own := _files_named_after(split.name, path, config.storage_options):
         return _SplitRows(config, split, open_files(own), answer)
-    return _SplitRows(
-        config, split, open_source(config), answer, lambda columns: _split_of(columns, names) == split.name
-    )
+    return _SplitRows(config, split, open_source(config), answer, names)
 
 
 def _files_named_after(split: str, path: str, options: Mapping[str, Any]) -> list[DataFile]:
