@@ -251,11 +251,11 @@ class _Side:
     def __init__(self, directory: Path | None, called_for: set[Key]) -> None:
         self._directory = directory
         self._called_for = called_for
-        self._held = {} if directory is None else _statuses(directory / ROLLOUTS)
+        self._held = set() if directory is None else _answers_in(directory / ROLLOUTS)
 
     def refuse_others(self) -> None:
         """Stop where answers are kept that nobody asks for now: they would be in the figures."""
-        others = self._held.keys() - self._called_for
+        others = self._held - self._called_for
         if others and not self._is_worthless:
             name, number = min(others)
             raise StorageError(
@@ -283,13 +283,13 @@ class _Side:
         return self._directory is None or RunDirectory.seen_from_outside(self._directory).is_worthless("rollouts")
 
 
-def _statuses(rollouts: Path) -> dict[Key, str]:
-    """The answers that a file of rollouts holds, and how each attempt went."""
+def _answers_in(rollouts: Path) -> set[Key]:
+    """The answers that a file of rollouts holds, failed attempts included."""
     if not rollouts.is_file():
-        return {}
+        return set()
     with Journal(rollouts, read_only=True, owed_again=True) as journal:
         lines = map(orjson.loads, journal.in_order())
-        return {(line["id"], line["response_index"]): line["status"] for line in lines}
+        return {(line["id"], line["response_index"]) for line in lines}
 
 
 def _refuse_place_of(stored: Stored, place: Path) -> None:
@@ -305,5 +305,5 @@ def _none_judged(old: RunResult) -> str:
     example = next(iter(old.summary.get("failure_examples", {}).values()), "no reason is known")
     return (
         f"None of the {old.failed:,} stored answers could be judged, so the model was not asked. The first failure "
-        f"was: {example.rstrip('.')}. Mend that, then call again with `retry_failed`."
+        f"was: {example.rstrip('.')}. Correct that, then call again with `retry_failed`."
     )
