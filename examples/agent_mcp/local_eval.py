@@ -35,6 +35,7 @@ def main() -> None:
         output_dir=options.output,
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     print(f"delivered: {result.mean_score:.3f} of {result.judged} orders")
     print(f"pass@{options.n}: {result.pass_at(options.n).value:.3f}")
 

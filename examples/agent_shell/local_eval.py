@@ -31,6 +31,7 @@ def main() -> None:
         output_dir=options.output,
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     print(f"right: {result.mean_score:.3f} of {result.judged} episodes")
     print(f"pass@{options.n}: {result.pass_at(options.n).value:.3f}")
 

@@ -22,6 +22,7 @@ def main() -> None:
         output_dir=options.output,
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     print(f"one candidate: {result.pass_at(1).value:.3f}")
     print(f"the best of {options.n}: {result.pass_at(options.n).value:.3f}")
 

@@ -23,6 +23,7 @@ def main() -> None:
         output_dir=options.output,
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     metrics = [row["evaluation_metrics"] for row in result.rows()]
     print(f"score: {result.mean_score:.3f}")
     for name in ("right", "only_one"):

@@ -22,6 +22,7 @@ def main() -> None:
         system_prompt="Write the calculation and its result.",
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     print(f"right: {result.mean_score:.3f} of {result.judged} answers")
     print(f"pass@{options.n}: {result.pass_at(options.n).value:.3f}")
 

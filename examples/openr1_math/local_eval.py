@@ -28,6 +28,7 @@ def main() -> None:
         output_dir=options.output,
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     print(f"new solutions: {result.mean_score:.3f} of {result.judged} are right")
 
 

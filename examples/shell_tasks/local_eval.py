@@ -24,6 +24,7 @@ def main() -> None:
         system_prompt="Solve the task with one bash command. Answer with the command and nothing else.",
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     print(f"did their work: {result.mean_score:.3f} of {result.judged} commands")
 
 

@@ -23,6 +23,7 @@ def main() -> None:
         output_dir=options.output,
         mock={"function_path": f"{HERE / 'mock_model.py'}:answer"},
     )
+    result.raise_for_failures()
     scores: dict[str, list[float]] = {}
     for row in result.rows():
         scores.setdefault(row["columns"]["kind"], []).append(row["evaluation_score"])
