@@ -88,7 +88,9 @@ class ToolRunner:
     async def _one(self, tools: Mapping[str, Tool], call: _Call, place: int) -> Message:
         name, started = call.function.name, time.perf_counter()
         if place >= MOST_CALLS_PER_TURN:
-            result = _told("too_many", f"At most {MOST_CALLS_PER_TURN} calls are run in one turn. Call again later.")
+            result = _error_result(
+                "too_many", f"At most {MOST_CALLS_PER_TURN} calls are run in one turn. Call again later."
+            )
         else:
             result = await self._result(tools, call)
         seconds = round(time.perf_counter() - started, 6)
@@ -106,13 +108,13 @@ class ToolRunner:
             recorded = self.recorded.get(call.id) if not tool.same_again else None
             return result if recorded is None else _Result(recorded.content or "", result.error)
         except ToolError as error:
-            return _told(error.kind, message_of(error, _LONGEST_MESSAGE))
+            return _error_result(error.kind, message_of(error, _LONGEST_MESSAGE))
         except TimeoutError:
-            return _told("timeout", f"The tool did not answer within {tool.timeout:g} seconds.")
+            return _error_result("timeout", f"The tool did not answer within {tool.timeout:g} seconds.")
         except (RewardKitError, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a named boundary: a tool may raise anything, SystemExit too
-            return _told("exception", f"{type(error).__name__}: {message_of(error, _LONGEST_MESSAGE)}")
+            return _error_result("exception", f"{type(error).__name__}: {message_of(error, _LONGEST_MESSAGE)}")
 
     async def _called(self, tool: Tool, arguments: dict[str, Any]) -> _Result:
         checked = arguments if tool.check is None else tool.check(arguments)
@@ -123,9 +125,9 @@ class ToolRunner:
 
 def _no_such_tool(tools: Mapping[str, Tool], call: _Call) -> _Result:
     if call.function.name == UNREADABLE:
-        return _told("bad_json", f"The tool call cannot be read: {call.function.arguments}")
+        return _error_result("bad_json", f"The tool call cannot be read: {call.function.arguments}")
     known = ", ".join(tools) or "none"
-    return _told("unknown_tool", f"There is no tool {call.function.name[:100]!r}. There are: {known}.")
+    return _error_result("unknown_tool", f"There is no tool {call.function.name[:100]!r}. There are: {known}.")
 
 
 def _in_order(tools: Mapping[str, Tool], calls: Sequence[_Call]) -> Iterator[list[tuple[_Call, int]]]:
@@ -190,7 +192,7 @@ def _forget(task: asyncio.Future[Any]) -> None:
 # ── what a tool returned, as a model is shown it ─────────────────────────────────────────────────────────────────────
 
 
-def _told(kind: str, message: str) -> _Result:
+def _error_result(kind: str, message: str) -> _Result:
     text, _ = shown(message, _LONGEST_MESSAGE)
     return _Result(orjson.dumps({"error": {"kind": kind, "message": text}}).decode(), kind)
 

@@ -79,12 +79,12 @@ class ResourceServer:
         code = self._process.returncode
         how = f"ended with status {code}" if code is not None else f"was not well after {_READY_SECONDS:g} s"
         raise EnvironmentFailure(
-            f"The task's server {self._config.start_command!r} {how} ({url}). It said: {self._said()!r}. Start it by "
-            "hand to see what is wrong.",
+            f"The task's server {self._config.start_command!r} {how} ({url}). It printed: {self._printed()!r}. Start "
+            "it by hand to see what is wrong.",
             retryable=False,
         )
 
-    def _said(self) -> str:
+    def _printed(self) -> str:
         if self._output is None:
             return ""
         size = self._output.seek(0, 2)

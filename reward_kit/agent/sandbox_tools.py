@@ -45,10 +45,10 @@ class SandboxTools:
             command: the command, as one would type it
         """
         if self._shell_has_ended:
-            return _told(await self._box.run_standalone(command, timeout=self._seconds))
+            return _as_text(await self._box.run_standalone(command, timeout=self._seconds))
         done = await self._box.run(command, timeout=self._seconds)
         self._shell_has_ended = done.exited
-        return f"{_told(done)}\n{_ENDED}" if done.exited else _told(done)
+        return f"{_as_text(done)}\n{_ENDED}" if done.exited else _as_text(done)
 
     @tool(timeout=None, same_again=False)
     async def python(self, code: str) -> str:
@@ -57,7 +57,7 @@ class SandboxTools:
         Args:
             code: the program
         """
-        return _told(await self._box.run_standalone("python3 -", timeout=self._seconds, stdin=code.encode()))
+        return _as_text(await self._box.run_standalone("python3 -", timeout=self._seconds, stdin=code.encode()))
 
     @tool(timeout=None, same_again=False)
     async def read_file(self, path: str) -> str:
@@ -87,7 +87,7 @@ class SandboxTools:
         return f"{len(content.encode())} bytes were written to {path}."
 
 
-def _told(done: ExecResult) -> str:
+def _as_text(done: ExecResult) -> str:
     """What a command did, as a model is shown it."""
     output = done.output if done.output.endswith("\n") or not done.output else f"{done.output}\n"
     if done.timed_out:

@@ -83,7 +83,7 @@ class ModelUser:
         """What the model says in the user's place."""
         known: Mapping[str, Any] = {**sample.columns, "ground_truth": sample.ground_truth, "id": sample.id}
         prompt = Message(role="system", content=self._prompt_for(sample.id, known))
-        turned = [prompt, *map(_turned, _heard(conversation))]
+        turned = [prompt, *map(_turned, _spoken(conversation))]
         (reply,) = await self._client.generate(
             turned, draws=(draw,), sampling=self._sampling, sample_id=f"{sample.id}/user"
         )
@@ -113,7 +113,7 @@ class ModelUser:
         return self._last_words in text
 
 
-def _heard(conversation: Sequence[Message]) -> list[Message]:
+def _spoken(conversation: Sequence[Message]) -> list[Message]:
     return [message for message in conversation if message.role in {"user", "assistant"} and message.text.strip()]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 
 __all__ = ["Coverage", "coverage", "failure_kinds", "models_of"]
 
@@ -42,7 +42,7 @@ class Coverage:
     models: tuple[str, ...]
 
 
-def coverage(source: Source) -> Coverage:
+def coverage(source: ResultsLike) -> Coverage:
     """Count what there is to judge by: records, queries, verdicts, failures, models."""
     experiment = load(source)
     most = int(experiment.sizes.max())

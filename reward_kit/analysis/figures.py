@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.rates import any_rate, mean_of_queries, pass_counts, rate_of_rows
 from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import ScorePicks, best_by_score, first_candidate, scores_are_verdicts
@@ -72,7 +72,7 @@ class VotePoint:
     majority: Estimate | None
 
 
-def run_figures(source: Source) -> RunFigures:
+def run_figures(source: ResultsLike) -> RunFigures:
     """The figures of a whole run; `analyse` gives the majority vote, the parts and everything else, too."""
     return FigureMaker(load(source), None).figures("all")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.scores import query_scores
 from reward_kit.analysis.texts import one_line
 
@@ -32,7 +32,7 @@ class QueryLine:
     """The mean score of its judged candidates, where scores are graded."""
 
 
-def hardest_queries(source: Source, count: int = 5) -> list[QueryLine]:
+def hardest_queries(source: ResultsLike, count: int = 5) -> list[QueryLine]:
     """The queries with the lowest rates; of equal ones, those that more candidates were judged for.
 
     Where nobody said which scores pass, those with the lowest mean scores.
@@ -42,7 +42,7 @@ def hardest_queries(source: Source, count: int = 5) -> list[QueryLine]:
     return query_lines(experiment, _lowest(experiment, values, count))
 
 
-def contested_queries(source: Source, count: int = 5) -> list[QueryLine]:
+def contested_queries(source: ResultsLike, count: int = 5) -> list[QueryLine]:
     """The queries whose candidates are nearest to being half right, of those that are neither always nor never.
 
     Where nobody said which scores pass, those whose scores differ most.

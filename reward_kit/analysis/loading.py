@@ -34,9 +34,9 @@ from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, r
 from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.checksums import check_line
 
-__all__ = ["ResultsReader", "Source", "load"]
+__all__ = ["ResultsLike", "ResultsReader", "load"]
 
-Source = Any
+ResultsLike = Any
 """A path, a DataFrame (pandas, polars), an Arrow table, anything with the Arrow stream interface, or JudgedAnswers."""
 
 _REPEATING = ("query_id", "split", "error", "error_type", "error_stage", "finish_reason", "model")
@@ -46,7 +46,7 @@ _VALID = "score_is_valid"
 
 
 def load(
-    source: Source, *, name: str | None = None, pass_threshold: float | None = None, by: str | None = None
+    source: ResultsLike, *, name: str | None = None, pass_threshold: float | None = None, by: str | None = None
 ) -> JudgedAnswers:
     """Read an experiment.
 

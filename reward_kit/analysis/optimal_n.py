@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_kit.analysis.judged_answers import JudgedAnswers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.pass_curve import CurvePoint, pass_curve
 from reward_kit.statistics import Estimate
 
@@ -57,7 +57,7 @@ class OptimalN:
     steps: tuple[Step, ...]
 
 
-def optimal_n(source: Source, *, value: float | None = None, worthwhile: float = WORTHWHILE) -> OptimalN | None:
+def optimal_n(source: ResultsLike, *, value: float | None = None, worthwhile: float = WORTHWHILE) -> OptimalN | None:
     """The optimal number of candidates; None where nothing was judged.
 
     `value` is what a verified answer is worth, in the unit of cost. Without it another candidate pays while it brings

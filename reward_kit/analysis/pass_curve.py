@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reward_kit.analysis.judged_answers import Integers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.rates import pass_counts
 from reward_kit.statistics import Estimate, ladder
 
@@ -28,7 +28,7 @@ class CurvePoint:
     """The k of the point before; 0 for the first."""
 
 
-def pass_curve(source: Source, split: str | None = None) -> list[CurvePoint]:
+def pass_curve(source: ResultsLike, split: str | None = None) -> list[CurvePoint]:
     """The curve of an experiment, or of one of its splits."""
     experiment = load(source)
     if split is None:

@@ -9,7 +9,7 @@ from math import comb, inf, sqrt
 import numpy as np
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, Numbers, dot
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.statistics import Estimate, PassAtK, clustered_proportion_interval, proportion_interval
 
 __all__ = [
@@ -34,7 +34,7 @@ class CandidateRate:
     rate: Estimate | None
 
 
-def verification_rates(source: Source) -> dict[str, Estimate | None]:
+def verification_rates(source: ResultsLike) -> dict[str, Estimate | None]:
     """The share of judged candidates that are verified: of each split, and of `all`."""
     experiment = load(source)
     judged, verified = experiment.judged, experiment.verified
@@ -45,7 +45,7 @@ def verification_rates(source: Source) -> dict[str, Estimate | None]:
     return rates | {"all": rate_of_rows(judged, verified)}
 
 
-def candidate_rates(source: Source) -> list[CandidateRate]:
+def candidate_rates(source: ResultsLike) -> list[CandidateRate]:
     """The rate of each candidate index: does the first win?"""
     experiment = load(source)
     kinds = len((NOT_JUDGED, 0, 1))

@@ -11,7 +11,7 @@ from reward_kit.analysis.coverage import Coverage, coverage
 from reward_kit.analysis.figures import FigureMaker, RunFigures, VotePoint
 from reward_kit.analysis.hardest import QueryLine, contested_queries, hardest_queries
 from reward_kit.analysis.judged_answers import JudgedAnswers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.optimal_n import OptimalN, optimal_n_of
 from reward_kit.analysis.pass_curve import CurvePoint, curve_of
 from reward_kit.analysis.rates import CandidateRate, candidate_rates
@@ -64,7 +64,7 @@ class Report:
 
 
 def analyse(
-    source: Source, *, value: float | None = None, examples: int = 5, vote_limit: int | None = ENOUGH_ANSWERS
+    source: ResultsLike, *, value: float | None = None, examples: int = 5, vote_limit: int | None = ENOUGH_ANSWERS
 ) -> Report:
     """Work out every figure of an experiment.
 

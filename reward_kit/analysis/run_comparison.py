@@ -24,7 +24,7 @@ from reward_kit.analysis.coverage import models_of
 from reward_kit.analysis.figures import cut_off
 from reward_kit.analysis.hardest import QueryLine, query_lines
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers, dot
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
 from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import first_candidate
@@ -143,7 +143,7 @@ class RunComparison:
         return asdict(self)
 
 
-def compare(*sources: Source, examples: int = 5) -> RunComparison:
+def compare(*sources: ResultsLike, examples: int = 5) -> RunComparison:
     """Put experiments side by side and pair each with the first, on the queries they have in common."""
     if len(sources) < len(("baseline", "other")):
         raise ValueError("one experiment cannot be compared; give two or more")

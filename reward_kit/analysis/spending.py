@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reward_kit.analysis.judged_answers import Numbers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 
 __all__ = ["Quantiles", "quantiles", "spending"]
 
@@ -40,7 +40,7 @@ class Quantiles:
     largest: float
 
 
-def spending(source: Source) -> dict[str, Quantiles]:
+def spending(source: ResultsLike) -> dict[str, Quantiles]:
     """The quantiles of each measure that the experiment noted."""
     experiment = load(source)
     found = {name: values for name in MEASURES if (values := experiment.numbers(name)) is not None}

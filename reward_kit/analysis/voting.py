@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, JudgedAnswers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.rates import mean_of_queries
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.statistics import Estimate, majority_at_k
@@ -80,7 +80,7 @@ class Votes:
         return mean_of_queries(np.array(values), np.array([size for _, size in able], dtype=np.int64), k)
 
 
-def majority_rate(source: Source, *, limit: int | None = ENOUGH_ANSWERS) -> Estimate | None:
+def majority_rate(source: ResultsLike, *, limit: int | None = ENOUGH_ANSWERS) -> Estimate | None:
     """How often the majority vote is right; `limit` is how many answers are read at most, None for all of them."""
     return collect_votes(load(source), limit=limit).rate()
 

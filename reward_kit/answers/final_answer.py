@@ -36,7 +36,7 @@ from reward_kit.answers.statements import (
 
 __all__ = [
     "Answer",
-    "Source",
+    "FoundBy",
     "last_match",
     "marked_answers",
     "reconsidered_at",
@@ -45,7 +45,7 @@ __all__ = [
     "unboxed",
 ]
 
-Source = Literal["tag", "boxed", "hashes", "phrase", "last line"]
+FoundBy = Literal["tag", "boxed", "hashes", "phrase", "last line"]
 
 _TAGS: Final = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BRACES: Final = re.compile(r"\\[{}]|\\(?:boxed|fbox)\s{0,4}\{|[{}]")
@@ -172,7 +172,7 @@ class Answer:
 
     text: str
     """The answer itself, without its mark."""
-    source: Source
+    source: FoundBy
     """How the text marked it."""
     whole: str
     """The answer with its mark, as it stands in the text."""
@@ -239,7 +239,7 @@ def _adjacent(before: Answer, box: Answer, text: str) -> bool:
     return len(between) <= _LONGEST_BETWEEN and _BETWEEN.fullmatch(between) is not None
 
 
-def _answer(text: str, source: Source, outer: tuple[int, int], inner: tuple[int, int]) -> Answer:
+def _answer(text: str, source: FoundBy, outer: tuple[int, int], inner: tuple[int, int]) -> Answer:
     return Answer(text[slice(*inner)].strip(), source, text[slice(*outer)], outer[0])
 
 

@@ -15,7 +15,7 @@ from reward_kit.cli_commands.options import PORT, NamedPath, completed_by, key_v
 
 if TYPE_CHECKING:
     from reward_kit.config import RewardKitConfig
-    from reward_kit.deploy.bundle import Source
+    from reward_kit.deploy.bundle import BundleSource
     from reward_kit.deploy.settings import DeploySettings
 
 __all__ = ["ManyValues", "asked", "deploy_options", "env_pairs", "python_of"]
@@ -160,11 +160,11 @@ def deploy_options(command: F) -> F:
 # ── what they say ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def asked(given: Mapping[str, Any]) -> tuple[DeploySettings, Source]:
+def asked(given: Mapping[str, Any]) -> tuple[DeploySettings, BundleSource]:
     """The settings, and what is to be deployed."""
     from reward_kit.cli_commands.reward_trial import read_params
     from reward_kit.config import get_config
-    from reward_kit.deploy.bundle import Source
+    from reward_kit.deploy.bundle import BundleSource
 
     if not given["deployment_id"]:
         raise click.UsageError("Name the deployment with --id, such as --id math.")
@@ -172,7 +172,7 @@ def asked(given: Mapping[str, Any]) -> tuple[DeploySettings, Source]:
     settings = _settings(given, config)
     if settings.target != "fireworks" and (wrong := [name for name in _FIREWORKS_ONLY if given[name]]):
         raise click.UsageError(f"--{wrong[0].replace('_', '-')} is for --target fireworks.")
-    source = Source(
+    source = BundleSource(
         rewards=_rewards(given),
         project=given["project"] or Path.cwd(),
         params=read_params(given["params"]),

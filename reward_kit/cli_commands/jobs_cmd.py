@@ -160,12 +160,12 @@ def _begun(job: FireworksJob, kind: Kind, job_id: str, *, wait: bool) -> None:
 
 
 def _follow(job: FireworksJob, timeout: float | None) -> None:
-    from reward_kit.deploy.fireworks.jobs import told
+    from reward_kit.deploy.fireworks.jobs import job_lines
 
     seen: list[str] = []
 
     def tell(details: dict[str, Any]) -> None:
-        lines = told(details)
+        lines = job_lines(details)
         if lines != seen:
             seen[:] = lines
             echo(" · ".join(lines), err=True)
@@ -188,13 +188,13 @@ def _add_following(group: click.Group, kind: Kind) -> None:
     @_verbose
     def status(job_id: str, as_json: bool, verbose: bool) -> None:
         """Show the state of a job."""
-        from reward_kit.deploy.fireworks.jobs import told
+        from reward_kit.deploy.fireworks.jobs import job_lines
 
         details = job(job_id).details
         if as_json:
             print_json(details)
         else:
-            echo("\n".join(told(details)))
+            echo("\n".join(job_lines(details)))
 
     @group.command(name="logs")
     @click.argument("job_id")

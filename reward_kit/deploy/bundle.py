@@ -32,7 +32,7 @@ from reward_kit.redaction import secret_paths
 from reward_kit.reward_call import RESOURCES, RewardCall, wants
 from reward_kit.reward_names import reward_path
 
-__all__ = ["Bundle", "LeftOut", "Source", "bundle_of", "make_bundle"]
+__all__ = ["Bundle", "BundleSource", "LeftOut", "bundle_of", "make_bundle"]
 
 _FORMAT = 1
 _LARGEST = 200 << 20
@@ -40,7 +40,7 @@ _LARGEST = 200 << 20
 
 
 @dataclass(frozen=True)
-class Source:
+class BundleSource:
     """What is to be bundled."""
 
     rewards: Mapping[str, str]
@@ -84,7 +84,7 @@ class Bundle:
         return digest_of(self.files)
 
 
-def make_bundle(source: Source, *, extras: Sequence[str] = ()) -> Bundle:
+def make_bundle(source: BundleSource, *, extras: Sequence[str] = ()) -> Bundle:
     """The bundle of rewards; `extras` are those of reward-kit that they need where they will run."""
     project = source.project.resolve()
     _check_params(source)
@@ -100,7 +100,7 @@ def make_bundle(source: Source, *, extras: Sequence[str] = ()) -> Bundle:
 
 
 def bundle_of(
-    entries: Sequence[Path], source: Source, *, roots: Sequence[Path] = (), extras: Sequence[str] = ()
+    entries: Sequence[Path], source: BundleSource, *, roots: Sequence[Path] = (), extras: Sequence[str] = ()
 ) -> Bundle:
     """The bundle of a program that begins in these files; `roots` are where its modules are looked for first."""
     project = source.project.resolve()
@@ -132,7 +132,7 @@ def _roots_used(imports: Imports, roots: Sequence[Path], project: Path) -> tuple
     return tuple(sorted({PROJECT, *used}))
 
 
-def _requirements(source: Source, calls: Sequence[RewardCall], found: Sequence[_Found]) -> list[str]:
+def _requirements(source: BundleSource, calls: Sequence[RewardCall], found: Sequence[_Found]) -> list[str]:
     declared = [getattr(call.func, "_reward_function_requirements", None) or () for call in calls]
     packages = [package for one in found for package in one.packages]
     return list(dict.fromkeys([*(line for lines in declared for line in lines), *source.requirements, *packages]))
@@ -209,7 +209,7 @@ def _package_of(path: str) -> list[str]:
     return [f"{canonical(owners[0])}=={version(owners[0])}"]
 
 
-def _included(source: Source, project: Path) -> tuple[set[Path], tuple[LeftOut, ...]]:
+def _included(source: BundleSource, project: Path) -> tuple[set[Path], tuple[LeftOut, ...]]:
     taken: set[Path] = set()
     left: dict[str, str] = {}
     for shape in source.include:
@@ -253,7 +253,7 @@ def _name_in(path: Path, project: Path) -> str:
 # ── what must hold ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_params(source: Source) -> None:
+def _check_params(source: BundleSource) -> None:
     params = source.params
     if params and len(source.rewards) != 1:
         raise DeployError("Params belong to one reward, and several are deployed. Set them in the rewards' code.")

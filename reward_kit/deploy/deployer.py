@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from reward_kit.deploy.bundle import Source, make_bundle
+from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.carry_out import MissingThing, Run, Tell, carry_out, take_away
 from reward_kit.deploy.hands import AllHands, SecretValues
 from reward_kit.deploy.plan import Command, Request, UnknownFactError, filled
@@ -38,7 +38,7 @@ def load_target(name: str) -> Target:
 
 
 def deploy(
-    settings: DeploySettings, source: Source, kept: Deployments, tell: Tell, *, dry_run: bool = False
+    settings: DeploySettings, source: BundleSource, kept: Deployments, tell: Tell, *, dry_run: bool = False
 ) -> Deployment | None:
     """Deploy, or go on with what was begun. With `dry_run`, tell what would be done and do nothing."""
     _known(settings, kept)  # a wrong id is said before anything is packed

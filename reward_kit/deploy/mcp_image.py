@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reward_kit.deploy.bundle import Bundle, Source, bundle_of
+from reward_kit.deploy.bundle import Bundle, BundleSource, bundle_of
 from reward_kit.deploy.bundle_layout import MANIFEST, PROJECT
 from reward_kit.deploy.dockerfile import dockerfile
 from reward_kit.deploy.project_imports import import_roots
@@ -37,9 +37,9 @@ def mcp_image(
     server: McpServer, base: str, requirements: Sequence[str], wheels: dict[str, bytes]
 ) -> tuple[Bundle, dict[str, bytes]]:
     """The bundle, and all files that the image is built from."""
-    source = Source({}, server.project, requirements=requirements)
+    source = BundleSource({}, server.project, requirements=requirements)
     if server.dockerfile is not None:
-        bundle = bundle_of([], Source({}, server.project, requirements=requirements, include=["."]))
+        bundle = bundle_of([], BundleSource({}, server.project, requirements=requirements, include=["."]))
         inside = {
             name.removeprefix(f"{PROJECT}/"): content
             for name, content in bundle.files.items()

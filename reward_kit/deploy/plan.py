@@ -250,10 +250,10 @@ def filled(action: T, facts: Mapping[str, str], secrets: Mapping[str, str] | Non
 def shown(action: T, facts: Mapping[str, str]) -> T:
     """The action as it may be shown before it is done: without secrets, and saying what is not known yet."""
 
-    def told(name: str) -> str:
+    def public(name: str) -> str:
         return MASK if name.startswith(_SECRET) else facts.get(name, f"<{name}>")
 
-    return _replaced(action, told)
+    return _replaced(action, public)
 
 
 def _replaced(action: T, replace: Callable[[str], str]) -> T:

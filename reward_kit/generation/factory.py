@@ -122,16 +122,16 @@ def _remote(config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
     preset, config = preset_of(config), by_prefix(config)
-    dialect = PLAIN if preset is None else preset.dialect
+    rules = PLAIN if preset is None else preset.rules
     name, base, key = config.model_name or "", _base_of(config), key_of(config) if needs_key else None
     params, n_mode = config.api_params, config.n_mode
     if preset is not None and preset.api == "messages":
         from reward_kit.generation.http.messages import MessagesClient
 
-        return MessagesClient(name, api_base=base, api_key=key, api_params=params, dialect=dialect)
+        return MessagesClient(name, api_base=base, api_key=key, api_params=params, rules=rules)
     if needs_key and is_fireworks(name, config.api_base):
         return FireworksModelClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode)
-    return OpenAICompatibleClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode, dialect=dialect)
+    return OpenAICompatibleClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode, rules=rules)
 
 
 def _base_of(config: ModelConfig) -> str:

@@ -104,7 +104,7 @@ class MockModelClient:
             planned = ProviderError(f"The mock model fails every {self._config.fail_every}th answer, as configured.")
             return Failure.of(planned, "generate")
         try:
-            said = await self._said(messages, draw)
+            said = await self._find_answer(messages, draw)
         except GenerationError as error:
             return Failure.of(error, "generate")
         message, given = (said.message(), said.finish_reason) if isinstance(said, ScriptedAnswer) else (said, None)
@@ -113,7 +113,7 @@ class MockModelClient:
         usage = Usage(completion_tokens=words_of(message))
         return Completion(message=message, finish_reason=reason, usage=usage, latency_ms=self._config.latency_ms)
 
-    async def _said(self, messages: Sequence[Message], draw: int) -> Message | ScriptedAnswer:
+    async def _find_answer(self, messages: Sequence[Message], draw: int) -> Message | ScriptedAnswer:
         prompt = last_user_text(messages)
         by_rule = (rule.answer(prompt, draw, self.model) for rule in self._rules)
         found = next((answer for answer in by_rule if answer is not None), None)

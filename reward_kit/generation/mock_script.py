@@ -32,8 +32,21 @@ from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
-    "Fault", "MockScript", "Responder", "Rule", "Script", "ScriptedAnswer", "ScriptedCall", "Source", "called",
-    "compiled_rule", "cut_after", "echo_of", "last_user_text", "read_script", "with_faults",
+    "Fault",
+    "MockScript",
+    "Responder",
+    "Rule",
+    "Script",
+    "ScriptLike",
+    "ScriptedAnswer",
+    "ScriptedCall",
+    "called",
+    "compiled_rule",
+    "cut_after",
+    "echo_of",
+    "last_user_text",
+    "read_script",
+    "with_faults",
     "words_of",
 ]  # fmt: skip
 
@@ -340,11 +353,11 @@ def cut_after(message: Message, most: int | None) -> tuple[Message, bool]:
 
 # ── reading a script ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-Source = Script | str | Path | Mapping[str, Any] | Sequence[Any] | Responder | None
+ScriptLike = Script | str | Path | Mapping[str, Any] | Sequence[Any] | Responder | None
 """What a script is read from."""
 
 
-def read_script(source: Source, *, where: str = "") -> Script:
+def read_script(source: ScriptLike, *, where: str = "") -> Script:
     """The script in a file (YAML, or JSON lines), in a mapping, in a list of answers in order, or in a function."""
     if isinstance(source, Script):
         return source

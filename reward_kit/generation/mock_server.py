@@ -32,7 +32,7 @@ from reward_kit.generation.mock_script import (
     Fault,
     Script,
     ScriptedAnswer,
-    Source,
+    ScriptLike,
     called,
     cut_after,
     echo_of,
@@ -90,7 +90,7 @@ class MockServer:
     """
 
     def __init__(
-        self, script: Source = None, *, host: str = "127.0.0.1", port: int = 0, log: str | Path | None = None
+        self, script: ScriptLike = None, *, host: str = "127.0.0.1", port: int = 0, log: str | Path | None = None
     ) -> None:
         """Read the script; nothing is opened yet. `port=0` takes a free one; `log` is a file for the requests."""
         self._endpoint = _Endpoint(read_script(script), log)

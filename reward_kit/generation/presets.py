@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers by the prefix of a model's name: `anthropic/NAME` is NAME at Anthropic.
 
-    generation.model_name=PREFIX/NAME, no api_base ─▶ PRESETS[PREFIX] ─▶ name, address, key variable, dialect
+    generation.model_name=PREFIX/NAME, no api_base ─▶ PRESETS[PREFIX] ─▶ name, address, key variable, rules
 
 Most of them speak OpenAI's chat completions at the address given here, and Anthropic its own Messages; what they take
-differently is their `Dialect`. A prefix means nothing where `api_base` is set: a gateway may well have a model called
-`openai/gpt-6-luna`.
+differently is their `RequestRules`. A prefix means nothing where `api_base` is set: a gateway may well have a model
+called `openai/gpt-6-luna`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from reward_kit.auth import is_private_host, key_variable_of
 from reward_kit.config_models import ModelConfig
 from reward_kit.errors import AuthError, ConfigError
 
-__all__ = ["ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Dialect", "Preset", "asked_name", "by_prefix", "preset_of"]
+__all__ = ["ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Preset", "RequestRules", "asked_name", "by_prefix", "preset_of"]
 
 AnyModel = TypeVar("AnyModel", bound=ModelConfig)
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Dialect(NamedTuple):
+class RequestRules(NamedTuple):
     """How an endpoint's requests differ from OpenAI's chat completions."""
 
     names: Mapping[str, str] = _NOTHING
@@ -40,7 +40,7 @@ class Dialect(NamedTuple):
     """Whether one request may ask for several answers, as far as is known. False: each has a request of its own."""
 
 
-PLAIN = Dialect()
+PLAIN = RequestRules()
 """No differences that are known before the endpoint is asked."""
 
 
@@ -51,7 +51,7 @@ class Preset(NamedTuple):
     """Its endpoint, or what finds it in the environment. None: the model's own name tells it."""
     key: str | None
     """The environment variable that holds its key."""
-    dialect: Dialect = PLAIN
+    rules: RequestRules = PLAIN
     model: Callable[[str], str] = str
     """What it calls the model whose name stands behind the prefix."""
     api: Literal["chat", "messages"] = "chat"
@@ -113,7 +113,7 @@ def _vertex_name(name: str) -> str:
 _NOT_AT_ANTHROPIC = "Anthropic's Messages do not have it"
 _NOT_AT_MISTRAL = "Mistral's API does not have it"
 _GROQ_REFUSES = "Groq refuses requests that have it"
-_ONE_ANSWER_EACH = Dialect(takes_n=False)
+_ONE_ANSWER_EACH = RequestRules(takes_n=False)
 
 _ALSO_CALLED: Mapping[str, str] = MappingProxyType({
     "claude": "anthropic", "google": "gemini", "gpt": "openai", "grok": "xai", "x-ai": "xai",
@@ -122,13 +122,13 @@ _ALSO_CALLED: Mapping[str, str] = MappingProxyType({
 
 PRESETS: Mapping[str, Preset] = MappingProxyType({
     "openai": Preset(
-        "https://api.openai.com/v1", "OPENAI_API_KEY", Dialect(names={"max_tokens": "max_completion_tokens"}),
+        "https://api.openai.com/v1", "OPENAI_API_KEY", RequestRules(names={"max_tokens": "max_completion_tokens"}),
         prices="OpenAI",
     ),
     "anthropic": Preset(
         "https://api.anthropic.com/v1",
         "ANTHROPIC_API_KEY",
-        Dialect(
+        RequestRules(
             refuses=dict.fromkeys(
                 ("seed", "min_p", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty"),
                 _NOT_AT_ANTHROPIC,
@@ -147,13 +147,13 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
     "groq": Preset(
         "https://api.groq.com/openai/v1",
         "GROQ_API_KEY",
-        Dialect(refuses=dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), _GROQ_REFUSES), takes_n=False),
+        RequestRules(refuses=dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), _GROQ_REFUSES), takes_n=False),
         prices="Groq",
     ),
     "mistral": Preset(
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
-        Dialect(
+        RequestRules(
             names={"seed": "random_seed"},
             refuses=dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), _NOT_AT_MISTRAL),
             takes_n=False,
@@ -198,7 +198,7 @@ def by_prefix(config: AnyModel) -> AnyModel:
     changes: dict[str, object] = {"model_name": preset.model(name), "api_base": _address(prefix, preset)}
     if config.api_key is None and config.api_key_env is None and _key_must_be_named(prefix, preset):
         changes["api_key_env"] = preset.key
-    if config.n_mode == "auto" and not preset.dialect.takes_n:
+    if config.n_mode == "auto" and not preset.rules.takes_n:
         changes["n_mode"] = "fanout"
     return config.model_copy(update=changes)
 

@@ -135,7 +135,7 @@ def skyrl_text_env(
     reward_params: Mapping[str, Any] | None = None,
     config: AgentConfig | None = None,
 ) -> type[Any]:
-    """A `BaseTextEnv` class of SkyRL. Tool calls are read from the model's text, in any of the usual dialects.
+    """A `BaseTextEnv` class of SkyRL. Tool calls are read from the model's text, in any of the usual formats.
 
     Each step earns what the world gave for it; the last one, what the reward says of the whole episode besides.
     """

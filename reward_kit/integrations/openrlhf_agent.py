@@ -4,7 +4,7 @@
     # my_agent.py, given as  --train.agent_func_path my_agent.py
     AgentExecutor = openrlhf_agent("my_worlds:Dial", "my_rewards:opened", failed_score=0.0)
 
-OpenRLHF knows only text. Tool calls are read from it, in any of the usual dialects; say in the prompt which tools there
+OpenRLHF knows only text. Tool calls are read from it, in any of the usual formats; say in the prompt which tools there
 are. It asks an agent nothing more when the room for tokens is used up, and never closes one: so the executor judges the
 episode and closes its world, however it ended. OpenRLHF is imported by the function here only.
 """

@@ -159,7 +159,7 @@ _WORTH_KEEPING: Final = 300
 
 
 def plain(text: str) -> str:
-    """`text` in one dialect, without delimiters, decoration and a closing full stop."""
+    """`text` in one spelling, without delimiters, decoration and a closing full stop."""
     return _kept(text) if len(text) <= _WORTH_KEEPING else _plain(text)
 
 

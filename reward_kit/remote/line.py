@@ -279,25 +279,25 @@ class Line:
         """The error of a reply that may be another one next time; the reward's own failures are not of that kind."""
         status = reply.status
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            return RateLimitError(self._said(reply, "Try again later"), retry_after=retry_after(reply.headers))
+            return RateLimitError(self._complaint(reply, "Try again later"), retry_after=retry_after(reply.headers))
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED:
             if status != HTTPStatus.SERVICE_UNAVAILABLE and (refused_by_reward(reply.data) or unusable_in(reply.data)):
                 return None
             return ProviderError(
-                self._said(reply, "Try again later"), retry_after=retry_after(reply.headers),
+                self._complaint(reply, "Try again later"), retry_after=retry_after(reply.headers),
                 overloaded=status == HTTPStatus.SERVICE_UNAVAILABLE,
             )  # fmt: skip
         if status in {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}:
-            return ProviderError(self._said(reply, "Try again later"), retry_after=retry_after(reply.headers))
+            return ProviderError(self._complaint(reply, "Try again later"), retry_after=retry_after(reply.headers))
         return None
 
     def _refusal(self, reply: Reply) -> RewardKitError:
         """The error of a reply that will be the same next time."""
         status = reply.status
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return AuthError(self._said(reply, "Check `reward.remote`: `sign_in`, and `api_key_env` for a key"))
+            return AuthError(self._complaint(reply, "Check `reward.remote`: `sign_in`, and `api_key_env` for a key"))
         if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-            return AuthError(f"The proxy on the way to {self._said(reply, 'Give it a login in HTTPS_PROXY')}")
+            return AuthError(f"The proxy on the way to {self._complaint(reply, 'Give it a login in HTTPS_PROXY')}")
         if 300 <= status < 400:  # noqa: PLR2004
             where = mask(reply.headers.get("Location", "elsewhere"))
             return EndpointError(
@@ -307,12 +307,14 @@ class Line:
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE}:
             path = self._url.partition("?")[0]
             ending = "" if path.endswith(ROUTE) else f": that of a reward ends in {ROUTE}"
-            return EndpointError(self._said(reply, f"Check the address, and its path{ending}"))
+            return EndpointError(self._complaint(reply, f"Check the address, and its path{ending}"))
         if why := unusable_in(reply.data):
             return EndpointError(f"The reward at {self._shown!r} cannot work: {why}")
-        return refused_by_reward(reply.data) or RewardError(self._said(reply, "Check the address and what is sent"))
+        return refused_by_reward(reply.data) or RewardError(
+            self._complaint(reply, "Check the address and what is sent")
+        )
 
-    def _said(self, reply: Reply, what_to_do: str) -> str:
+    def _complaint(self, reply: Reply, what_to_do: str) -> str:
         words = read_complaint(reply.data).words
         return f"The reward at {self._shown!r} answered {reply.status}: {words}. {what_to_do}."
 

@@ -4,7 +4,7 @@
 * `exact_tool_match_reward`: the calls are those of the ground truth;
 * `valid_tool_call_reward`: the calls are such that the offered tools could be called (no ground truth needed).
 
-Which dialects are read, and what counts as the same value: docs/tool-rewards.md.
+Which formats are read, and what counts as the same value: docs/tool-rewards.md.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _invalid(calls: Sequence[ToolCall], tools: Tools) -> str | None:
 
 
 def parse_tool_calls(completion: str) -> list[dict[str, Any]]:
-    """The calls in a text, in whatever dialect, as `{name, arguments}`; none where there are none that can be read.
+    """The calls in a text, in whatever format, as `{name, arguments}`; none where there are none that can be read.
 
     >>> parse_tool_calls('<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>')
     [{'name': 'f', 'arguments': {'x': 1}}]

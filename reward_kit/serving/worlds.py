@@ -70,7 +70,7 @@ class _Session:
         self._episode = str(row.get("episode_id") or secrets.token_hex(8))
         self._steps, self._over = 0, False
         shown = await self._world.reset_async({"id": self._episode, **row})
-        return self._told(shown, None, done=False)
+        return self._observation(shown, None, done=False)
 
     async def step(self, action: Any) -> dict[str, Any]:
         if self._episode is None:
@@ -87,11 +87,11 @@ class _Session:
             if self._judge is not None:
                 metadata |= {"step_reward": reward, **await self._verdict(self._judge)}
                 reward = metadata["score"]
-        return self._told(answer.messages, reward, done=self._over, **metadata)
+        return self._observation(answer.messages, reward, done=self._over, **metadata)
 
     async def _act(self, action: Any) -> Answer:
-        said = _said(action)
-        return await (self._world.say_async(said) if isinstance(said, str) else self._world.act_async(said))
+        speech = _as_speech(action)
+        return await (self._world.say_async(speech) if isinstance(speech, str) else self._world.act_async(speech))
 
     async def _verdict(self, judge: TrainerReward) -> dict[str, Any]:
         payload = judge.call.payload_of(await self._world.rollout_async())
@@ -100,7 +100,7 @@ class _Session:
             raise RewardError(earned.error)
         return {"score": earned.score, "reason": earned.reason, "metrics": dict(earned.metrics)}
 
-    def _told(
+    def _observation(
         self, messages: Sequence[Message], reward: float | None, *, done: bool, **metadata: Any
     ) -> dict[str, Any]:
         observation = {
@@ -292,7 +292,7 @@ class Worlds:
         try:
             while session.id in self._sessions:
                 text = await self._next(socket, session)
-                if text is None or not await self._told(socket, session, text):
+                if text is None or not await self._answer_one(socket, session, text):
                     break
             await socket.close()
         except (WebSocketDisconnect, RuntimeError):  # the caller left, while we waited or while we answered
@@ -313,7 +313,7 @@ class Worlds:
         except KeyError:  # bytes where a text belongs
             return ""
 
-    async def _told(self, socket: WebSocket, session: _Session, text: str) -> bool:
+    async def _answer_one(self, socket: WebSocket, session: _Session, text: str) -> bool:
         """Answer one message; False where it is the last."""
         try:
             message = orjson.loads(text)
@@ -361,7 +361,7 @@ def _row(body: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _said(action: Any) -> str | Message:
+def _as_speech(action: Any) -> str | Message:
     """What an action says: a text, or a message that may call tools."""
     if isinstance(action, str):
         return action
@@ -369,7 +369,7 @@ def _said(action: Any) -> str | Message:
         raise BadRequest("The action is neither a text nor an object. Send what the model said, or a tool's name.")
     inner = action.get("action", action.get("message"))
     if isinstance(inner, str | dict):
-        return _said(inner)
+        return _as_speech(inner)
     if isinstance(name := action.get("tool_name", action.get("name")), str) and "role" not in action:
         arguments = action.get("arguments") or {}
         written = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()

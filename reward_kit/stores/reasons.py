@@ -38,26 +38,28 @@ def store_error(error: BaseException) -> StoreError:  # noqa: PLR0911 - one kind
     """The error of a store's package as one of ours."""
     if isinstance(error, StoreError):
         return error
-    said = _said(error)
+    message = _message(error)
     if isinstance(error, FileExistsError):
-        return StoreError(f"it exists already: {said}", exists=True)
+        return StoreError(f"it exists already: {message}", exists=True)
     status = _status_of(error)
     if isinstance(error, FileNotFoundError) or status == _MISSING_STATUS:
-        if "bucket" in said.lower():
+        if "bucket" in message.lower():
             return StoreError("there is no such bucket", missing=True)
         return StoreError("there is no such object or bucket", missing=True)
-    if type(error).__name__ in _NO_CREDENTIALS or "gcloud auth" in said:
-        return StoreError(f"no usable credentials were found: {said}")
+    if type(error).__name__ in _NO_CREDENTIALS or "gcloud auth" in message:
+        return StoreError(f"no usable credentials were found: {message}")
     if isinstance(error, PermissionError) or status in _DENIED_STATUS:
-        return StoreError(f"the store refuses access, because rights are missing or the credentials are wrong: {said}")
+        return StoreError(
+            f"the store refuses access, because rights are missing or the credentials are wrong: {message}"
+        )
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreError(f"there is no room left: {said}")
+        return StoreError(f"there is no room left: {message}")
     if isinstance(error, ValueError | TypeError | NotImplementedError) and not isinstance(error, OSError):
-        return StoreError(f"{type(error).__name__}: {said}")
-    return StoreError(said, transient=True)
+        return StoreError(f"{type(error).__name__}: {message}")
+    return StoreError(message, transient=True)
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     text = " ".join(mask(message_of(error)).split()).rstrip(".")
     return text[:_LONGEST] if text != "no message" else type(error).__name__
 

@@ -118,7 +118,7 @@ def compare_rows(a: Snapshot, b: Snapshot, cell: str, split: str, offset: int, l
     places = np.flatnonzero(chosen)
     places = places[np.argsort(-np.abs(np.nan_to_num(change[places])), kind="stable")]
     shown = places[offset : offset + limit]
-    told = a.told(left.starts[joined.left[shown]]) if len(shown) else []
+    entries = a.read(left.starts[joined.left[shown]]) if len(shown) else []
     rows = [
         wire.CompareRow(
             id=a.names[int(joined.left[place])].as_py(),
@@ -128,7 +128,7 @@ def compare_rows(a: Snapshot, b: Snapshot, cell: str, split: str, offset: int, l
             b=_number(joined.score_right[place]),
             difference=_number(change[place]),
         )
-        for place, one in zip(shown.tolist(), told, strict=True)
+        for place, one in zip(shown.tolist(), entries, strict=True)
     ]
     return wire.CompareRows(total=len(places), offset=offset, rows=rows)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.vocabularies import RUN
-from reward_kit.viewer.lines import Told
+from reward_kit.viewer.lines import JudgedLine
 
 __all__ = ["JudgedBy", "RewardFile", "judged_by", "reward_file", "reward_of", "try_command"]
 
@@ -54,10 +54,12 @@ def reward_file(reward: JudgedBy | None, beside: Path, manifest: Mapping[str, An
     """
     if reward is None or reward.file is None:
         return None
-    told = json.dumps((manifest or {}).get("digests") or {}, default=str)
+    digests = json.dumps((manifest or {}).get("digests") or {}, default=str)
     above = [] if reward.file.is_absolute() else [beside, *beside.parents][: _LEVELS + 1]
     found = [
-        RewardFile(folder, folder / reward.file, _digest(folder / reward.file, reward.path.partition(":")[2]) in told)
+        RewardFile(
+            folder, folder / reward.file, _digest(folder / reward.file, reward.path.partition(":")[2]) in digests
+        )
         for folder in (*above, Path.cwd())
         if (folder / reward.file).is_file()
     ]
@@ -75,9 +77,9 @@ def _digest(file: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-def judged_by(config: Mapping[str, Any] | None, told: Told, split: str | None) -> JudgedBy | None:
+def judged_by(config: Mapping[str, Any] | None, entry: JudgedLine, split: str | None) -> JudgedBy | None:
     """The reward that judged this line: by the run's config, or by the verifier that a table's row names."""
-    verifier = told.line.get("verifier") or told.line.get("verifier_name")
+    verifier = entry.line.get("verifier") or entry.line.get("verifier_name")
     if isinstance(verifier, str) and verifier:
         from reward_kit.rewards.verifiers import VERIFIERS  # here, because settings take long to load
 
@@ -100,18 +102,18 @@ def reward_of(config: Mapping[str, Any] | None, split: str | None) -> JudgedBy |
     return JudgedBy(path, params if isinstance(params, Mapping) else {})
 
 
-def try_command(reward: JudgedBy | None, told: Told, file: RewardFile | None) -> tuple[str, str]:
+def try_command(reward: JudgedBy | None, entry: JudgedLine, file: RewardFile | None) -> tuple[str, str]:
     """A command that has the reward judge this answer again, or why there is none; and what to know of its file.
 
     `file`: the reward's, where it is found. The command names it in full, so that it works in every folder.
     """
-    refusal = _why_none(reward, told)
+    refusal = _why_none(reward, entry)
     if reward is None or refusal:
         return f"No command{refusal}", ""
-    words = ["reward-kit", "rewards", "try", _named(reward, file), *_conversation(told)]
-    if told.ground_truth is not None:
-        words += ["--ground-truth", _plain(told.ground_truth)]
-    for name, value in {**_columns(reward, told, file), **reward.params}.items():
+    words = ["reward-kit", "rewards", "try", _named(reward, file), *_conversation(entry)]
+    if entry.ground_truth is not None:
+        words += ["--ground-truth", _plain(entry.ground_truth)]
+    for name, value in {**_columns(reward, entry, file), **reward.params}.items():
         words += ["-p", shlex.quote(f"{name}={json.dumps(value, ensure_ascii=False)}")]
     command = " ".join(words)
     if len(command) > _MOST or "\x00" in command:
@@ -119,16 +121,16 @@ def try_command(reward: JudgedBy | None, told: Told, file: RewardFile | None) ->
     return command, _note(reward, file)
 
 
-def _why_none(reward: JudgedBy | None, told: Told) -> str:
+def _why_none(reward: JudgedBy | None, entry: JudgedLine) -> str:
     """Why no command would judge the same again; empty where one does."""
     reasons = {
-        " for shell tasks: reward-kit shell --phase execution runs them again.": "trajectory" in told.line,
-        " for episodes: reward-kit run … --rescore judges them again.": bool(told.line.get("steps")),
+        " for shell tasks: reward-kit shell --phase execution runs them again.": "trajectory" in entry.line,
+        " for episodes: reward-kit run … --rescore judges them again.": bool(entry.line.get("steps")),
         ": neither the run's config nor the record says which reward judged it.": reward is None,
         ": its reward is served elsewhere, at an address.": reward is not None and "://" in reward.path,
-        ": there is no answer that could be judged.": not (told.response or told.turns or told.tool_calls),
+        ": there is no answer that could be judged.": not (entry.response or entry.turns or entry.tool_calls),
         ": the ground truth is not plain text. Save it as a .json file, and give it as --ground-truth @FILE.": (
-            told.ground_truth is not None and not isinstance(told.ground_truth, str | int | float)
+            entry.ground_truth is not None and not isinstance(entry.ground_truth, str | int | float)
         ),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -155,9 +157,9 @@ def _note(reward: JudgedBy, file: RewardFile | None) -> str:
     return f"Run the command in the folder from which {reward.file} is found: it is not near the run."
 
 
-def _conversation(told: Told) -> list[str]:
+def _conversation(entry: JudgedLine) -> list[str]:
     """What is judged, as options: the whole conversation where there is more than a question and an answer."""
-    whole = _messages(told)
+    whole = _messages(entry)
     plain = [{"role": "user"}, {"role": "assistant"}]
     fits = [{"role": turn.get("role")} for turn in whole] == plain and all(
         set(turn) <= {"role", "content"} and isinstance(turn.get("content"), str) for turn in whole
@@ -168,23 +170,23 @@ def _conversation(told: Told) -> list[str]:
     return ["--messages", f"<(printf %s {shlex.quote(json.dumps(whole, ensure_ascii=False))})"]
 
 
-def _messages(told: Told) -> Sequence[Mapping[str, Any]]:
+def _messages(entry: JudgedLine) -> Sequence[Mapping[str, Any]]:
     """The conversation as the reward was given it."""
-    if RUN.query in told.line and isinstance(told.line.get("messages"), list):
-        found: list[Mapping[str, Any]] = told.line["messages"]
+    if RUN.query in entry.line and isinstance(entry.line.get("messages"), list):
+        found: list[Mapping[str, Any]] = entry.line["messages"]
         return found
-    answer: dict[str, Any] = {"role": "assistant", "content": told.response}
-    if told.tool_calls:
-        answer["tool_calls"] = list(told.tool_calls)
-    if told.reasoning and not split_reasoning(told.response)[0]:
-        answer["reasoning_content"] = told.reasoning
-    return [*told.prompt, answer]
+    answer: dict[str, Any] = {"role": "assistant", "content": entry.response}
+    if entry.tool_calls:
+        answer["tool_calls"] = list(entry.tool_calls)
+    if entry.reasoning and not split_reasoning(entry.response)[0]:
+        answer["reasoning_content"] = entry.reasoning
+    return [*entry.prompt, answer]
 
 
-def _columns(reward: JudgedBy, told: Told, file: RewardFile | None) -> dict[str, Any]:
+def _columns(reward: JudgedBy, entry: JudgedLine, file: RewardFile | None) -> dict[str, Any]:
     """The dataset's columns that the reward takes by name, as far as its file, which is only read, says so."""
     names = _parameters(reward, file)
-    return {name: value for name, value in told.columns.items() if name in names and name not in reward.params}
+    return {name: value for name, value in entry.columns.items() if name in names and name not in reward.params}
 
 
 def _parameters(reward: JudgedBy, file: RewardFile | None) -> set[str]:

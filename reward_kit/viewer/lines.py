@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A judged answer as it stands in a file, in whichever vocabulary, read into words that mean the same everywhere.
 
-a line of results.jsonl (run, best-of-n, shell), or a row of a table  ──▶  Told  ──▶  cells of the table, sample's page
+a line of results.jsonl (run, best-of-n, shell), or a row of a table ─▶ JudgedLine ─▶ cells of the table, sample's page
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.shell_tables import extra_columns
 from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS, find_columns
 
-__all__ = ["Told", "as_text", "excerpt", "read_line", "step_places", "texts_of"]
+__all__ = ["JudgedLine", "as_text", "excerpt", "read_line", "step_places", "texts_of"]
 
 _DATASET = "columns"
 
 
 @dataclass(slots=True)
-class Told:
+class JudgedLine:
     """What a line says, in our own words. Nothing here is computed: figures come from `analysis`."""
 
     line: Mapping[str, Any] = field(repr=False)
@@ -46,14 +46,14 @@ class Told:
     """Characters of the answer, also where it was cut."""
 
 
-def read_line(line: Mapping[str, Any]) -> Told:
+def read_line(line: Mapping[str, Any]) -> JudgedLine:
     """The line's fields, by the vocabularies' one table of names."""
     names = find_columns(TEXTS, [name for name, value in line.items() if value is not None])
 
     def held(name: str) -> Any:
         return line.get(names[name]) if name in names else None
 
-    told = Told(
+    entry = JudgedLine(
         line,
         query=spoken(held("query")),
         ground_truth=held("ground_truth"),
@@ -64,39 +64,39 @@ def read_line(line: Mapping[str, Any]) -> Told:
         tools=_list(line.get("tools")),
         tool_calls=_list(line.get("tool_calls")),
     )
-    _read_conversation(told, held("response"))
+    _read_conversation(entry, held("response"))
     if line.get("reasoning"):
-        told.reasoning = as_text(line["reasoning"])
-    return told
+        entry.reasoning = as_text(line["reasoning"])
+    return entry
 
 
-def _read_conversation(told: Told, answer: Any) -> None:
-    messages = [turn for turn in _list(told.line.get("messages")) if isinstance(turn, Mapping)]
-    ends_with_answer = bool(messages) and RUN.query in told.line  # a run's line holds the answer among its messages
+def _read_conversation(entry: JudgedLine, answer: Any) -> None:
+    messages = [turn for turn in _list(entry.line.get("messages")) if isinstance(turn, Mapping)]
+    ends_with_answer = bool(messages) and RUN.query in entry.line  # a run's line holds the answer among its messages
     if ends_with_answer:
-        places = step_places(messages, _list(told.line.get("steps")))
+        places = step_places(messages, _list(entry.line.get("steps")))
         last = max((place for place, turn in enumerate(messages) if turn.get("role") == "user"), default=-1)
         last = last if places is None else places[0] - 1
         first = next((p for p in range(last + 1, len(messages)) if messages[p].get("role") == "assistant"), None)
         if first is not None:
-            told.prompt, told.turns = messages[:first], messages[first:]
+            entry.prompt, entry.turns = messages[:first], messages[first:]
         else:
-            told.prompt = messages
+            entry.prompt = messages
     elif messages:
-        told.prompt = messages
+        entry.prompt = messages
     else:
-        told.prompt = [{"role": "user", "content": told.query}]
-    told.response = spoken(answer) if not isinstance(answer, str) else answer
-    final = told.turns[-1] if told.turns else {}
+        entry.prompt = [{"role": "user", "content": entry.query}]
+    entry.response = spoken(answer) if not isinstance(answer, str) else answer
+    final = entry.turns[-1] if entry.turns else {}
     if final.get("reasoning_content"):
-        told.reasoning = as_text(final["reasoning_content"])
-    elif told.reasoning is None and told.response:
-        thought, rest = split_reasoning(told.response)
-        if thought.strip() and rest != told.response:
-            told.reasoning, told.response = thought.strip(), rest.lstrip("\n")
+        entry.reasoning = as_text(final["reasoning_content"])
+    elif entry.reasoning is None and entry.response:
+        thought, rest = split_reasoning(entry.response)
+        if thought.strip() and rest != entry.response:
+            entry.reasoning, entry.response = thought.strip(), rest.lstrip("\n")
     if final.get("tool_calls"):
-        told.tool_calls = _list(final["tool_calls"])
-    told.length = len(told.response)
+        entry.tool_calls = _list(final["tool_calls"])
+    entry.length = len(entry.response)
 
 
 def step_places(messages: Sequence[Mapping[str, Any]], steps: Sequence[Any]) -> list[int] | None:
@@ -139,14 +139,14 @@ def _parsed(held: Any) -> Any:
     return held
 
 
-def texts_of(told: Told) -> dict[str, str]:
+def texts_of(entry: JudgedLine) -> dict[str, str]:
     """The long texts of a record."""
     return {
-        "query": told.query,
-        "response": told.response,
-        "reasoning": told.reasoning or "",
-        "ground_truth": as_text(told.ground_truth),
-        "reason": told.reason or told.error or "",
+        "query": entry.query,
+        "response": entry.response,
+        "reasoning": entry.reasoning or "",
+        "ground_truth": as_text(entry.ground_truth),
+        "reason": entry.reason or entry.error or "",
     }
 
 

@@ -28,7 +28,7 @@ from reward_kit.errors import RewardKitError
 from reward_kit.storage.run_directory import read_document
 from reward_kit.viewer.columns import DATA, Columns, columns_of
 from reward_kit.viewer.index_cache import Index, load_index, save_index
-from reward_kit.viewer.lines import Told, read_line
+from reward_kit.viewer.lines import JudgedLine, read_line
 from reward_kit.viewer.problems import Gone, NotThere, Unreadable, ViewerError
 from reward_kit.viewer.queries import Database, Query
 from reward_kit.viewer.sample_names import sample_names
@@ -139,8 +139,8 @@ class Snapshot:
 
     def _kinds_of_columns(self, few: NDArray[np.int64]) -> dict[str, str]:
         found: dict[str, set[str]] = {}
-        for told in self.told(few):
-            for name, value in told.columns.items():
+        for entry in self.read(few):
+            for name, value in entry.columns.items():
                 kinds = found.setdefault(name, set())
                 if value is not None:
                     kinds.add(_kind(value))
@@ -180,11 +180,11 @@ class Snapshot:
         assert self.columns is not None
         return self.columns
 
-    def told(self, rows: NDArray[np.int64] | Sequence[int]) -> list[Told]:
+    def read(self, rows: NDArray[np.int64] | Sequence[int]) -> list[JudgedLine]:
         """What these rows say, for a table: long texts may be cut."""
-        return self._store().told(self._source(rows))
+        return self._store().read(self._source(rows))
 
-    def told_whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[Told]:
+    def read_whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[JudgedLine]:
         """What these rows say, all of it."""
         return [read_line(line) for line in self.whole(rows)]
 

@@ -142,7 +142,7 @@ class ReviewDesk:
         records = self._now(run)
         if records.rows([key]) == [None]:
             raise NotThere(f"There is no answer {key[1]} of {key[0][:200]!r} in this run. Load the page again.")
-        return _as_wire(_told(lambda: make_decision(records, key, says, note, self.reviewer, chosen)))
+        return _as_wire(_as_page_problem(lambda: make_decision(records, key, says, note, self.reviewer, chosen)))
 
     def _try(self, viewer: Viewer, asked: Asked) -> wire.TrialResult:
         run, given = viewer.run(asked.path["key"]), _fields(asked.body)
@@ -161,7 +161,7 @@ class ReviewDesk:
                 "config.yaml."
             )
         records = self._now(run)
-        group = _told(lambda: read_group(records, key))
+        group = _as_page_problem(lambda: read_group(records, key))
         if not any(rollout.response_index == key[1] for rollout in group):
             raise NotThere(f"There is no answer {key[1]} of {key[0][:200]!r} in this run. Load the page again.")
         split = group[0].sample.split
@@ -188,7 +188,7 @@ class ReviewDesk:
             return held[1]
 
     def _checked(self, run: OpenedRun) -> list[Review]:
-        return _told(lambda: self._read(run))
+        return _as_page_problem(lambda: self._read(run))
 
     def _read(self, run: OpenedRun) -> list[Review]:
         """The reviews of a run, read again where the file has changed."""
@@ -205,7 +205,7 @@ class ReviewDesk:
             return held.reviews
 
 
-def _told(does: Callable[[], T]) -> T:
+def _as_page_problem(does: Callable[[], T]) -> T:
     """What goes wrong with files is told to the page in its own words."""
     try:
         return does()

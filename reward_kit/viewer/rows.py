@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.viewer.columns import DATA, WIDE, describe_columns
-from reward_kit.viewer.lines import Told, as_text, excerpt, texts_of
+from reward_kit.viewer.lines import JudgedLine, as_text, excerpt, texts_of
 from reward_kit.viewer.opened import Snapshot
 from reward_kit.viewer.problems import WrongRequest
 from reward_kit.viewer.queries import Database, Query, quoted
@@ -157,15 +157,15 @@ class Table:
         names = names or [column["name"] for column in self.columns]
         table = self.snapshot.columns.of(self.view.by).take(shown)
         narrow: dict[str, list[Any]] = {name: table[name].to_pylist() for name in table.column_names}
-        told: list[Told] | None = None
+        entries: list[JudgedLine] | None = None
         if any(name not in narrow for name in names):
-            told = self.snapshot.told(shown if self.view.by == "record" else self.snapshot.held().starts[shown])
+            entries = self.snapshot.read(shown if self.view.by == "record" else self.snapshot.held().starts[shown])
         return [
             Row(
                 id=as_text(narrow["id"][place]),
                 index=int(narrow["index"][place]) if "index" in narrow else None,
                 cells=[
-                    narrow[name][place] if name in narrow or told is None else _cell(name, told[place])
+                    narrow[name][place] if name in narrow or entries is None else _cell(name, entries[place])
                     for name in names
                 ],
             )
@@ -324,13 +324,13 @@ def _typed(condition: Condition, column: ColumnInfo) -> Any:
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cell(name: str, told: Told) -> Cell:
+def _cell(name: str, entry: JudgedLine) -> Cell:
     """A cell of a column that is not among the narrow ones."""
     if name == "length":
-        return told.length
+        return entry.length
     if name in WIDE:
-        return excerpt(texts_of(told)[name], _EXCERPTS[name])
-    value = told.columns.get(name.removeprefix(DATA))
+        return excerpt(texts_of(entry)[name], _EXCERPTS[name])
+    value = entry.columns.get(name.removeprefix(DATA))
     if value is None or isinstance(value, int | float | bool):
         return value
     return excerpt(as_text(value), _DATA_EXCERPT)

@@ -18,7 +18,7 @@ from reward_kit.analysis.judged_answers import NOT_JUDGED
 from reward_kit.storage.run_directory import ROLLOUTS
 from reward_kit.viewer import wire
 from reward_kit.viewer.judged_by import judged_by, reward_file, try_command
-from reward_kit.viewer.lines import Told, as_text, step_places
+from reward_kit.viewer.lines import JudgedLine, as_text, step_places
 from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.rows import Table
 from reward_kit.viewer.spans import spans_of
@@ -36,10 +36,10 @@ def sample_page(
     answers = snapshot.held()
     sample = snapshot.sample_of(name)
     rows = np.arange(answers.starts[sample], answers.starts[sample + 1])
-    told = snapshot.told_whole(rows)
+    entries = snapshot.read_whole(rows)
     split, _ = answers.query_name(sample)
-    first = told[0]
-    shared = _answers_of_requests(told, _tokens(snapshot, rows))
+    first = entries[0]
+    shared = _answers_of_requests(entries, _tokens(snapshot, rows))
     return wire.SamplePage(
         version=snapshot.version,
         id=name,
@@ -50,7 +50,7 @@ def sample_page(
         columns=dict(first.columns),
         candidates=[
             _candidate(run, snapshot, int(row), one, reviews, count)
-            for row, one, count in zip(rows, told, shared, strict=True)
+            for row, one, count in zip(rows, entries, shared, strict=True)
         ],
         neighbours=_neighbours(snapshot, table, sample),
     )  # fmt: skip
@@ -84,34 +84,39 @@ def _rollout(path: Path, sample_id: str, index: int) -> Any:
 
 
 def _candidate(
-    run: OpenedRun, snapshot: Snapshot, row: int, told: Told, reviews: Mapping[int, wire.Review], shared: int | None
+    run: OpenedRun,
+    snapshot: Snapshot,
+    row: int,
+    entry: JudgedLine,
+    reviews: Mapping[int, wire.Review],
+    shared: int | None,
 ) -> wire.Candidate:
     answers, index = snapshot.held(), int(snapshot.held().candidate[row])
     figures = {name: answers.figures[name][row].as_py() for name in answers.figures.column_names}
     verdict = int(answers.verdict[row])
     judged = verdict != NOT_JUDGED
-    reward = judged_by(run.settings(), told, figures.get("split"))
+    reward = judged_by(run.settings(), entry, figures.get("split"))
     failure = snapshot.held_columns.record["failure"][row].as_py()
-    command, note = try_command(reward, told, reward_file(reward, run.found.path, run.manifest()))
+    command, note = try_command(reward, entry, reward_file(reward, run.found.path, run.manifest()))
     return wire.Candidate(
         index=index,
         score=float(answers.scores[row]) if judged else None,
         passed=bool(verdict) if judged and answers.has_passes else None,
         valid=judged,
-        failure=told.error if not judged else None,
+        failure=entry.error if not judged else None,
         failure_kind=failure,
-        reason=told.reason,
-        metrics=_metrics(told),
-        response=_response(told),
-        spans=spans_of(told, None if reward is None else reward.path, {} if reward is None else reward.params),
-        steps=steps_of(told),
+        reason=entry.reason,
+        metrics=_metrics(entry),
+        response=_response(entry),
+        spans=spans_of(entry, None if reward is None else reward.path, {} if reward is None else reward.params),
+        steps=steps_of(entry),
         model=str(figures.get("model") or ""),
         finish_reason=figures.get("finish_reason"),
         latency_ms=figures.get("latency_ms"),
         tokens=None if figures.get("completion_tokens") is None else int(figures["completion_tokens"]),
         cost=figures.get("cost"),
         request_answers=shared,
-        cached=bool(told.line.get("cached")),
+        cached=bool(entry.line.get("cached")),
         review=reviews.get(index),
         command=command,
         command_note=note,
@@ -126,22 +131,22 @@ def _tokens(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[float | None]:
     return held
 
 
-def _answers_of_requests(told: Sequence[Told], tokens: Sequence[float | None]) -> list[int | None]:
+def _answers_of_requests(entries: Sequence[JudgedLine], tokens: Sequence[float | None]) -> list[int | None]:
     """How many answers the request of each candidate gave: a request's tokens stand on its first answer alone.
 
     None where nobody knows: no tokens were noted, or there is an answer that never came, whose request may be another.
     """
-    found: list[int | None] = [None] * len(told)
+    found: list[int | None] = [None] * len(entries)
     firsts = [place for place, count in enumerate(tokens) if count is not None]
-    for first, after in pairwise([*firsts, len(told)]):
-        came = all(one.error is None or one.response or one.turns for one in told[first:after])
+    for first, after in pairwise([*firsts, len(entries)]):
+        came = all(one.error is None or one.response or one.turns for one in entries[first:after])
         found[first:after] = [after - first if came else None] * (after - first)
     return found
 
 
-def _metrics(told: Told) -> list[wire.Metric]:
+def _metrics(entry: JudgedLine) -> list[wire.Metric]:
     found = []
-    for name, metric in told.metrics.items():
+    for name, metric in entry.metrics.items():
         if isinstance(metric, Mapping) and isinstance(metric.get("score"), int | float):
             valid = metric.get("is_score_valid") is not False
             reason = as_text(metric.get("reason"))
@@ -149,10 +154,10 @@ def _metrics(told: Told) -> list[wire.Metric]:
     return found
 
 
-def _response(told: Told) -> wire.Part:
-    calls = [_call(call) for call in told.tool_calls if isinstance(call, Mapping)]
+def _response(entry: JudgedLine) -> wire.Part:
+    calls = [_call(call) for call in entry.tool_calls if isinstance(call, Mapping)]
     return wire.Part(
-        role="assistant", text=told.response, reasoning=told.reasoning, name=None, tool_calls=calls
+        role="assistant", text=entry.response, reasoning=entry.reasoning, name=None, tool_calls=calls
     )  # fmt: skip
 
 
@@ -192,19 +197,19 @@ def _call(call: Mapping[str, Any]) -> dict[str, str]:
 # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def steps_of(told: Told) -> list[wire.Step]:
+def steps_of(entry: JudgedLine) -> list[wire.Step]:
     """The steps of an episode, or of a shell task; none of a plain answer."""
-    if isinstance(told.line.get("trajectory"), list):
-        return [_shell_step(number, step) for number, step in enumerate(told.line["trajectory"])]
-    steps = told.line.get("steps")
-    return _episode(told, [step for step in steps if isinstance(step, Mapping)]) if isinstance(steps, list) else []
+    if isinstance(entry.line.get("trajectory"), list):
+        return [_shell_step(number, step) for number, step in enumerate(entry.line["trajectory"])]
+    steps = entry.line.get("steps")
+    return _episode(entry, [step for step in steps if isinstance(step, Mapping)]) if isinstance(steps, list) else []
 
 
-def _episode(told: Told, steps: Sequence[Mapping[str, Any]]) -> list[wire.Step]:
+def _episode(entry: JudgedLine, steps: Sequence[Mapping[str, Any]]) -> list[wire.Step]:
     """Each step with its turn, and what it was answered. A step says where its turn stands among the episode's."""
-    messages = [turn for turn in told.line.get("messages") or [] if isinstance(turn, Mapping)]
+    messages = [turn for turn in entry.line.get("messages") or [] if isinstance(turn, Mapping)]
     places = step_places(messages, steps)
-    worth = {as_text(one.get("step_index")): one for one in _outputs(told)}
+    worth = {as_text(one.get("step_index")): one for one in _outputs(entry)}
     found = []
     for number, step in enumerate(steps):
         place = places[number] if places else None
@@ -232,8 +237,8 @@ def _episode(told: Told, steps: Sequence[Mapping[str, Any]]) -> list[wire.Step]:
     return found
 
 
-def _outputs(told: Told) -> list[Mapping[str, Any]]:
-    held = told.line.get("step_outputs")
+def _outputs(entry: JudgedLine) -> list[Mapping[str, Any]]:
+    held = entry.line.get("step_outputs")
     return [one for one in held if isinstance(one, Mapping)] if isinstance(held, list) else []
 
 

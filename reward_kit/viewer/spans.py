@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reward_kit.viewer.lines import Told, as_text
+from reward_kit.viewer.lines import JudgedLine, as_text
 from reward_kit.viewer.wire import Span
 
 __all__ = ["spans_of"]
@@ -33,14 +33,14 @@ _CODE = (
 """Which rewards read an answer by which extractor."""
 
 
-def spans_of(told: Told, reward: str | None, params: Mapping[str, Any]) -> list[Span]:
+def spans_of(entry: JudgedLine, reward: str | None, params: Mapping[str, Any]) -> list[Span]:
     """What was taken from the answer's text; `reward` is the import path of the reward that judged it, if known."""
-    text = told.response
+    text = entry.response
     if not text or len(text) > _LONGEST:
         return []
-    place = _said_in(told, text)
+    place = _said_in(entry, text)
     what = "answer"
-    if place is None and reward is not None and not _says_something(told):
+    if place is None and reward is not None and not _says_something(entry):
         if reward.startswith(_FINAL_ANSWER):
             place = _stated(text)
         elif reward.startswith(_CODE):
@@ -48,20 +48,20 @@ def spans_of(told: Told, reward: str | None, params: Mapping[str, Any]) -> list[
     return [] if place is None else [Span(start=_units(text, place[0]), end=_units(text, place[1]), what=what)]
 
 
-def _reasons(told: Told) -> Iterator[str]:
-    yield told.reason
-    for metric in told.metrics.values():
+def _reasons(entry: JudgedLine) -> Iterator[str]:
+    yield entry.reason
+    for metric in entry.metrics.values():
         if isinstance(metric, Mapping):
             yield as_text(metric.get("reason"))
 
 
-def _says_something(told: Told) -> bool:
-    return any(_SAID.search(reason) for reason in _reasons(told))
+def _says_something(entry: JudgedLine) -> bool:
+    return any(_SAID.search(reason) for reason in _reasons(entry))
 
 
-def _said_in(told: Told, text: str) -> tuple[int, int] | None:
+def _said_in(entry: JudgedLine, text: str) -> tuple[int, int] | None:
     """Where the answer stands that the verdict names."""
-    for reason in _reasons(told):
+    for reason in _reasons(entry):
         match = _SAID.search(reason)
         if match is None:
             continue

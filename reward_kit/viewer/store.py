@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from reward_kit.storage.vocabularies import TEXTS, find_columns
 from reward_kit.viewer.columns import DATA
-from reward_kit.viewer.lines import Told, as_text, read_line, texts_of
+from reward_kit.viewer.lines import JudgedLine, as_text, read_line, texts_of
 from reward_kit.viewer.problems import Unreadable
 from reward_kit.viewer.queries import Database, NotText, Query, quoted
 from reward_kit.viewer.views import Operator
@@ -94,7 +94,7 @@ class Store(Protocol):
     def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
         """Rows with everything they hold."""
 
-    def told(self, rows: SourceRows) -> list[Told]:
+    def read(self, rows: SourceRows) -> list[JudgedLine]:
         """What rows say, for a table: long texts may be cut."""
 
     def column(self, name: str, kind: str) -> Any:
@@ -128,7 +128,7 @@ class Lines:
         with self._opened() as file:
             return [self._line(file, int(row)) for row in rows]
 
-    def told(self, rows: SourceRows) -> list[Told]:
+    def read(self, rows: SourceRows) -> list[JudgedLine]:
         """Read the lines."""
         return [read_line(line) for line in self.whole(rows)]
 
@@ -139,7 +139,7 @@ class Lines:
         if known is not None and start >= len(self._offsets):
             return known[: len(self._offsets)]
         rows = np.arange(start, len(self._offsets))
-        values = [_plain(name, told) for told in map(read_line, self._each(rows))]
+        values = [_plain(name, entry) for entry in map(read_line, self._each(rows))]
         made = _typed(values, kind)
         whole = made if known is None else pa.concat_arrays([known, made])
         self._columns[name] = whole
@@ -219,7 +219,7 @@ def _anchor(match: TextMatch) -> bytes | None:
     return runs[-1].encode() if runs and runs[-1].strip() else None
 
 
-def _predicate(match: TextMatch) -> Callable[[Told], bool]:
+def _predicate(match: TextMatch) -> Callable[[JudgedLine], bool]:
     """Whether what a line says matches."""
     wanted = match.value.lower() if match.operator == "has" else match.value
     tests: dict[str, Callable[[str], bool]] = {
@@ -235,17 +235,17 @@ def _predicate(match: TextMatch) -> Callable[[Told], bool]:
     }
     test = tests[match.operator]
 
-    def matches(told: Told) -> bool:
-        texts = texts_of(told)
+    def matches(entry: JudgedLine) -> bool:
+        texts = texts_of(entry)
         return any(test(texts[name]) for name in match.columns)
 
     return matches
 
 
-def _plain(name: str, told: Told) -> Any:
+def _plain(name: str, entry: JudgedLine) -> Any:
     if name == "length":
-        return told.length
-    value = told.columns.get(name.removeprefix(DATA))
+        return entry.length
+    value = entry.columns.get(name.removeprefix(DATA))
     return value if value is None or isinstance(value, str | int | float | bool) else as_text(value)
 
 
@@ -287,7 +287,7 @@ class TableFile:
             found = self._slow_rows(rows)
         return [{name: value for name, value in row.items() if name != _ROW} for row in found]
 
-    def told(self, rows: SourceRows) -> list[Told]:
+    def read(self, rows: SourceRows) -> list[JudgedLine]:
         """Read the columns that a table shows, long texts cut."""
         chosen = [_ROW]
         for field, column in self._held.items():
@@ -314,7 +314,7 @@ class TableFile:
                     self._columns[name] = self._read_column(query, name, kind)
             except NotText:
                 every = (read_line(row) for group in range(len(self._ends)) for row in self._slow_group(group))
-                self._columns[name] = _typed([_plain(name, told) for told in every], kind)
+                self._columns[name] = _typed([_plain(name, entry) for entry in every], kind)
         return self._columns[name]
 
     def _read_column(self, query: Query, name: str, kind: str) -> Any:
@@ -418,11 +418,11 @@ def _placed(sql: str, path: Path, parameters: Sequence[Any]) -> list[Any]:
     return [*parameters[:before], str(path), *parameters[before:]]
 
 
-def _with_length(row: Mapping[str, Any]) -> Told:
-    told = read_line({name: value for name, value in row.items() if name not in (_ROW, _LENGTH)})
+def _with_length(row: Mapping[str, Any]) -> JudgedLine:
+    entry = read_line({name: value for name, value in row.items() if name not in (_ROW, _LENGTH)})
     if row.get(_LENGTH) is not None:
-        told.length = row[_LENGTH]
-    return told
+        entry.length = row[_LENGTH]
+    return entry
 
 
 def _sql_match(texts: Sequence[str], match: TextMatch) -> tuple[str, list[Any]]:

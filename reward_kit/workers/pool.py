@@ -258,7 +258,7 @@ class WorkerPool:
             return []
         return longest.give_up_half()
 
-    def _heard(self, worker: WorkerProcess, blobs: list[bytes], worked_ns: int) -> None:
+    def _take_answers(self, worker: WorkerProcess, blobs: list[bytes], worked_ns: int) -> None:
         if not worker.greeted:
             self._greeted(worker, blobs[0])
             return
@@ -307,7 +307,7 @@ class WorkerPool:
         if self._refusal is not None or len(self._workers) >= self._size:
             return
         try:
-            self._workers.append(WorkerProcess(self._launch, self._heard, self._lost))
+            self._workers.append(WorkerProcess(self._launch, self._take_answers, self._lost))
         except OSError as error:
             self._start_failed(f"could not be started: {error}", None)
         self._watch()

@@ -34,7 +34,7 @@ async def test_an_episode_with_tools_and_thinking_is_played_to_its_end() -> None
     thinking = {"thinking": {"type": "adaptive"}, "cache_control": {"type": "ephemeral"}}
     price = price_of("claude-haiku-4-5")
     async with loopback(strict(react)) as server:
-        client = MessagesClient("m", api_base=server.api_base, dialect=PRESETS["anthropic"].dialect)
+        client = MessagesClient("m", api_base=server.api_base, rules=PRESETS["anthropic"].rules)
         play = Episodes(
             client, Sampling(max_tokens=2000, extra_body=thinking), price, environment_of(Account), settings()
         )

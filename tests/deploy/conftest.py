@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reward_kit.deploy.bundle import Source
+from reward_kit.deploy.bundle import BundleSource
 from reward_kit.deploy.pinned import pin
 from reward_kit.deploy.state import Deployments
 from tests.cli_commands.conftest import Call, call  # noqa: F401 - a fixture
@@ -54,8 +54,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def source(project: Path) -> Source:
-    return Source({"exact": "rewards.py:exact"}, project)
+def source(project: Path) -> BundleSource:
+    return BundleSource({"exact": "rewards.py:exact"}, project)
 
 
 @pytest.fixture

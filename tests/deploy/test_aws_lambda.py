@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from reward_kit.deploy.bundle import Source, make_bundle
+from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.settings import AwsSettings, DeploySettings
 from reward_kit.deploy.state import Deployments
 from reward_kit.deploy.target import Place
@@ -218,7 +218,7 @@ def test_without_credentials_or_region_it_says_how(
     assert "--aws-region" in call(*without).sentence
 
 
-def test_what_is_too_large_for_lambda_is_said_before(source: Source, project: Path, monkeypatch: Any) -> None:
+def test_what_is_too_large_for_lambda_is_said_before(source: BundleSource, project: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(aws_lambda, "unpacked", lambda *_: {"large": os.urandom(51 << 20)})
     settings = DeploySettings(id="exact", target="aws-lambda", aws=AwsSettings(region="eu-central-1"))
     with pytest.raises(DeployError, match="Lambda takes 50 MB"):
@@ -236,7 +236,7 @@ def pack(folder: Path, house: Path) -> Path:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        bundle = make_bundle(Source({"exact": "rewards.py:exact"}, folder, {"bonus": 0.25}))
+        bundle = make_bundle(BundleSource({"exact": "rewards.py:exact"}, folder, {"bonus": 0.25}))
         region = AwsSettings(region="eu-central-1")
         settings = DeploySettings(id="exact", target="aws-lambda", wheelhouse=house, aws=region)
         prepared = AwsLambda().prepare(settings, bundle, Place(folder), dry=False)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from reward_kit._version import __version__
 from reward_kit.deploy.archive import digest_of, zip_of
-from reward_kit.deploy.bundle import Source, make_bundle
+from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.pinned import pin
 from reward_kit.deploy.project_imports import follow_imports, import_roots
 from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
@@ -29,14 +29,14 @@ AWS_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"
 
 
-def names(source: Source) -> set[str]:
+def names(source: BundleSource) -> set[str]:
     return {name.removeprefix("project/") for name in make_bundle(source).files if name.startswith("project/")}
 
 
 # ── which files ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_the_reward_imports_goes_in_and_nothing_else(source: Source) -> None:
+def test_what_the_reward_imports_goes_in_and_nothing_else(source: BundleSource) -> None:
     bundle = make_bundle(source, extras=("serve",))
     assert names(source) == {"rewards.py", "helper.py", "parts/__init__.py", "parts/weights.py"}
     assert bundle.pinned.requirements == (f"reward-kit[serve]=={__version__}",)
@@ -48,7 +48,7 @@ def test_what_the_reward_imports_goes_in_and_nothing_else(source: Source) -> Non
 
 
 def test_a_reward_of_the_library_needs_no_file(project: Path) -> None:
-    bundle = make_bundle(Source({"math": "math"}, project))
+    bundle = make_bundle(BundleSource({"math": "math"}, project))
     assert not any(name.startswith("project/") for name in bundle.files)
 
 
@@ -92,7 +92,7 @@ def test_relative_imports_and_packages_without_init(tmp_path: Path) -> None:
     assert {path.name for path in seen.files} == {"one.py", "two.py", "three.py"}
 
 
-def test_an_import_that_nothing_brings_along_stops(project: Path, source: Source) -> None:
+def test_an_import_that_nothing_brings_along_stops(project: Path, source: BundleSource) -> None:
     (project / "helper.py").write_text("import hypothesis\ndef is_same(a, b): return 1.0\n")
     with pytest.raises(DeployError, match=r"'helper.py' imports 'hypothesis' in line 1.*--requirement hypothesis"):
         make_bundle(source)
@@ -102,7 +102,7 @@ def test_an_import_that_nothing_brings_along_stops(project: Path, source: Source
     assert any("imports hypothesis when it needs it" in remark for remark in make_bundle(source).remarks)
 
 
-def test_requirements_of_the_decorator_are_taken(project: Path, source: Source) -> None:
+def test_requirements_of_the_decorator_are_taken(project: Path, source: BundleSource) -> None:
     text = (project / "rewards.py").read_text().replace("@reward_function", "@reward_function(requirements=['numpy'])")
     (project / "rewards.py").write_text(text)
     assert "numpy" in make_bundle(source).pinned.requirements
@@ -136,7 +136,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("text", "line"), PLANTED.items(), ids=range(len(PLANTED)))
 def test_a_credential_in_a_source_file_stops_by_name_and_line(
-    project: Path, source: Source, text: str, line: int
+    project: Path, source: BundleSource, text: str, line: int
 ) -> None:
     assert credential_in(text.encode()) == line
     (project / "helper.py").write_text(f'"""\n{text}\n"""\ndef is_same(a, b): return 1.0\n')
@@ -167,7 +167,7 @@ def test_files_of_credentials_are_known_by_name(name: str) -> None:
     assert not is_credential_file("env.py") and not is_credential_file(".env.example")
 
 
-def test_included_folders_leave_out_litter_and_credentials(project: Path, source: Source) -> None:
+def test_included_folders_leave_out_litter_and_credentials(project: Path, source: BundleSource) -> None:
     for name in ("data/a.txt", "data/.env", "data/__pycache__/x.pyc", "data/.git/config", "data/tls.pem"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text("text")
@@ -182,7 +182,7 @@ def test_included_folders_leave_out_litter_and_credentials(project: Path, source
             make_bundle(replace(source, include=[wrong]))
 
 
-def test_a_link_out_of_the_project_stays_out(project: Path, source: Source, tmp_path: Path) -> None:
+def test_a_link_out_of_the_project_stays_out(project: Path, source: BundleSource, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("text")
     (project / "data").mkdir()
     (project / "data/link.txt").symlink_to(tmp_path / "outside.txt")
@@ -191,16 +191,16 @@ def test_a_link_out_of_the_project_stays_out(project: Path, source: Source, tmp_
     ]
 
 
-def test_a_credential_among_the_params_stops(source: Source) -> None:
+def test_a_credential_among_the_params_stops(source: BundleSource) -> None:
     with pytest.raises(DeployError, match="'api_key' among the params seems to be a credential"):
         make_bundle(replace(source, params={"api_key": "abcdefgh12345678"}))
 
 
 def test_a_reward_that_does_not_load_stops(project: Path) -> None:
     with pytest.raises(DeployError, match=r"no attribute 'exactt'.*did you mean 'exact'"):
-        make_bundle(Source({"x": "rewards.py:exactt"}, project))
+        make_bundle(BundleSource({"x": "rewards.py:exactt"}, project))
     with pytest.raises(DeployError, match="outside of the project"):
-        make_bundle(Source({"x": str(project / "rewards.py") + ":exact"}, project / "parts"))
+        make_bundle(BundleSource({"x": str(project / "rewards.py") + ":exact"}, project / "parts"))
 
 
 # ── the same bytes ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,8 +209,8 @@ BYTES = """
 import sys, hashlib
 from pathlib import Path
 from reward_kit.deploy.archive import zip_of
-from reward_kit.deploy.bundle import Source, make_bundle
-bundle = make_bundle(Source({"exact": "rewards.py:exact"}, Path("."), {"bonus": 0.5}), extras=("serve",))
+from reward_kit.deploy.bundle import BundleSource, make_bundle
+bundle = make_bundle(BundleSource({"exact": "rewards.py:exact"}, Path("."), {"bonus": 0.5}), extras=("serve",))
 print(bundle.digest, hashlib.sha256(zip_of(bundle.files)).hexdigest())
 """
 

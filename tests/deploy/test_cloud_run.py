@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from reward_kit.deploy.bundle import Source, make_bundle
+from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.plan import Command
 from reward_kit.deploy.settings import DeploySettings
 from reward_kit.deploy.state import Deployments
@@ -176,7 +176,7 @@ def test_without_a_project_it_says_so(call: Call, project: Path) -> None:
 # ── the real gcloud's parser ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def commands(source: Source, project: Path, **settings: Any) -> list[str]:
+def commands(source: BundleSource, project: Path, **settings: Any) -> list[str]:
     told = {"id": "exact", "target": "gcp-cloud-run", "gcp": {"project": "p", "region": "europe-west1"}, **settings}
     bundle = make_bundle(source, extras=("serve",))
     prepared = CloudRun().prepare(DeploySettings.model_validate(told), bundle, Place(project), dry=True)
@@ -186,7 +186,7 @@ def commands(source: Source, project: Path, **settings: Any) -> list[str]:
     return [shlex.join(argv) for argv in dict.fromkeys(found)]
 
 
-def test_the_real_gcloud_takes_every_command(source: Source, project: Path, tmp_path: Path) -> None:
+def test_the_real_gcloud_takes_every_command(source: BundleSource, project: Path, tmp_path: Path) -> None:
     if shutil.which("gcloud") is None:
         pytest.skip("program `gcloud` is not here: its parser was not asked")
     gcp = {"project": "p", "region": "europe-west1", "invokers": ["user:a@example.org"]}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_kit.deploy.bundle import Source, make_bundle
+from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.dockerfile import default_base, image_files
 from reward_kit.deploy.state import Deployments
 from reward_kit.errors import DeployError
@@ -23,7 +23,7 @@ BASE = "debian:bookworm-slim"
 """Made from a root filesystem by scripts/with-docker.sh; its Python is 3.11."""
 
 
-def test_the_dockerfile_is_small_pinned_and_not_root(source: Source) -> None:
+def test_the_dockerfile_is_small_pinned_and_not_root(source: BundleSource) -> None:
     files = image_files(make_bundle(source, extras=("serve",)), default_base("3.12"), {}, {"insecure": True})
     lines = files["Dockerfile"].decode().splitlines()
     assert "ARG BASE=python:3.12-slim-bookworm" in lines

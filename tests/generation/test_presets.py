@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A prefix chooses the address, the key and the dialect; the requests are those a real server on this machine sees."""
+"""A prefix chooses the address, the key and the rules; the requests are those a real server on this machine sees."""
 
 from __future__ import annotations
 
@@ -292,8 +292,8 @@ async def test_a_presets_request_is_what_its_provider_expects(prefix: str, monke
             assert len(await ask(client, *TWO, **SAMPLING)) == 2
         finally:
             await client.close()
-    dialect = preset.dialect
-    assert len(server.requests) == (1 if dialect.takes_n else 2)
+    rules = preset.rules
+    assert len(server.requests) == (1 if rules.takes_n else 2)
     for head in server.heads:
         route = "messages" if preset.api == "messages" else "chat/completions"
         assert head.startswith(f"POST {path}/{route} HTTP/1.1\r\n")
@@ -303,16 +303,16 @@ async def test_a_presets_request_is_what_its_provider_expects(prefix: str, monke
     for body in server.requests:
         assert body["model"] == preset.model("m")
         assert [message["role"] for message in body["messages"]] == ["system", "user"][preset.api == "messages" :]
-        assert body.get("n") == (2 if dialect.takes_n else None)
+        assert body.get("n") == (2 if rules.takes_n else None)
         for name, value in {"temperature": 0.5, "max_tokens": 9, "logprobs": True}.items():
-            if name in dialect.refuses:
+            if name in rules.refuses:
                 assert name not in body
             else:
-                assert body[dialect.names.get(name, name)] == value
+                assert body[rules.names.get(name, name)] == value
         seeds = [name for name in ("seed", "random_seed") if name in body]
-        assert seeds == ([] if "seed" in dialect.refuses else [dialect.names.get("seed", "seed")])
+        assert seeds == ([] if "seed" in rules.refuses else [rules.names.get("seed", "seed")])
     asked = {"temperature", "max_tokens", "seed", "logprobs"}
-    assert client.dropped_parameters == {name: why for name, why in dialect.refuses.items() if name in asked}
+    assert client.dropped_parameters == {name: why for name, why in rules.refuses.items() if name in asked}
 
 
 async def test_nothing_is_recorded_as_dropped_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ async def test_what_a_provider_refuses_is_left_out_and_recorded(prefix: str, mon
             await client.close()
     assert {name for name in REFUSALS if name in server.requests[-1]} == wanted
     assert len(server.requests) == refused + 2, "what was learned is not asked again"
-    names = PRESETS[prefix].dialect.names
+    names = PRESETS[prefix].rules.names
     asked = {"temperature", "max_tokens", "seed", "logprobs"} - wanted
     assert {names.get(name, name) for name in asked} <= set(client.dropped_parameters)
     assert client.draws_at_once == 1
@@ -388,9 +388,9 @@ def test_the_page_has_every_prefix_with_its_address_and_key() -> None:
         if isinstance(preset.address, str):
             assert f"`{preset.address}`" in row
         assert (f"`{preset.key}`" if preset.key else "none") in row
-        for name in {*preset.dialect.refuses, *preset.dialect.names, *preset.dialect.names.values()}:
+        for name in {*preset.rules.refuses, *preset.rules.names, *preset.rules.names.values()}:
             assert f"`{name}`" in row, (prefix, name)
-        assert ("one answer a request" in row) is not preset.dialect.takes_n, prefix
+        assert ("one answer a request" in row) is not preset.rules.takes_n, prefix
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def test_a_table_that_changes_while_it_is_read_is_never_mixed(tmp_path: Path) ->
         draft = write(tmp_path / "draft", table({"x": "11", "y": "00", "z": "10"}))
         draft.replace(path)
         with pytest.raises(Exception, match="changed while it was read"):
-            before.told([0, 1])
+            before.read([0, 1])
         after = browser.run("/rows")
 
     assert [row["id"] for row in after["rows"]] == ["x", "y", "z"]

@@ -179,7 +179,7 @@ def test_vertex_has_the_parameters_of_gemini() -> None:
     ]
     assert made[0].keys() - made[1].keys() == {"logprobs"}, "Vertex takes top_logprobs, which are called so there"
     assert made[1].keys() - made[0].keys() == set()
-    assert PRESETS["vertex"].dialect == PRESETS["gemini"].dialect
+    assert PRESETS["vertex"].rules == PRESETS["gemini"].rules
 
 
 @pytest.mark.parametrize(

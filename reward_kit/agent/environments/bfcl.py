@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 from reward_kit.agent.environment import Answer, World
 from reward_kit.agent.environments.bfcl_simulators import (
     MOST_STEPS,
+    BfclVerdict,
     Simulators,
     UndecodableError,
-    Verdict,
     check,
     decoded,
     needs_bfcl,
@@ -334,10 +334,10 @@ def bfcl_multi_turn(
     return EvaluateResult(score=float(verdict.valid), reason=reason)
 
 
-def verdict_of(rollout: Rollout) -> Verdict:
+def verdict_of(rollout: Rollout) -> BfclVerdict:
     """The verdict on a rollout as it is on disk. One that failed is BFCL's `multi_turn:inference_error`."""
     if rollout.failure is not None:
-        return Verdict("multi_turn:inference_error", rollout.failure.message)
+        return BfclVerdict("multi_turn:inference_error", rollout.failure.message)
     task = _Task.of(rollout.sample)
     truth = rollout.sample.ground_truth
     return _verdict(rollout.turns, truth, task.initial_config, task.involved_classes, rollout.sample.id)
@@ -346,7 +346,7 @@ def verdict_of(rollout: Rollout) -> Verdict:
 def _verdict(
     messages: Sequence[Message], gold: Sequence[Sequence[str]], config: Mapping[str, Any], classes: Sequence[str],
     task_id: str,
-) -> Verdict:  # fmt: skip
+) -> BfclVerdict:  # fmt: skip
     turns, recorded = _read(messages)
     model = _simulators(task_id, classes, config, "model")
     ideal = _simulators(task_id, classes, config, "gold")

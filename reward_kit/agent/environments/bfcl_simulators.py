@@ -2,7 +2,7 @@
 """BFCL's simulated APIs and what its multi-turn checker says of calls to them, without its `eval` and its globals.
 
     calls that a model wrote ─▶ decoded (`ls(a=True)`) ─▶ Simulators.run ─▶ the text that the model is shown
-    all turns of an episode, and those of the gold answer ─▶ check ─▶ Verdict
+    all turns of an episode, and those of the gold answer ─▶ check ─▶ BfclVerdict
 
 The package `bfcl-eval` keeps the objects of an episode in a module's globals, under the names of model and task, and
 evaluates calls as Python, function names and argument names as the model wrote them. Here each episode has objects of
@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-__all__ = ["MOST_STEPS", "Checked", "Simulators", "UndecodableError", "Verdict", "check", "decoded", "needs_bfcl"]
+__all__ = ["MOST_STEPS", "BfclVerdict", "Checked", "Simulators", "UndecodableError", "check", "decoded", "needs_bfcl"]
 
 MOST_STEPS = 20
 """After one more step with calls in one turn, the model is stopped and the episode ends."""
@@ -60,7 +60,7 @@ class UndecodableError(ValueError):
     """The calls of a step cannot be read, so BFCL runs none of them and goes on with the next turn."""
 
 
-class Verdict(NamedTuple):
+class BfclVerdict(NamedTuple):
     """What the checker says of an episode."""
 
     kind: str
@@ -272,7 +272,7 @@ def _simulator(class_name: str) -> _Kind:
 class Checked(NamedTuple):
     """A verdict, and every output that the model's calls gave on the way to it."""
 
-    verdict: Verdict
+    verdict: BfclVerdict
     seen: list[str]
 
 
@@ -288,13 +288,13 @@ def check(
     seen: list[str] = []
     if len(turns) != len(gold):
         told = f"{len(turns)} turns were played, and the task has {len(gold)}"
-        return Checked(Verdict("multi_turn:force_terminated", told), seen)
+        return Checked(BfclVerdict("multi_turn:force_terminated", told), seen)
     for number, (steps, expected) in enumerate(zip(turns, gold, strict=True)):
         seen += [model.run(call) for step in steps for call in step]
         wanted = [ideal.run(call) for call in expected]
         if expected and (fault := _fault(bool(steps), wanted, seen, model, ideal)) is not None:
-            return Checked(Verdict(*fault, number), seen)
-    return Checked(Verdict("valid"), seen)
+            return Checked(BfclVerdict(*fault, number), seen)
+    return Checked(BfclVerdict("valid"), seen)
 
 
 def _fault(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
-from reward_kit.analysis.loading import Source, load
+from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.texts import spoken
 from reward_kit.errors import DatasetError
 
@@ -76,7 +76,7 @@ class QueryView:
     candidates: tuple[CandidateView, ...]
 
 
-def view_query(source: Source, query_id: str) -> list[QueryView]:
+def view_query(source: ResultsLike, query_id: str) -> list[QueryView]:
     """The query of this id, once for each split that has it. The beginning of an id will do if no other shares it."""
     experiment = load(source)
     found = np.flatnonzero(pc.equal(experiment.query_ids, pa.scalar(query_id)).to_numpy(zero_copy_only=False))

@@ -12,7 +12,7 @@ from reward_kit.answers.bounded_json import read_json
 __all__ = ["CallError", "FoundCalls", "ToolCall", "call_from_object"]
 
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
-"""What dialects call the arguments: OpenAI and Hermes, Llama, BFCL's simulators, Anthropic."""
+"""What formats call the arguments: OpenAI and Hermes, Llama, BFCL's simulators, Anthropic."""
 
 
 class CallError(ValueError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool calls of an answer, in the dialect it speaks.
+"""The tool calls of an answer, in the format it is written in.
 
-| dialect | looks like |
+| format | looks like |
 |---|---|
 | OpenAI | the message's `tool_calls` (or `function_call`), arguments as JSON text |
 | Hermes, Qwen | `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, several in a row |
@@ -45,7 +45,7 @@ _CALL_KEYS = ("arguments", "parameters", "args", "input")
 
 
 def read_calls(message: Message, tools: Tools | None = None) -> FoundCalls:
-    """The calls a message makes. `tools` give a type to what a dialect writes as bare text, and names to places."""
+    """The calls a message makes. `tools` give a type to what a format writes as bare text, and names to places."""
     try:
         calls = tuple(_from_message(message, tools or {}))
         return FoundCalls(tuple(_by_name(call, tools or {}) for call in calls))
@@ -82,7 +82,7 @@ def _by_name(call: ToolCall, tools: Tools) -> ToolCall:
     return ToolCall(call.name, {**dict(zip(names, call.positional, strict=True)), **call.arguments})
 
 
-# ── dialects with marks ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── formats with marks ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _hermes(text: str, tools: Tools) -> Iterator[ToolCall]:

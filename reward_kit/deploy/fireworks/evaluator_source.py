@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit._version import __version__
-from reward_kit.deploy.bundle import Bundle, Source, make_bundle
+from reward_kit.deploy.bundle import Bundle, BundleSource, make_bundle
 from reward_kit.deploy.bundle_layout import PROJECT
 from reward_kit.deploy.fireworks.evaluators import Criterion, EvaluatorSource
 from reward_kit.deploy.fireworks.remote_shim import remote_shim
@@ -52,7 +52,7 @@ evaluate = by_metrics({{name: f"{{ROOT / name / {entry!r}}}:{function}" for name
 def source_of_reward(reward: str, params: Mapping[str, Any], project: Path | None = None) -> EvaluatorSource:
     """A reward of the project, with the project's files that it imports."""
     return source_of_bundle(
-        make_bundle(Source(rewards={"reward": reward}, project=project or Path.cwd(), params=params))
+        make_bundle(BundleSource(rewards={"reward": reward}, project=project or Path.cwd(), params=params))
     )
 
 

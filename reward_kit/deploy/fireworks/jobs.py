@@ -77,7 +77,7 @@ class FireworksJob:
         if self.kind == "evaluate":
             url = self._api.get(f"{self.name}:getExecutionLogEndpoint").get("executionLogSignedUri")
             return self._api.read_signed(url) if url else ""
-        return "\n".join(told(self.details))
+        return "\n".join(job_lines(self.details))
 
     def wait(self, timeout: float | None = None, tell: Callable[[dict[str, Any]], None] | None = None) -> JobStatus:
         """Wait for its end. A job that failed is a `JobFailedError`; one that takes longer, a `TimeoutError`."""
@@ -102,7 +102,7 @@ class FireworksJob:
             self._api.post(f"{self.name}:cancel", {})
 
 
-def told(details: Mapping[str, Any]) -> list[str]:
+def job_lines(details: Mapping[str, Any]) -> list[str]:
     """The state of a job in a few lines."""
     lines = [f"state: {str(details.get('state', 'unknown')).removeprefix('JOB_STATE_').lower().replace('_', ' ')}"]
     progress = details.get("jobProgress") or {}

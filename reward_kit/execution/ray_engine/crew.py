@@ -202,7 +202,7 @@ class Crew:
             if isinstance(message, Done):
                 self._done(member, message)
             elif isinstance(message, Tell):
-                self._services.told(message.service)(member.held, *message.args)
+                self._services.taker_of(message.service)(member.held, *message.args)
             else:
                 self._run(self._reply(member, message))
         if self._waiting:
@@ -224,7 +224,7 @@ class Crew:
         error: BaseException | None = None
         value = None
         try:
-            value = await self._services.asked(question.service)(member.held, *question.args)
+            value = await self._services.answerer_of(question.service)(member.held, *question.args)
         except RewardKitError as refused:
             error = refused
         member.replies.append((question.number, value, error))

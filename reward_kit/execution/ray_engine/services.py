@@ -100,11 +100,11 @@ class Services:
 
     # ── what is asked, and what is told ──────────────────────────────────────────────────────────────────────────────
 
-    def asked(self, service: str) -> Callable[..., Awaitable[Any]]:
+    def answerer_of(self, service: str) -> Callable[..., Awaitable[Any]]:
         """What answers a question."""
         return _ASKED[service].__get__(self)  # type: ignore[no-any-return]
 
-    def told(self, service: str) -> Callable[..., None]:
+    def taker_of(self, service: str) -> Callable[..., None]:
         """What takes a message."""
         return _TOLD[service].__get__(self)  # type: ignore[no-any-return]
 

@@ -11,7 +11,7 @@ from reward_kit.config_models import ApiParamsConfig
 from reward_kit.generation.http.endpoint import Carrier, EndpointClient
 from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.http.transport import CHAT_ROUTE
-from reward_kit.generation.presets import PLAIN, Dialect
+from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of
 from reward_kit.models import Completion
 
@@ -37,7 +37,7 @@ class OpenAICompatibleClient(EndpointClient):
         headers: Mapping[str, str] | None = None,
         timing: Timing | None = None,
         route: str = CHAT_ROUTE,
-        dialect: Dialect = PLAIN,
+        rules: RequestRules = PLAIN,
         carrier: Carrier | None = None,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
@@ -45,7 +45,7 @@ class OpenAICompatibleClient(EndpointClient):
             model, api_base=api_base, api_key=api_key, api_params=api_params, n_mode=n_mode, headers=headers,
             timing=timing, route=route, carrier=carrier,
         )  # fmt: skip
-        self._dialect = dialect
+        self._rules = rules
         self._seed_name = ""
 
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class OpenAICompatibleClient(EndpointClient):
         """The settings without those the endpoint refuses; some have another name that it may take."""
         accepted = {}
         for name, value in settings.items():
-            if name in self._dialect.refuses:
-                self._record(name, self._dialect.refuses[name])
+            if name in self._rules.refuses:
+                self._record(name, self._rules.refuses[name])
             elif _NEEDS.get(name) in self._refused:
                 self._record(name, f"it needs {_NEEDS[name]}, and that is refused")
             elif sent_as := self._accepted_name(name):
@@ -82,7 +82,7 @@ class OpenAICompatibleClient(EndpointClient):
 
     def _accepted_name(self, name: str) -> str | None:
         """Under which name the endpoint takes a parameter, as far as is known; None where under none."""
-        name = self._dialect.names.get(name, name)
+        name = self._rules.names.get(name, name)
         names = (name, _OTHER_NAMES.get(name, name))
         return next((each for each in names if each not in self._refused), None)
 

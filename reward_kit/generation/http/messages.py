@@ -19,7 +19,7 @@ from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, ProviderError
 from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.http.retry import Timing
-from reward_kit.generation.presets import PLAIN, Dialect
+from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.wire import Prompt, read_completions, settings_of
 from reward_kit.models import Completion, Message
 
@@ -55,14 +55,14 @@ class MessagesClient(EndpointClient):
         api_key: str | None = None,
         api_params: ApiParamsConfig | None = None,
         timing: Timing | None = None,
-        dialect: Dialect = PLAIN,
+        rules: RequestRules = PLAIN,
     ) -> None:
         """Remember whom to ask; nothing is opened before the first request."""
         super().__init__(
             model, api_base=api_base, api_key=api_key, api_params=api_params, n_mode="fanout", timing=timing,
             headers={"anthropic-version": ANTHROPIC_VERSION}, route="/messages", key_header="x-api-key",
         )  # fmt: skip
-        self._dialect = dialect
+        self._rules = rules
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -111,8 +111,8 @@ class MessagesClient(EndpointClient):
         accepted: dict[str, Any] = {}
         for name, value in asked.items():
             field, sent = self._field(name, value)
-            if name in self._dialect.refuses:
-                self._record(name, self._dialect.refuses[name])
+            if name in self._rules.refuses:
+                self._record(name, self._rules.refuses[name])
             elif thinks and name in _NOT_WHILE_THINKING:
                 self._record(name, "it cannot be set while the model thinks, and is not sent")
             elif field not in self._refused:

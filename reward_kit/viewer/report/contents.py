@@ -26,7 +26,7 @@ from reward_kit.errors import RewardKitError
 from reward_kit.statistics import Estimate
 from reward_kit.storage.reviews import read_reviews, reviews_path
 from reward_kit.storage.run_directory import unfinished
-from reward_kit.viewer.lines import Told, as_text, read_line
+from reward_kit.viewer.lines import JudgedLine, as_text, read_line
 from reward_kit.viewer.report.drawing import charts, whisker
 from reward_kit.viewer.report.plain_text import CutText, cut, limit_within, visible
 from reward_kit.viewer.reviewing.figures import review_figures
@@ -126,8 +126,8 @@ def run_part(path: Path, name: str | None, *, most: int, budget: int, pass_thres
     picked, chosen = _pick(answers, most)
     hardest, contested = (_places(answers, lines) for lines in (report.hardest, report.contested))
     hardest = [place for place in hardest if place not in contested]  # shown once, where its answers differ
-    told = _read(answers, [*hardest, *contested, *picked])
-    writer = _Writer(answers, told, budget)
+    entries = _read(answers, [*hardest, *contested, *picked])
+    writer = _Writer(answers, entries, budget)
     reviews, notes = _reviews(path, answers)
     return RunPart(
         name=visible(report.name),
@@ -258,11 +258,11 @@ def _pick(answers: JudgedAnswers, most: int) -> tuple[list[int], str]:
             records += size
         if records >= most:
             break
-    told = (
+    remark = (
         f"{records:,} of {answers.records:,} records: {len(picked):,} of {answers.queries:,} samples, drawn at random "
         f"(seed {_SEED}). The figures are of all."
     )
-    return sorted(picked), told
+    return sorted(picked), remark
 
 
 def _places(answers: JudgedAnswers, lines: Sequence[QueryLine]) -> list[int]:
@@ -275,33 +275,33 @@ def _places(answers: JudgedAnswers, lines: Sequence[QueryLine]) -> list[int]:
     return found
 
 
-def _read(answers: JudgedAnswers, queries: Iterable[int]) -> dict[int, list[Told]]:
+def _read(answers: JudgedAnswers, queries: Iterable[int]) -> dict[int, list[JudgedLine]]:
     """What was asked and answered, read from the files once."""
     wanted = sorted(set(queries))
     rows = [row for query in wanted for row in range(*answers.rows_of(query).indices(answers.records))]
     if not rows:
         return {}
     lines = answers.texts.whole(answers.source_rows[np.asarray(rows, dtype=np.int64)])
-    told = iter([read_line(line) for line in lines])
-    return {query: [next(told) for _ in range(int(answers.sizes[query]))] for query in wanted}
+    entries = iter([read_line(line) for line in lines])
+    return {query: [next(entries) for _ in range(int(answers.sizes[query]))] for query in wanted}
 
 
 class _Writer:
     """Writes samples with texts that are cut alike."""
 
-    def __init__(self, answers: JudgedAnswers, told: Mapping[int, list[Told]], budget: int) -> None:
+    def __init__(self, answers: JudgedAnswers, entries: Mapping[int, list[JudgedLine]], budget: int) -> None:
         self._answers = answers
-        self._told = told
+        self._entries = entries
         self._names = sample_names(answers)
-        self._limit = limit_within(_texts(told), budget)
+        self._limit = limit_within(_texts(entries), budget)
 
     def sample(self, query: int) -> SampleText:
-        told, answers = self._told[query], self._answers
+        entries, answers = self._entries[query], self._answers
         rows = answers.rows_of(query)
         candidates = tuple(
-            self._candidate(row, one) for row, one in zip(range(rows.start, rows.stop), told, strict=True)
+            self._candidate(row, one) for row, one in zip(range(rows.start, rows.stop), entries, strict=True)
         )
-        first = told[0]
+        first = entries[0]
         return SampleText(
             name=visible(str(self._names[query].as_py())),
             split=visible(answers.query_name(query)[0]) if answers.has_splits else "",
@@ -321,7 +321,7 @@ class _Writer:
             return ""
         return f"{int(self._answers.verified[query])}/{int(self._answers.judged[query])}"
 
-    def _candidate(self, row: int, told: Told) -> CandidateText:
+    def _candidate(self, row: int, entry: JudgedLine) -> CandidateText:
         value, verdict = self._answers.scores[row], int(self._answers.verdict[row])
         state = {1: "pass", 0: "fail"}.get(verdict, "none") if self._answers.has_passes or verdict < 0 else "none"
         word = {"pass": "pass", "fail": "fail"}.get(state, "no verdict" if verdict < 0 else "score")
@@ -331,20 +331,20 @@ class _Writer:
             state=state,
             verdict=word,
             score="" if np.isnan(value) else f"{float(value):.4g}",
-            answer=cut(_answer(told), limit),
-            reasoning=cut(told.reasoning or "", limit),
-            reason=cut(told.reason or told.error or "", limit),
-            calls=cut(as_text(list(told.tool_calls)) if told.tool_calls else "", limit),
-            metrics=tuple(_metric(name, held) for name, held in told.metrics.items()),
+            answer=cut(_answer(entry), limit),
+            reasoning=cut(entry.reasoning or "", limit),
+            reason=cut(entry.reason or entry.error or "", limit),
+            calls=cut(as_text(list(entry.tool_calls)) if entry.tool_calls else "", limit),
+            metrics=tuple(_metric(name, held) for name, held in entry.metrics.items()),
         )
 
 
-def _answer(told: Told) -> str:
+def _answer(entry: JudgedLine) -> str:
     """The answer; of an episode, all that was said after the prompt."""
-    if len(told.turns) > 1:
-        said = (f"[{turn.get('role', '')}] {as_text(turn.get('content'))}" for turn in told.turns)
+    if len(entry.turns) > 1:
+        said = (f"[{turn.get('role', '')}] {as_text(turn.get('content'))}" for turn in entry.turns)
         return "\n\n".join(said)
-    return told.response
+    return entry.response
 
 
 def _metric(name: str, held: Any) -> tuple[str, str, str]:
@@ -354,8 +354,8 @@ def _metric(name: str, held: Any) -> tuple[str, str, str]:
     return visible(name), shown, visible(as_text(fields.get("reason")))[:300]
 
 
-def _texts(told: Mapping[int, list[Told]]) -> Iterable[str]:
-    for group in told.values():
+def _texts(entries: Mapping[int, list[JudgedLine]]) -> Iterable[str]:
+    for group in entries.values():
         yield from (as_text(turn.get("content")) for turn in group[0].prompt)
         for one in group:
             yield from (_answer(one), one.reasoning or "", one.reason or one.error or "")

@@ -32,7 +32,7 @@ def main() -> None:
         try:
             found = run_sync(lambda: _judged(order))
         except (RewardKitError, yaml.YAMLError, ImportError, OSError) as error:
-            found = _told(failure=mask(str(error)))
+            found = _trial_result(failure=mask(str(error)))
         answer.write(orjson.dumps(found))
 
 
@@ -48,13 +48,13 @@ async def _judged(order: Mapping[str, Any]) -> dict[str, Any]:
         verdicts = await scorer.score(asked)
     verdict = verdicts[wanted if reward.judges_groups else 0]
     if not isinstance(verdict, EvaluateResult):
-        return _told(failure=f"{verdict.type}: {verdict.message}")
+        return _trial_result(failure=f"{verdict.type}: {verdict.message}")
     metrics = [
         {"name": name, "score": one["score"], "valid": one["is_score_valid"], "reason": one["reason"] or ""}
         for name, one in metrics_of(verdict).items()
     ]
     passed = verdict.score >= settings.pass_threshold
-    return _told(score=verdict.score, passed=passed, reason=verdict.reason or "", metrics=metrics)
+    return _trial_result(score=verdict.score, passed=passed, reason=verdict.reason or "", metrics=metrics)
 
 
 def _alone(config: RewardConfig) -> RewardConfig:
@@ -62,7 +62,7 @@ def _alone(config: RewardConfig) -> RewardConfig:
     return config.model_copy(update={"workers": 1, "by_split": {}})
 
 
-def _told(**found: Any) -> dict[str, Any]:
+def _trial_result(**found: Any) -> dict[str, Any]:
     return {"score": None, "passed": None, "reason": "", "metrics": [], "failure": None} | found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls are read in every dialect, only where the answer makes them, and never repaired."""
+"""Calls are read in every format, only where the answer makes them, and never repaired."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ async def asked(
     async with loopback(strict(react)) as server:
         client = MessagesClient(
             "m", api_base=server.api_base, api_key="the-key", api_params=ApiParamsConfig(**params),
-            timing=(time or FakeTime()).timing(), dialect=PRESETS["anthropic"].dialect,
+            timing=(time or FakeTime()).timing(), rules=PRESETS["anthropic"].rules,
         )  # fmt: skip
         try:
             yield server, client

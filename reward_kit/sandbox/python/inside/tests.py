@@ -63,7 +63,7 @@ CODE = 4
 _FILE = "test_solution.py"
 _SHOWN = 500
 
-Verdict = tuple[str, str | None]
+TestVerdict = tuple[str, str | None]
 """The name of a test, and what was wrong; None where nothing was."""
 
 
@@ -85,7 +85,7 @@ def judged(tests: list[str], setup: str, settings: Mapping[str, Any]) -> bytes:
         return b"U" + described(error)
 
 
-def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list[Verdict]:
+def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list[TestVerdict]:
     trees = [_parsed(test) for test in tests]
     prelude = _parsed(setup)
     familiar = _mentioned([prelude, *trees]) - {entry_name(settings["entry_point"])}
@@ -98,7 +98,7 @@ def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list
     scene = _Scene(link, names, settings)
     if problem := scene.run_setup(prelude):
         return [("loading", f"while the tests were set up: {problem}")]
-    found: list[Verdict] = []
+    found: list[TestVerdict] = []
     for number, (source, tree) in enumerate(zip(tests, trees, strict=True)):
         found += scene.run(source, tree, f"test {number + 1}")
         if settings["stop_early"] and any(error is not None for _, error in found):
@@ -153,7 +153,7 @@ class _Scene:
             raise UnjudgeableError(f"the setup of the tests failed: {error}")
         return error or self._link.gone
 
-    def run(self, source: str, tree: ast.Module, name: str) -> list[Verdict]:
+    def run(self, source: str, tree: ast.Module, name: str) -> list[TestVerdict]:
         """Run one piece of source; a verdict for each test in it."""
         wanted = _mentioned([tree]) - bound_names(tree)
         if error := self._attempt(lambda: self._provide(tree, wanted)):
@@ -265,7 +265,7 @@ class _Tally:
         self.ran = Ran()
         self._link = link
         self._plan = plan
-        self._found: list[Verdict] = []
+        self._found: list[TestVerdict] = []
         self._entered: set[int] = set()
         self._swayed = link.swayed
         self._called = link.called
@@ -324,7 +324,7 @@ class _Tally:
             self._failed_functions.add(report.function)
         self._found.append((report.name, problem))
 
-    def verdicts(self, *, stopped: bool) -> list[Verdict]:
+    def verdicts(self, *, stopped: bool) -> list[TestVerdict]:
         """All of them, and of those that the source defines and nobody ran."""
         self._entered |= self.ran.entered
         failed = any(error is not None for _, error in self._found)
