@@ -12,22 +12,24 @@ PATIENCE = 0.05
 
 
 async def test_a_task_that_blocks_is_named_with_its_place_and_once() -> None:
-    told: list[Blockage] = []
+    blockages: list[Blockage] = []
     noticed = threading.Event()
 
-    def tell(blockage: Blockage) -> None:
-        told.append(blockage)
-        noticed.set()
+    def notice(blockage: Blockage) -> None:
+        # A busy machine may stop this whole process for longer than the patience, in whoever's turn it is.
+        if blockage.task is blocking:
+            blockages.append(blockage)
+            noticed.set()
 
     async def block() -> None:
-        assert noticed.wait(30)
-        assert not threading.Event().wait(PATIENCE * 3), "time enough to be told of twice"
+        while not noticed.wait(5):  # such a stop was noticed in this turn of the loop, so this is not: in the next one
+            await asyncio.sleep(PATIENCE)
+        assert not threading.Event().wait(PATIENCE * 3), "time enough to be noticed twice"
 
-    with LoopWatch(PATIENCE, tell):
+    with LoopWatch(PATIENCE, notice):
         blocking = asyncio.create_task(block())
         await blocking
-    (blockage,) = told
-    assert blockage.task is blocking
+    (blockage,) = blockages
     assert blockage.seconds > PATIENCE
     assert "test_loop_watch.py, line" in blockage.place
 
