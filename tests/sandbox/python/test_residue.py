@@ -182,12 +182,17 @@ def locks_held() -> int:
     return sum(row[1] == "FLOCK" and int(row[4]) in ours for row in rows)
 
 
+_LONG = 600.0
+"""Seconds a program may take. The one that looks is slow on a busy machine, and the locks must be held until then."""
+
+
 async def _run(zygotes: PythonZygote, code: str, *, called: bool) -> object:
     """What a program prints, or what a function that does the same returns."""
     if not called:
-        return (await zygotes.run(code)).stdout
+        return (await zygotes.run(code, timeout=_LONG)).stdout
     lines = textwrap.indent(code, "    ").replace("print(", "found_all.append(")
-    [outcome] = await zygotes.call(f"def f():\n    found_all = []\n{lines}\n    return str(found_all or '')", "f", [[]])
+    function = f"def f():\n    found_all = []\n{lines}\n    return str(found_all or '')"
+    [outcome] = await zygotes.call(function, "f", [[]], timeout=_LONG)
     assert outcome.ok, outcome
     return outcome.value
 
