@@ -55,13 +55,22 @@ def _ways_to_lose(others: list[int], drawn: int, limit: int) -> list[int]:
     """How many draws from the other groups leave none above `limit`, by how many of them reach it."""
     ways = [[0] * (drawn + 1) for _ in range(len(others) + 1)]
     ways[0][0] = 1
-    for size in others:
+    for place, size in enumerate(others):
+        most, picks = min(size, limit), _picks(size)
+        is_last = place == len(others) - 1
         after = [[0] * (drawn + 1) for _ in ways]
         for tied, row in enumerate(ways):
             for total, count in enumerate(row):
                 if not count:
                     continue
-                for votes in range(min(size, limit, drawn - total) + 1):
-                    after[tied + (votes == limit)][total + votes] += count * comb(size, votes)
+                left = drawn - total
+                for votes in range(left if is_last else 0, min(most, left) + 1):  # the last takes all that is left
+                    after[tied + (votes == limit)][total + votes] += count * picks[votes]
         ways = after
     return [row[drawn] for row in ways]
+
+
+@lru_cache(maxsize=64)
+def _picks(size: int) -> tuple[int, ...]:
+    """In how many ways 0, 1, 2 … answers can be picked from a group of `size`."""
+    return tuple(comb(size, votes) for votes in range(size + 1))
