@@ -11,6 +11,8 @@ LITELLM_STAMP := .venv-litellm/.setup-done
 SITE_STAMP := .venv-site/.setup-done
 # Test processes at once.
 WORKERS ?= 2
+# How often `test-busy` runs them.
+ROUNDS ?= 3
 # How many failures `unit` and `test-containers` try again, alone, before they fail: only CI does (scripts/again.py).
 AGAIN ?= 0
 PYTEST = $(if $(filter-out 0,$(AGAIN)),$(BIN)/python scripts/again.py $(AGAIN),$(BIN)/pytest)
@@ -88,6 +90,10 @@ layers: $(STAMP)  ## Check who imports whom
 .PHONY: unit
 unit: $(STAMP)  ## Run the tests only
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
+
+.PHONY: test-busy
+test-busy: $(STAMP)  ## Run the tests three times while loops keep all processors busy (over an hour; ROUNDS=1 for one)
+	scripts/busy.sh $(ROUNDS) $(BIN)/pytest -n $(shell echo $$((3 * $(WORKERS)))) --dist loadgroup $(ARGS)
 
 .PHONY: test-mirrors
 test-mirrors: $(STAMP)  ## Kill runs with a mirror at more moments, and break more uploads (about five minutes)
