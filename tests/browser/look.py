@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Dialog, Locator, Page
 from tests.browser.serve import Served
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-WAIT_MS = int(os.environ.get("REWARD_KIT_BROWSER_WAIT_MS", "30000"))
+WAIT_MS = int(os.environ.get("REWARD_KIT_BROWSER_WAIT_MS", "120000"))
 
 
 def chromium() -> str | None:
