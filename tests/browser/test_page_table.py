@@ -177,10 +177,14 @@ def test_a_needle_is_found_in_a_million_records(million: Look) -> None:
     million.see("h1", "s194444")
 
 
-CANCEL_AT_ONCE = """() => new MutationObserver((_, watch) => {
-    const button = document.querySelector(".progress button");
-    if (button) { watch.disconnect(); button.click(); }
-}).observe(document.body, { childList: true, subtree: true })"""
+CANCEL_AT_ONCE = """() => {
+    const watch = new MutationObserver(() => {
+        const button = document.querySelector(".progress button");
+        if (button?.textContent === "Cancel") button.click();
+    });
+    watch.observe(document.body, { childList: true, subtree: true });
+    window.letItSearch = () => watch.disconnect();
+}"""
 """In the page itself, since a search may be over before a click from outside arrives."""
 
 
@@ -189,6 +193,7 @@ def test_a_search_is_cancelled_and_begun_again(million: Look) -> None:
     million.find("input[type=search]").fill("Answer 9")
     million.press("Enter")
     million.see(".progress", "Stopped")
+    million.page.evaluate("() => window.letItSearch()")
     million.find(".progress button").click()
     million.until("() => !document.querySelector('.progress')")
     million.see(".total", "records")
