@@ -7,6 +7,7 @@ Also a whole run of one mock sample, beside a program that only composes its con
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -111,7 +112,7 @@ def _processor_seconds(command: list[str], home: Path) -> Callable[[], float]:
     def measure() -> float:
         shutil.rmtree(home / _OUTPUT, ignore_errors=True)  # else there is nothing to do
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, capture_output=True, cwd=home)  # no repository: no git is asked
+        subprocess.run(command, check=True, capture_output=True, cwd=home, env=_environment())  # no repository: no git
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -128,6 +129,11 @@ def _row(what: str, ours: Timed, theirs: Timed, goal: float | None) -> Row:
     return Row(what, ours.best / theirs.best, context, at_most=goal)
 
 
+def _environment() -> dict[str, str]:
+    """This one, with modules that stay compiled, as they do for whoever has installed the package."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _console_script() -> list[str]:
     installed = Path(sys.executable).parent / "reward-kit"
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "reward_kit"]
@@ -136,7 +142,7 @@ def _console_script() -> list[str]:
 def _seconds(command: list[str]) -> Callable[[], float]:
     def measure() -> float:
         start = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT, env=_environment())
         return time.perf_counter() - start
 
     return measure

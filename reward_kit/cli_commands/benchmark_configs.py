@@ -26,7 +26,7 @@ _GROUP = "benchmark"
 _ANY_MODEL = "MODEL"
 
 
-class Notes(StrictPart):
+class Notes(StrictPart, defer_build=True):
     """What a benchmark says of itself, beside the settings of its run."""
 
     name: str

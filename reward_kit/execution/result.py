@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
@@ -173,11 +172,12 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """A small table, for notebooks."""
+        from html import escape
+
         lines = [("status", self.status if self.reason is None else f"{self.status}: {self.reason}")]
         lines += [*self._figures(), *self._curve(), *self._kinds_of_failure(), ("files", str(self.output_dir))]
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
             for label, value in lines
         )
         return f"<table>{rows}</table>"

@@ -58,7 +58,11 @@ Responder = Callable[[Sequence[Message], int], Any]
 """A function of the messages and the draw that returns an answer, a `Message` or text."""
 
 
-class ScriptedCall(StrictPart):
+class _ScriptPart(StrictPart, defer_build=True):
+    """A part of a script. Its checks are built when the first script is read: most runs with the mock have none."""
+
+
+class ScriptedCall(_ScriptPart):
     """A tool call of a scripted answer."""
 
     name: str
@@ -67,7 +71,7 @@ class ScriptedCall(StrictPart):
     id: str | None = None
 
 
-class ScriptedAnswer(StrictPart):
+class ScriptedAnswer(_ScriptPart):
     """One answer. You may write a plain text instead, which becomes its content."""
 
     content: str | None = None
@@ -106,7 +110,7 @@ Given = str | ScriptedAnswer
 """An answer as a script gives it."""
 
 
-class ScriptRule(StrictPart):
+class ScriptRule(_ScriptPart):
     """Answer with `response` where `pattern` is found in the last user turn."""
 
     pattern: str = ""
@@ -117,7 +121,7 @@ class ScriptRule(StrictPart):
     """One answer, or several: each prompt gets them in turn. `\\1` and `\\g<name>` stand for what was captured."""
 
 
-class Fault(StrictPart):
+class Fault(_ScriptPart):
     """Something that goes wrong, and when. `at`, `every` and `rate` say when; without any of them, always."""
 
     at: list[int] = Field(default_factory=list)
@@ -172,7 +176,7 @@ class Fault(StrictPart):
         return f"cut {self.cut}" if self.cut else f"malformed {self.malformed}" if self.malformed else "delay"
 
 
-class MockScript(StrictPart):
+class MockScript(_ScriptPart):
     """A script as a YAML file holds it."""
 
     in_order: list[Given] = Field(default_factory=list)
@@ -362,7 +366,7 @@ def read_script(source: ScriptLike, *, where: str = "") -> Script:
     if isinstance(source, Script):
         return source
     if source is None or callable(source):
-        return Script(MockScript(), source)
+        return Script(MockScript.model_construct(), source)  # nothing was written, so there is nothing to check
     if isinstance(source, str | Path):
         path = Path(source)
         name = where or f"The script {str(path)!r}"

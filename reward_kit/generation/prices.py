@@ -8,7 +8,6 @@ sets `generation.price`.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +33,8 @@ class PriceTable(NamedTuple):
 @cache
 def price_table() -> PriceTable:
     """The table of the file beside this one, read once."""
+    import tomllib
+
     table = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     as_of = str(table.pop("as_of"))
     return PriceTable(
