@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import signal
 import sys
 import tempfile
@@ -117,9 +118,11 @@ async def test_what_cannot_be_started_is_said() -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 async def test_an_ordinary_user_has_zygotes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In user namespaces, without control groups; by a zygote that is started as nobody."""
+    become = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+    if subprocess.run([*become.split(), "test", "-r", zygote_process.__file__], check=False).returncode:
+        pytest.skip("the checkout is where another user cannot read it")
     launcher = tmp_path / "python"
-    become = "exec setpriv --reuid 65534 --regid 65534 --clear-groups"
-    launcher.write_text(f'#!/bin/sh\n{become} /usr/bin/python3 "$@"\n')
+    launcher.write_text(f'#!/bin/sh\nexec {become} /usr/bin/python3 "$@"\n')
     launcher.chmod(0o755)
     monkeypatch.setattr(zygote_process, "make_memory_group", lambda name: None)
     async with working_zygotes(python=str(launcher)) as pool:
