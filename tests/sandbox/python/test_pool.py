@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
