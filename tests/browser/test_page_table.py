@@ -70,6 +70,15 @@ def test_filters_are_added_and_removed(look: Look) -> None:
     look.see(".total", "120 samples")
 
 
+def test_an_answer_that_breaks_off_is_a_problem_that_can_be_tried_again(look: Look) -> None:
+    half = '{"rows": [{"id": '
+    look.page.route("**/rows?*", lambda route: route.fulfill(content_type="application/json", body=half), times=1)
+    look.go("/runs/{arithmetic}/table?by=record")
+    look.see(".problem", "The server does not answer")
+    look.find(".problem button").click()
+    look.see(".total", "480 records")
+
+
 def test_only_disagreeing_samples(look: Look) -> None:
     look.go("/runs/{arithmetic}/table")
     look.see(".total", "120 samples")

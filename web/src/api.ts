@@ -33,17 +33,21 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
 }
 
 async function answer<T>(asked: Promise<Response>): Promise<T> {
-  let response: Response;
+  const response = await whole(asked);
+  if (response.ok) return whole(response.json() as Promise<T>);
+  const body: unknown = await response.json().catch(() => null);
+  const said = (body as { error?: { code?: string; message?: string } } | null)?.error;
+  throw new Refusal(response.status, said?.code ?? "error", said?.message ?? `The server answered ${response.status}.`);
+}
+
+/** What comes, if all of it comes: an answer may also break off, or be given up, after its beginning. */
+async function whole<T>(coming: Promise<T>): Promise<T> {
   try {
-    response = await asked;
+    return await coming;
   } catch (problem) {
     if (problem instanceof DOMException && problem.name === "AbortError") throw problem;
     throw new Refusal(0, "unreachable", "The server does not answer. Start it again with `reward-kit view`.");
   }
-  const body: unknown = await response.json().catch(() => null);
-  if (response.ok) return body as T;
-  const said = (body as { error?: { code?: string; message?: string } } | null)?.error;
-  throw new Refusal(response.status, said?.code ?? "error", said?.message ?? `The server answered ${response.status}.`);
 }
 
 /** Hears events until the function it returns is called. A connection that breaks is made again by the browser, unless
