@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command several times while loops keep the processors busy: scripts/busy.sh ROUNDS COMMAND ...
-# There are two loops per processor, so that a command gets a third of each at most. It stops at the first round that fails.
+# There are two loops per processor. It stops at the first round that fails.
 set -euo pipefail
 
 rounds=$1

@@ -32,21 +32,8 @@ from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
-    "Fault",
-    "MockScript",
-    "Responder",
-    "Rule",
-    "Script",
-    "ScriptLike",
-    "ScriptedAnswer",
-    "ScriptedCall",
-    "called",
-    "compiled_rule",
-    "cut_after",
-    "echo_of",
-    "last_user_text",
-    "read_script",
-    "with_faults",
+    "Fault", "MockScript", "Responder", "Rule", "Script", "ScriptLike", "ScriptedAnswer", "ScriptedCall",
+    "called", "compiled_rule", "cut_after", "echo_of", "last_user_text", "read_script", "with_faults",
     "words_of",
 ]  # fmt: skip
 
