@@ -253,6 +253,9 @@ class Sample(_Value):
     id: str
     messages: list[Message]
     ground_truth: Any = None
+    ground_truth_text: str | None = None
+    """How the file writes a number or bool, where Python would write it otherwise: `4.50`, `true`, `4` for a 4.0 that
+    a table cannot tell from it. Written only where there is one."""
     split: str | None = None
     columns: dict[str, Any] = Field(default_factory=dict)
     """Every other dataset column, handed to the reward by name."""

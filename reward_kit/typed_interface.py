@@ -11,11 +11,25 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, Protocol, SupportsFloat, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    SupportsFloat,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,14 +38,18 @@ from reward_kit.models import EvaluateResult, Message
 from reward_kit.process_resources import ProcessResources, Resource
 
 __all__ = [
+    "BelowFolder",
     "EvaluationMode",
+    "Marks",
     "Mode",
+    "Operator",
     "Resource",
     "RewardContractError",
     "as_result",
     "checked",
     "declares_messages",
     "is_async",
+    "marks_of",
     "name_of",
     "reward_function",
     "signature_of",
@@ -48,9 +66,34 @@ Verdicts: TypeAlias = Sequence[EvaluateResult | Mapping[str, Any]]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 _Async: TypeAlias = Callable[P, Coroutine[Any, Any, R]]
 _MESSAGES = TypeAdapter(list[Message])
 _ONLY_MESSAGES = {Message}
+
+
+class _OperatorsAlone(NamedTuple):
+    """The mark that `Operator` puts on a type."""
+
+
+class BelowFolder(NamedTuple):
+    """The mark of a path that data may name: `Annotated[str | None, BelowFolder("folder")]`.
+
+    A column or a field of a request may give a relative path; it is taken below the folder that the params name under
+    `folder`. Without that param, only the params may give the path.
+    """
+
+    folder: str
+
+
+Operator: TypeAlias = Annotated[T, _OperatorsAlone()]
+"""The type of a parameter that only the person who runs the reward may fill, by its `params`.
+
+    def correct(messages, ground_truth, judge: Operator[Callable[..., float] | str | None] = None, **kwargs): ...
+
+So is marked what chooses code, a command, a file or an address on the machine that judges, or a model that is paid for.
+No column of a dataset, no field of a request and no fact of the answer ever fills it, whoever the caller is.
+"""
 
 
 class RewardContractError(RewardError, ValueError):
@@ -260,6 +303,54 @@ def _hints(func: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(target)
     except (NameError, TypeError, AttributeError, SyntaxError):
         return {name: parameter.annotation for name, parameter in signature_of(target).parameters.items()}
+
+
+class Marks(NamedTuple):
+    """Who may fill a reward's parameters, where that is not everybody."""
+
+    operators: frozenset[str] = frozenset()
+    """Parameters that only the params fill: those marked `Operator`."""
+    below: Mapping[str, BelowFolder] = {}
+    """Parameters that data may fill with a path below a folder of the operator's."""
+
+
+def marks_of(func: Callable[..., Any]) -> Marks:
+    """The marks in the annotations of a reward's parameters."""
+    operators: set[str] = set()
+    below: dict[str, BelowFolder] = {}
+    for name, hint in _annotations(func).items():
+        for mark in _marks_in(hint):
+            if isinstance(mark, BelowFolder):
+                below[name] = mark
+            else:
+                operators.add(name)
+    return Marks(frozenset(operators), below)
+
+
+def _annotations(func: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations, each resolved alone: one that names what only type checkers import stays a string."""
+    whole = _whole(func)
+    target = inspect.unwrap(whole if inspect.isroutine(whole) else type(whole).__call__)
+    names = getattr(target, "__globals__", {})
+    found: dict[str, Any] = {}
+    for name, parameter in signature_of(func).parameters.items():
+        hint = parameter.annotation
+        if isinstance(hint, str):
+            try:
+                hint = eval(hint, dict(names))  # what Python itself would have done without the future import
+            except (NameError, TypeError, AttributeError, SyntaxError):
+                hint = Annotated[Any, _OperatorsAlone()] if _OPERATORS_NAME.search(hint) else hint
+        found[name] = hint
+    return found
+
+
+_OPERATORS_NAME = re.compile(r"\bOperator\s*\[")
+
+
+def _marks_in(hint: Any) -> list[_OperatorsAlone | BelowFolder]:
+    """The marks anywhere in a type, such as in one choice of a union."""
+    own = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, _OperatorsAlone | BelowFolder)]
+    return [*own, *(mark for part in typing.get_args(hint) if part is not hint for mark in _marks_in(part))]
 
 
 def _mentions(hint: Any, *kinds: type) -> bool:
