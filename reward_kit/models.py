@@ -11,7 +11,7 @@ unknown fields and stays mutable, as users of the public package expect.
 # that takes a tenth of what a command needs to start.
 
 import re
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
@@ -52,8 +52,11 @@ __all__ = [
     "ToolUse",
     "Usage",
     "Verdict",
+    "split_off_answer",
 ]
 
+SYSTEM_ROLES = ("system", "developer")
+"""Who speaks for the one that asks, before the conversation."""
 SCHEMA_VERSION = 2
 """The version every line of a run's files names: since 2, each carries a checksum."""
 READABLE_SCHEMAS = (1, 2)
@@ -387,6 +390,36 @@ class Rollout(_Value):
     def messages(self) -> list[Message]:
         """The whole conversation: what was asked, then what the attempt added."""
         return [*self.sample.messages, *self.turns]
+
+    @property
+    def text(self) -> str:
+        """The answer as plain text: what the assistant said last, where the conversation ends with it."""
+        turns = self.turns or self.sample.messages
+        return turns[-1].text if turns and turns[-1].role == "assistant" else ""
+
+    @classmethod
+    def of_conversation(
+        cls, messages: Sequence[Message | Mapping[str, Any]], ground_truth: Any = None,
+        columns: Mapping[str, Any] | None = None, sample_id: str = "",
+    ) -> Self:  # fmt: skip
+        """A whole conversation, its answer last, as one attempt: what comes behind the last user turn was answered."""
+        whole = [each if isinstance(each, Message) else Message.model_validate(each) for each in messages]
+        asked, answered = split_off_answer(whole)
+        sample = Sample(id=sample_id, messages=asked, ground_truth=ground_truth, columns=dict(columns or {}))
+        return cls(sample=sample, response_index=0, turns=answered)
+
+
+def split_off_answer(messages: list[Message]) -> tuple[list[Message], list[Message]]:
+    """What was asked, up to the last user turn, and what was answered to it.
+
+    Where nobody asked, only what stands at the beginning for the system is no answer.
+    """
+    roles = [turn.role for turn in messages]
+    if "user" in roles:
+        end = len(roles) - roles[::-1].index("user")
+    else:
+        end = next((place for place, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
+    return messages[:end], messages[end:]
 
 
 class ExecResult(_Value):

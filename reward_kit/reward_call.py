@@ -1,52 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calling a reward by name: each parameter is filled from whatever has that name.
+"""Calling a reward by name: a rollout is judged, and each parameter is filled from whatever has that name.
 
-    the rollout > the config's params > the run's resources > the sample's columns > facts about the rollout
+    the conversation and its truth > the config's params > the run's resources > facts about the rollout > columns
 
-`messages` (batch: `rollouts_messages`) and `ground_truth` come from the rollout and from nowhere else. A reward with
-`**kwargs` is handed every column; a plain function only the parameters it names. Resources (`RESOURCES`) and
-facts (`response`, the answer as text; `finish_reason`; `model` …) are handed over only to a reward that names them.
+What the rollout is (`messages`, `response`, `model`, `finish_reason` …) comes from the rollout, or from the params
+where the operator says so; never from a column. A column of such a name is read as `columns["response"]`. A reward with
+`**kwargs` is handed every other column; a plain function only the parameters it names. Resources (`RESOURCES`) and
+facts (`FACTS`) are handed over only to a reward that names them. A parameter marked `Operator` is filled by the params.
 
-A payload is what one call needs, as plain data, so that it can cross into a worker process.
+`Arguments` are what one call is handed, as plain data, so that they can cross into a worker process.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
+import logging
+import os
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Literal, TypedDict, TypeVar, get_args
-
-from pydantic import ValidationError
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError, boundary
-from reward_kit.models import EvaluateResult, Message, Rollout, Step
+from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.reward_names import load_reward, reward_path
-from reward_kit.typed_interface import Mode, checked, is_async, name_of, signature_of
+from reward_kit.typed_interface import (
+    BelowFolder,
+    Mode,
+    checked,
+    is_async,
+    marks_of,
+    name_of,
+    signature_of,
+    takes_number,
+)
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.trusted import copied
 
 __all__ = [
+    "Arguments",
     "OnInvalid",
-    "Payload",
     "RewardCall",
     "concurrency_of",
-    "copied_payload",
     "is_async",
     "is_remote",
     "mode_of",
     "run_blocking",
+    "size_of",
     "timeout_of",
+    "unshared",
     "verdict_or_raise",
     "wants",
 ]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 OnInvalid = Literal["failure", "score"]
 """What a result with `is_score_valid=False` is that names no error: no verdict, or a verdict like any other."""
 
+Arguments: TypeAlias = dict[str, Any]
+"""What one call of a reward is handed beside its params and resources, by name: plain data, but for a `rollout`."""
+
 RESERVED = frozenset({"messages", "rollouts_messages", "ground_truth"})
-"""Names that only the rollout fills."""
+"""Names that nothing but the rollout fills, not even a param."""
 
 RESOURCES = ("sandbox", "isolated_python", "judge", "world")
 """What a run hands to a reward that names it, and what no column stands in for."""
@@ -56,6 +73,7 @@ MADE_WITH = "_reward_function_made_with"
 asynchronous, and what it asks for, then depends on them."""
 
 FACTS: dict[str, Callable[[Rollout], Any]] = {
+    "response": lambda rollout: rollout.text,
     "sample_id": lambda rollout: rollout.sample.id,
     "response_index": lambda rollout: rollout.response_index,
     "split": lambda rollout: rollout.sample.split,
@@ -66,30 +84,31 @@ FACTS: dict[str, Callable[[Rollout], Any]] = {
     "facts": lambda rollout: rollout.facts,
     "ended": lambda rollout: rollout.ended,
     "truncated": lambda rollout: rollout.truncated,
+    "rollout": lambda rollout: rollout,
 }
-"""What else a reward may ask to know about a rollout, by naming it. A column or a param of that name comes first."""
+"""What a reward may ask to know about a rollout, by naming it; `response` is the answer as text. A reward that judges
+groups is given a list of each, one entry per rollout. Only a param comes before it, and never a column."""
+
+_OF_A_GROUP = {"responses": "response", "rollouts": "rollout"}
+"""Plural names, which a reward that judges groups may use."""
+
+NOT_COLUMNS = RESERVED | FACTS.keys() | _OF_A_GROUP.keys() | {"columns"}
+"""Names that say what is judged. A column of such a name stays in `columns`, which a reward may name."""
 
 
-class Payload(TypedDict, total=False):
-    """What one call of a reward is made from: plain data, which can be sent to a worker process."""
-
-    messages: Sequence[Message | Mapping[str, Any]]
-    """Pointwise: the whole conversation."""
-    rollouts_messages: Sequence[Sequence[Message | Mapping[str, Any]]]
-    """Batch: the conversations of all rollouts of the sample."""
-    ground_truth: Any
-    columns: Mapping[str, Any]
-    facts: Mapping[str, Any]
-    """Those of `FACTS` that the reward names; in batch mode each is a list, one entry a rollout."""
+def size_of(arguments: Arguments) -> int:
+    """How many answers one call judges."""
+    size: int = arguments.get(_SIZE, 1)
+    return size
 
 
-def copied_payload(payload: Payload) -> Payload:
-    """The payload with nothing in it that others hold: a reward may change what it is handed."""
-    columns, truth = payload.get("columns", {}), payload.get("ground_truth")
-    copies = {name: copy.deepcopy(value) for name, value in columns.items() if isinstance(value, (dict, list))}
-    if not copies and not isinstance(truth, (dict, list)):
-        return payload  # as it mostly is: plain values can be shared
-    return Payload(**{**payload, "columns": {**columns, **copies}, "ground_truth": copy.deepcopy(truth)})
+def unshared(arguments: Arguments) -> Arguments:
+    """The arguments with no list or object in them that others hold: a reward may change what it is handed."""
+    return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in arguments.items()}
+
+
+_SIZE = "\0size"
+"""Where the arguments of a group say how many answers it has. No parameter can have such a name."""
 
 
 # ── what a reward says of itself ─────────────────────────────────────────────────────────────────────────────────────
@@ -182,23 +201,34 @@ class RewardCall:
         return RewardCall, (self.reward, self.given_params, self.on_invalid)
 
     def _read_signature(self, func: Callable[..., Any]) -> None:
-        parameters = signature_of(func).parameters.values()
-        by_name = [p for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}]
-        self._named = frozenset(parameter.name for parameter in by_name)
-        self._takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-        self._facts = [name for name in FACTS if name in self._named]
-        self._named_answers = ("response" if self.mode == "pointwise" else "responses") in self._named
-        # Filled by the decorator, with clients for which no column must stand in.
-        declared = {"resources"} if getattr(func, "_reward_function_resources", None) else set()
-        self._hidden = RESERVED | declared
-        self._not_columns = self._hidden | self._named.intersection(RESOURCES)
-        self._required = [p.name for p in by_name if p.default is p.empty and p.name not in declared]
-        if by_position := [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]:
+        parameters = signature_of(func).parameters
+        by_name = [p for p in parameters.values() if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}]
+        if by_position := [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY]:
             raise ConfigError(
                 f"Reward {self.name!r} takes {by_position[0]!r} by position only, and rewards are called by name. "
                 "Remove the `/` from its signature, or wrap it in a function with named parameters."
             )
+        self._named = frozenset(parameter.name for parameter in by_name)
+        self._takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        # Filled by the decorator, with clients for which no column must stand in.
+        declared = {"resources"} if getattr(func, "_reward_function_resources", None) else set()
+        self._hidden = RESERVED | declared
+        self._required = [p.name for p in by_name if p.default is p.empty and p.name not in declared]
         self._check_params()
+        marks = marks_of(func)
+        self._operators = marks.operators - self.params.keys()
+        self._below: dict[str, BelowFolder] = {n: mark for n, mark in marks.below.items() if n not in self.params}
+        self._not_columns = NOT_COLUMNS | self._hidden | self._named.intersection(RESOURCES)
+        filled = self._operators | self.params.keys()
+        groups = _OF_A_GROUP if self.mode == "batch" else {}
+        self._facts = {n: FACTS[groups.get(n, n)] for n in self._named - filled if groups.get(n, n) in FACTS}
+        self._gives_columns = "columns" in self._named and "columns" not in filled
+        self._subject = "rollouts_messages" if self.mode == "batch" else "messages"
+        self._gives_messages = self._takes_any or self._subject in self._named
+        truth = parameters.get("ground_truth")
+        self._gives_truth = self._takes_any or truth is not None
+        self.takes_number_truth = truth is not None and takes_number(func, truth)
+        self._has_spoken: set[str] = set()
 
     def _check_params(self) -> None:
         if taken := sorted(self._hidden & self.params.keys()):
@@ -227,122 +257,167 @@ class RewardCall:
 
     @property
     def columns_named(self) -> dict[str, bool]:
-        """The columns and facts that it names, and whether each must be given."""
-        given = self._hidden.union(RESOURCES, self.params)
-        answers = {"response", "responses"}
-        return {name: name in self._required and name not in answers for name in sorted(self._named - given)}
+        """The columns and facts that it names, and whether each must be given; not what the operator alone fills."""
+        given = self._hidden.union(RESOURCES, self.params, self._operators)
+        return {name: name in self._required and name not in self._facts for name in sorted(self._named - given)}
 
     def unfilled(self, columns: Collection[str]) -> list[str]:
         """The parameters that must be given, and that neither the rollout, the params nor these columns fill."""
-        answers = {"responses"} if self.mode == "batch" else {"response"}
-        given = {*RESERVED, *answers, *self.params, *self._facts, *columns}
-        return [name for name in self._required if name not in given]
+        given = {*RESERVED, *self.params, *self._facts, *(name for name in columns if name not in self._not_columns)}
+        if self._gives_columns:
+            given.add("columns")
+        return [name for name in self._required if name not in given or name in self._operators]
 
-    # -- payloads
+    def refused(self, columns: Mapping[str, Any]) -> str | None:
+        """Why these columns cannot be had, in a sentence: one of them names what only the operator may choose."""
+        for name in self._operators.intersection(columns) - NOT_COLUMNS:
+            if columns[name] is not None:
+                return (
+                    f"The data give {name!r}, which reward {self.name!r} takes from its operator alone, because it "
+                    f"chooses what runs or is opened here. Set `reward.params.{name}`, or rename the column."
+                )
+        return None
 
-    def payload_of(self, rollout: Rollout) -> Payload:
-        """What a pointwise call for `rollout` needs, as plain data."""
-        payload = Payload(
-            messages=[_plain(message) for message in rollout.messages],
-            ground_truth=rollout.sample.ground_truth,
-            columns=rollout.sample.columns,
-        )
-        if self._facts:
-            payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
-        return payload
+    # -- what a call is handed
 
-    def own_payload_of(self, rollout: Rollout) -> Payload:
-        """The same for a call in this process, with nothing in it that others hold: a reward may change it."""
-        sample = rollout.sample
-        payload: Payload = {
-            "messages": [*map(_copied, sample.messages), *map(_copied, rollout.turns)],
-            "ground_truth": sample.ground_truth,
-            "columns": sample.columns,
-        }
-        if self._facts:
-            payload["facts"] = {name: FACTS[name](rollout) for name in self._facts}
-        return copied_payload(payload)
+    def arguments_of(
+        self, rollouts: Sequence[Rollout], *, plain: bool = False, given: Mapping[str, Any] | None = None
+    ) -> Arguments:
+        """What a call that judges these rollouts is handed: one rollout, or in batch mode all those of a sample.
 
-    def group_payload_of(self, rollouts: Sequence[Rollout]) -> Payload:
-        """What a batch call for all rollouts of one sample needs, as plain data."""
-        sample = rollouts[0].sample
-        payload = Payload(
-            rollouts_messages=[[_plain(message) for message in rollout.messages] for rollout in rollouts],
-            ground_truth=sample.ground_truth,
-            columns=sample.columns,
-        )
-        if self._facts:
-            payload["facts"] = {name: [FACTS[name](rollout) for rollout in rollouts] for name in self._facts}
-        return payload
-
-    def asked_payload(
-        self, conversations: Sequence[Sequence[Mapping[str, Any]]], ground_truth: Any, columns: Mapping[str, Any],
-        sample_id: str | None = None,
-    ) -> Payload:  # fmt: skip
-        """What a call needs that was asked for from outside, where there is no rollout: most facts are unknown then.
-
-        A pointwise reward is given one conversation; one that judges groups, all of those of a sample.
+        `plain`: as data that are copied on their way, into a worker process. Otherwise nothing is shared that the
+        reward could change. `given` is what a caller in Python gives by name: like params, but of this one call.
         """
-        if "steps" in self._facts and "steps" in columns:
-            columns = {**columns, "steps": _as_steps(columns["steps"])}
-        payload = Payload(ground_truth=ground_truth, columns=columns)
+        sample = rollouts[0].sample
+        handed = self._from_columns(sample.columns) if sample.columns else {}
+        if self._gives_truth:
+            handed["ground_truth"] = self._truth_of(rollouts[0])
+        if not plain and handed:
+            handed = unshared(handed)
         if self.mode == "batch":
-            payload["rollouts_messages"] = conversations
+            handed |= {name: [fact(rollout) for rollout in rollouts] for name, fact in self._facts.items()}
+            handed[_SIZE] = len(rollouts)
+            if self._gives_messages:
+                handed[self._subject] = [_turns(rollout, plain=plain) for rollout in rollouts]
         else:
-            (payload["messages"],) = conversations
-        if self._facts:
-            known = {"sample_id": sample_id}
-            facts = {name: known.get(name) for name in self._facts}
-            in_group = self.mode == "batch"
-            payload["facts"] = {k: [v] * len(conversations) for k, v in facts.items()} if in_group else facts
-        return payload
-
-    def arguments_for(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The keyword arguments of one call; a parameter that nothing fills is a `RewardError` that names it."""
-        given = self._answer_texts(payload) if self._named_answers else {}
-        if facts := payload.get("facts"):
-            given |= facts
-        if columns := payload.get("columns"):
-            given |= {name: value for name, value in columns.items() if name not in self._not_columns}
-        if resources:
-            given |= {name: value for name, value in resources.items() if name in self._named}
-        given |= self.params
-        subject = "rollouts_messages" if self.mode == "batch" else "messages"
-        given[subject] = payload[subject]  # type: ignore[literal-required]  # one of its two keys
-        given["ground_truth"] = payload.get("ground_truth")
-        if not self._takes_any:
-            given = {name: value for name, value in given.items() if name in self._named}
+            for name, fact in self._facts.items():
+                handed[name] = fact(rollouts[0])
+            if self._gives_messages:
+                handed[self._subject] = _turns(rollouts[0], plain=plain)
+        if given:
+            handed |= {n: v for n, v in given.items() if n not in RESERVED and (self._takes_any or n in self._named)}
         for name in self._required:
-            if name not in given:
-                raise self._unfilled(name, columns or {})
+            if name not in handed and name not in self.params and name not in RESOURCES:
+                raise self._unfilled(name, sample.columns)
+        return handed
+
+    def _from_columns(self, columns: Mapping[str, Any]) -> Arguments:
+        """The columns that the reward is handed by name."""
+        if self._operators and (why := self.refused(columns)):
+            raise RewardError(why)
+        if not self._takes_any:
+            given = {name: columns[name] for name in self._named.intersection(columns) if name not in self._not_columns}
+        elif self._not_columns.isdisjoint(columns):
+            given = dict(columns)
+        else:
+            given = {name: value for name, value in columns.items() if name not in self._not_columns}
+        for name in self._operators.intersection(given):
+            del given[name]
+        for name in self._below.keys() & given.keys():
+            given[name] = self._path(name, given[name])
+        if self._gives_columns:
+            given["columns"] = dict(columns)
+        if not NOT_COLUMNS.isdisjoint(columns):
+            self._say_which_are_kept_back(columns)
         return given
 
-    def _answer_texts(self, payload: Payload) -> dict[str, Any]:
-        """The answers as plain text, for a reward that names `response` (batch: `responses`)."""
-        if self.mode == "pointwise":
-            return {"response": _last_text(payload["messages"])}
-        return {"responses": [_last_text(messages) for messages in payload["rollouts_messages"]]}
+    def _path(self, name: str, value: Any) -> Any:
+        """The path that a column names, below the folder that the params allow."""
+        setting = self._below[name].folder
+        folder = self.params.get(setting)
+        if value is None:
+            return None
+        if folder is None:
+            raise RewardError(
+                f"The data give {name!r}, a path on this machine, to reward {self.name!r}. Set "
+                f"`reward.params.{setting}` to the folder below which data may name files, or `reward.params.{name}`."
+            )
+        top = os.path.realpath(str(folder))
+        path = os.path.realpath(os.path.join(top, value)) if isinstance(value, str) and "\0" not in value else ""
+        if not path.startswith(os.path.join(top, "")):
+            raise RewardError(
+                f"The data give {name!r} as {value!r}, which is no path below {str(folder)!r} "
+                f"(`reward.params.{setting}`). Correct the path, or name another folder."
+            )
+        return path
+
+    def _truth_of(self, rollout: Rollout) -> Any:
+        """The ground truth; a number or bool as the text that the file has, unless the reward asks for a number."""
+        sample = rollout.sample
+        truth = sample.ground_truth
+        if self.takes_number_truth or not isinstance(truth, (int, float)):
+            return truth
+        text = str(truth) if sample.ground_truth_text is None else sample.ground_truth_text
+        if "number" not in self._has_spoken:
+            self._has_spoken.add("number")
+            if self._takes_untyped_truth:
+                _log.warning(
+                    "The ground truth of sample %r is the %s %s, and %r is handed it as the text %r. For a number "
+                    "write its type into the signature: `ground_truth: float`.",
+                    sample.id, "bool" if isinstance(truth, bool) else "number", text, self.name, text,
+                )  # fmt: skip
+        return text
+
+    @property
+    def _takes_untyped_truth(self) -> bool:
+        truth = signature_of(self.func).parameters.get("ground_truth")
+        return truth is not None and truth.annotation is inspect.Parameter.empty
+
+    def _say_which_are_kept_back(self, columns: Mapping[str, Any]) -> None:
+        """Say once of each column that has the name of what is judged, where the reward might look for it."""
+        for name in sorted(NOT_COLUMNS.intersection(columns) - self.params.keys() - self._has_spoken):
+            self._has_spoken.add(name)
+            if self._takes_any or name in self._named:
+                _log.warning(
+                    "The data have a column %r. A reward's %r is what the rollout says, so %r reads the column as "
+                    "`columns[%r]`.", name, name, self.name, name,
+                )  # fmt: skip
 
     def _unfilled(self, name: str, columns: Mapping[str, Any]) -> RewardError:
-        available = ", ".join(sorted({*columns, *self.params, *FACTS, "messages", "response", "ground_truth"}))
+        if name in self._operators:
+            return RewardError(
+                f"Reward {self.name!r} needs {name!r}, which only its params give. Set `reward.params.{name}`."
+            )
+        available = ", ".join(sorted({*columns, *self.params, *FACTS, "messages", "ground_truth"}))
         return RewardError(
             f"Reward {self.name!r} needs {name!r}, and nothing of that name is given; there are: {available}. "
             f"Add a column {name!r} to the dataset, set `reward.params.{name}`, or give the parameter a default."
         )
 
+    def _with(self, arguments: Arguments, resources: Mapping[str, Any] | None) -> Arguments:
+        """All that the function is called with."""
+        given = {**arguments, **self.params}
+        given.pop(_SIZE, None)
+        if resources:
+            given |= {name: v for name, v in resources.items() if name in self._named and name not in self.params}
+        for name in self._required:
+            if name not in given:
+                raise self._unfilled(name, {})
+        return given
+
     # -- verdicts
 
-    def judge(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
+    def judge(self, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The verdict on one rollout, or a `RewardError`. An asynchronous reward is run to its end."""
         if self.is_async:
-            return run_blocking(self.judge_async(payload, resources))
-        return self.verdict(self.call(payload, resources))
+            return run_blocking(self.judge_async(arguments, resources))
+        return self.verdict(self.call(arguments, resources))
 
-    async def judge_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
+    async def judge_async(self, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> EvaluateResult:
         """The same, for the event loop."""
-        arguments = self.arguments_for(payload, resources)
+        given = self._with(arguments, resources)
         with self._foreign:
-            result = self.function(**arguments)
+            result = self.function(**given)
             if self.is_async:
                 result = await result
         return self.verdict(result)
@@ -353,51 +428,39 @@ class RewardCall:
             return result.model_copy(update={"is_score_valid": True})
         return verdict_or_raise(result, self._quoted)
 
-    def judge_group(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
+    def judge_group(self, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> list[EvaluateResult]:
         """The results of all rollouts of a sample. Pass each through `verdict`: some may be no verdict."""
         if self.is_async:
-            return run_blocking(self.judge_group_async(payload, resources))
-        results: list[EvaluateResult] = self.call(payload, resources)
+            return run_blocking(self.judge_group_async(arguments, resources))
+        results: list[EvaluateResult] = self.call(arguments, resources)
         return results
 
     async def judge_group_async(
-        self, payload: Payload, resources: Mapping[str, Any] | None = None
+        self, arguments: Arguments, resources: Mapping[str, Any] | None = None
     ) -> list[EvaluateResult]:
         """The same, for the event loop."""
-        results: list[EvaluateResult] = await self.call_async(payload, resources)
+        results: list[EvaluateResult] = await self.call_async(arguments, resources)
         return results
 
-    def call(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
+    def call(self, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> Any:
         """What the reward returned, verdict or not: a result, in batch mode a list of them. Not for async rewards."""
-        arguments = self.arguments_for(payload, resources)
+        given = self._with(arguments, resources)
         with self._foreign:
-            return self.function(**arguments)
+            return self.function(**given)
 
-    async def call_async(self, payload: Payload, resources: Mapping[str, Any] | None = None) -> Any:
+    async def call_async(self, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> Any:
         """The same, for the event loop; it also takes a reward that is not asynchronous."""
         if not self.is_async:
-            return self.call(payload, resources)
-        arguments = self.arguments_for(payload, resources)
+            return self.call(arguments, resources)
+        given = self._with(arguments, resources)
         with self._foreign:
-            return await self.function(**arguments)
+            return await self.function(**given)
 
 
-def _as_steps(told: Any) -> Any:
-    """An agent's steps as a run has them, where that is what was told; in a group, a list of them per rollout."""
-    if isinstance(told, list) and told and all(isinstance(each, list) for each in told):
-        return [_as_steps(each) for each in told]
-    if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
-        return told
-    try:
-        return [Step.model_validate(each) for each in told]
-    except ValidationError:
-        return told
-
-
-def _last_text(messages: Sequence[Message | Mapping[str, Any]]) -> str:
-    last = messages[-1] if messages else Message(role="user")
-    message = last if isinstance(last, Message) else Message.model_validate(last)
-    return message.text if message.role == "assistant" else ""
+def _turns(rollout: Rollout, *, plain: bool) -> list[Any]:
+    """The whole conversation, which shares nothing with the rollout."""
+    turn = _plain if plain else _copied
+    return [*map(turn, rollout.sample.messages), *map(turn, rollout.turns)]
 
 
 def _plain(message: Message) -> dict[str, Any]:

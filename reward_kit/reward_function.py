@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from reward_kit.errors import EndpointError, RewardError
-from reward_kit.models import EvaluateResult, Message
+from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.remote.reward import RemoteReward
 from reward_kit.reward_call import (
-    Payload,
     RewardCall,
     concurrency_of,
     is_async,
@@ -25,13 +24,12 @@ from reward_kit.reward_call import (
     verdict_or_raise,
     wants,
 )
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import as_messages, marks_of, reward_function
 
 if TYPE_CHECKING:
     from reward_kit.integrations.trl import TRLAdapter
 
 __all__ = [
-    "Payload",
     "RewardCall",
     "RewardFunction",
     "concurrency_of",
@@ -132,8 +130,8 @@ class RewardFunction:
             return self._ask(self._remote, {"messages": messages, "ground_truth": ground_truth, **given})
         if self._local is None:
             raise AssertionError("a reward is here or there")
-        payload = Payload(messages=messages, ground_truth=ground_truth, columns=given)
-        return self._local.function(**self._local.arguments_for(payload))
+        rollout = Rollout.of_conversation(as_messages(messages), ground_truth)
+        return self._local.function(**self._local.arguments_of([rollout], given=given))
 
     def _ask(self, remote: RemoteReward, given: Mapping[str, Any]) -> EvaluateResult:
         try:
@@ -149,9 +147,11 @@ class RewardFunction:
         from reward_kit.integrations.trainer_batch import BatchReader
         from reward_kit.integrations.trl import TRLAdapter
 
-        call = self._local if self._remote is None else RewardCall(self._remote)
-        if call is None:
+        reward = self.func if self._remote is None else self._remote
+        if reward is None:
             raise AssertionError("a reward is here or there")
+        operators = marks_of(reward).operators & self.kwargs.keys()
+        call = RewardCall(reward, {name: self.kwargs[name] for name in operators})
         name = self.name or call.name
-        reading = BatchReader(call, defaults=self.kwargs)
+        reading = BatchReader(call, defaults={n: v for n, v in self.kwargs.items() if n not in operators})
         return TRLAdapter(reading, **{"name": name, **options})

@@ -45,14 +45,17 @@ __all__ = [
     "Operator",
     "Resource",
     "RewardContractError",
+    "as_messages",
     "as_result",
     "checked",
     "declares_messages",
     "is_async",
     "marks_of",
     "name_of",
+    "resolved_annotation",
     "reward_function",
     "signature_of",
+    "takes_number",
 ]
 
 Mode: TypeAlias = Literal["pointwise", "batch"]
@@ -282,7 +285,7 @@ def _conversions(func: Callable[..., Any], mode: Mode) -> tuple[_Conversion, ...
     if mode == "batch":
         wanted = {"rollouts_messages": _rollouts_as_dicts if _wants_dicts(hints, "rollouts_messages") else _rollouts}
     else:
-        wanted = {"messages": _as_dicts if _wants_dicts(hints, "messages") else _messages}
+        wanted = {"messages": _as_dicts if _wants_dicts(hints, "messages") else as_messages}
     if _mentions(truth, Message):
         wanted["ground_truth"] = _ground_truth if _only_messages(truth) else _ground_truth_if_messages
     return tuple((name, _position(func, name), convert) for name, convert in wanted.items())
@@ -318,8 +321,8 @@ def marks_of(func: Callable[..., Any]) -> Marks:
     """The marks in the annotations of a reward's parameters."""
     operators: set[str] = set()
     below: dict[str, BelowFolder] = {}
-    for name, hint in _annotations(func).items():
-        for mark in _marks_in(hint):
+    for name, parameter in signature_of(func).parameters.items():
+        for mark in _marks_in(resolved_annotation(func, parameter)):
             if isinstance(mark, BelowFolder):
                 below[name] = mark
             else:
@@ -327,23 +330,36 @@ def marks_of(func: Callable[..., Any]) -> Marks:
     return Marks(frozenset(operators), below)
 
 
-def _annotations(func: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations, each resolved alone: one that names what only type checkers import stays a string."""
+def resolved_annotation(func: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """The annotation of one parameter; one that names what only type checkers import stays a string."""
+    hint = parameter.annotation
+    if not isinstance(hint, str):
+        return hint
     whole = _whole(func)
     target = inspect.unwrap(whole if inspect.isroutine(whole) else type(whole).__call__)
-    names = getattr(target, "__globals__", {})
-    found: dict[str, Any] = {}
-    for name, parameter in signature_of(func).parameters.items():
-        hint = parameter.annotation
-        if isinstance(hint, str):
-            try:
-                hint = eval(hint, dict(names))  # what Python itself would have done without the future import
-            except (NameError, TypeError, AttributeError, SyntaxError):
-                hint = Annotated[Any, _OperatorsAlone()] if _OPERATORS_NAME.search(hint) else hint
-        found[name] = hint
-    return found
+    try:
+        return eval(hint, dict(getattr(target, "__globals__", {})))  # as Python does without the future import
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return Annotated[Any, _OperatorsAlone()] if _OPERATORS_NAME.search(hint) else hint
 
 
+def takes_number(func: Callable[..., Any], parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is declared to take a number or bool, alone or as one choice of a union."""
+    return _is_number(resolved_annotation(func, parameter))
+
+
+def _is_number(hint: Any) -> bool:
+    if isinstance(hint, str):
+        return _NUMBER_NAME.search(hint) is not None
+    origin = typing.get_origin(hint)
+    if origin in {typing.Union, UnionType, Annotated}:
+        return any(map(_is_number, typing.get_args(hint)))
+    if origin is Literal:
+        return any(isinstance(choice, int) for choice in typing.get_args(hint))
+    return isinstance(hint, type) and origin is None and issubclass(hint, int | float)
+
+
+_NUMBER_NAME = re.compile(r"(?<!\[)\b(int|float|bool)\b")
 _OPERATORS_NAME = re.compile(r"\bOperator\s*\[")
 
 
@@ -400,7 +416,8 @@ def _place(location: tuple[int | str, ...]) -> str:
     return f"item {'.'.join(map(str, location))}" if location else "the whole"
 
 
-def _messages(value: Any) -> list[Message]:
+def as_messages(value: Any) -> list[Message]:
+    """A conversation as messages; what is none is a `RewardContractError` that says where."""
     return _validated("messages", value)
 
 
@@ -423,7 +440,7 @@ def _rollouts(value: Any) -> list[list[Message]]:
 
 
 def _as_dicts(value: Any) -> list[dict[str, Any]]:
-    pairs = zip(value, _messages(value), strict=True)
+    pairs = zip(value, as_messages(value), strict=True)
     return [given if isinstance(given, dict) else message.model_dump(exclude_unset=True) for given, message in pairs]
 
 

@@ -124,8 +124,8 @@ class Orchestrator:
         task = self.task_definition
         made = getattr(task_reward, MADE_WITH)({"reward": task.reward_function_path, "task": task.name})
         call = RewardCall(made)
-        payload = call.own_payload_of(rollout)
-        result = await call.judge_async(payload) if call.is_async else call.judge(payload)
+        arguments = call.arguments_of([rollout])
+        result = await call.judge_async(arguments) if call.is_async else call.judge(arguments)
         facts = rollout.facts or {}
         inputs = {
             "messages": [message.model_dump(exclude_none=True) for message in rollout.messages],

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reward_kit.errors import ConfigError
-from reward_kit.models import EvaluateResult, Message
-from reward_kit.reward_call import FACTS, MADE_WITH, RESOURCES, Payload, RewardCall, run_blocking
+from reward_kit.models import EvaluateResult, Message, Rollout
+from reward_kit.reward_call import MADE_WITH, RESOURCES, Arguments, RewardCall, run_blocking
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["RecordedResource", "task_reward"]
@@ -66,7 +66,7 @@ def _made_with(params: Mapping[str, Any]) -> Callable[..., Any]:
 def _synchronous(call: RewardCall, name: Any, function: Callable[..., Any]) -> Any:
     def task_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         _ = function
-        return call.judge(_payload(call, name, messages, ground_truth, kwargs), _resources(kwargs))
+        return call.judge(_arguments(call, name, messages, ground_truth, kwargs), _resources(kwargs))
 
     return task_reward
 
@@ -74,24 +74,28 @@ def _synchronous(call: RewardCall, name: Any, function: Callable[..., Any]) -> A
 def _asynchronous(call: RewardCall, name: Any, function: Callable[..., Any]) -> Any:
     async def task_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         _ = function
-        return await call.judge_async(_payload(call, name, messages, ground_truth, kwargs), _resources(kwargs))
+        return await call.judge_async(_arguments(call, name, messages, ground_truth, kwargs), _resources(kwargs))
 
     return task_reward
 
 
-def _payload(
+def _arguments(
     call: RewardCall, name: Any, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]
-) -> Payload:
-    facts = given.get("facts") or {}
+) -> Arguments:
+    rollout: Rollout | None = given.get("rollout")
+    if rollout is None:  # called by hand
+        columns = {key: value for key, value in given.items() if key not in {*RESOURCES, "facts", "rollout"}}
+        rollout = Rollout.of_conversation(messages, ground_truth, columns)
+        rollout = rollout.model_copy(update={"facts": given.get("facts")})
+    facts = rollout.facts or {}
     state = {
         "resource": RecordedResource(facts.get("state")),
         "comparable_state": facts.get("state"),
         "successful_func_calls": facts.get("successful_func_calls", []),
     }
-    columns = {key: value for key, value in given.items() if key not in RESOURCES}
-    fitting = {key: value for key, value in columns.items() if key not in FACTS or call.wants(key)}
     told = {"state": state, "task_achieved": bool(facts.get("task_achieved")), "task_definition_name": name}
-    return Payload(messages=messages, ground_truth=ground_truth, columns={**fitting, **told})
+    sample = rollout.sample.model_copy(update={"columns": {**rollout.sample.columns, **told}})
+    return call.arguments_of([rollout.model_copy(update={"sample": sample})])
 
 
 def _resources(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,9 +103,9 @@ def _resources(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _signature(call: RewardCall) -> inspect.Signature:
-    """What the whole asks for: the facts, and what the task's reward asks for by name."""
+    """What the whole asks for: the rollout, and the resources that the task's reward asks for."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    names = ["facts", *(name for name in (*FACTS, *RESOURCES) if name != "facts" and call.wants(name))]
+    names = ["rollout", *(name for name in RESOURCES if call.wants(name))]
     asked = [inspect.Parameter(name, kind, default=None) for name in names]
     either = inspect.Parameter.POSITIONAL_OR_KEYWORD
     first = [

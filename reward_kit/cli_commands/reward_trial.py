@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TextIO
 from reward_kit.config_models import JudgeConfig, SandboxConfig
 from reward_kit.datasets.interpret import ROLES
 from reward_kit.errors import ConfigError
-from reward_kit.models import EvaluateResult
+from reward_kit.models import EvaluateResult, Rollout
 from reward_kit.redaction import blot, remember_settings
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.reward_call import Arguments, RewardCall
 from reward_kit.scoring.resources import open_resources
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.strict_yaml import load_yaml
@@ -121,10 +121,10 @@ def try_reward(
             call = RewardCall(name_or_path, params)
         except ImportError as error:
             raise ConfigError(str(error)) from error
-        payloads = _payloads(call, answers, ground_truth)
+        calls = _calls(call, answers, ground_truth)
         if call.is_async:
-            return run_sync(lambda: _try_async(call, payloads))
-        return [trial for payload in payloads for trial in _timed(time.perf_counter(), call.call(payload))]
+            return run_sync(lambda: _try_async(call, calls))
+        return [trial for arguments in calls for trial in _timed(time.perf_counter(), call.call(arguments))]
 
 
 class _Blotting(TextIOBase):
@@ -143,18 +143,19 @@ class _Blotting(TextIOBase):
         self._stream.flush()
 
 
-def _payloads(call: RewardCall, answers: Sequence[Conversation], ground_truth: Any) -> list[Payload]:
-    if call.mode == "batch":
-        return [Payload(rollouts_messages=answers, ground_truth=ground_truth)]
-    return [Payload(messages=messages, ground_truth=ground_truth) for messages in answers]
+def _calls(call: RewardCall, answers: Sequence[Conversation], ground_truth: Any) -> list[Arguments]:
+    """What each call is handed: one answer, or all of them together."""
+    rollouts = [Rollout.of_conversation(messages, ground_truth) for messages in answers]
+    groups = [rollouts] if call.mode == "batch" else [[rollout] for rollout in rollouts]
+    return [call.arguments_of(group) for group in groups]
 
 
-async def _try_async(call: RewardCall, payloads: Sequence[Payload]) -> list[Trial]:
+async def _try_async(call: RewardCall, calls: Sequence[Arguments]) -> list[Trial]:
     async with open_resources(call, SandboxConfig(), JudgeConfig(), concurrency=1) as resources:
         return [
             trial
-            for payload in payloads
-            for trial in _timed(time.perf_counter(), await call.call_async(payload, resources))
+            for arguments in calls
+            for trial in _timed(time.perf_counter(), await call.call_async(arguments, resources))
         ]
 
 

@@ -345,3 +345,26 @@ def _response_index(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise BadRow(f"column 'response_index' is {value!r}; expected 0, 1, 2 …")
+
+
+class RowReader:
+    """STUB until the rows branch is merged."""
+
+    def __init__(self) -> None:
+        self._interpreter = Interpreter(ShapeReader(), id_column="id", response_column="assistant_response")
+
+    def sample(self, row: Mapping[str, Any], position: int = 0, *, asked: list[Message] | None = None) -> Sample:
+        columns = dict(row)
+        if asked is None:
+            question = self._interpreter.question(columns)
+        else:
+            columns["messages"] = asked or [{"role": "user", "content": ""}]
+            question = self._interpreter.question(columns)._replace(messages=asked)
+        return question.sample(question.name, position)
+
+    def rollouts(self, row: Mapping[str, Any], position: int = 0) -> list[Any]:
+        from reward_kit.models import Rollout
+
+        answered = self._interpreter.answered(dict(row))
+        sample = answered.question.sample(answered.question.name, position)
+        return [Rollout(sample=sample, response_index=i, turns=t) for i, t in enumerate(answered.answers)]

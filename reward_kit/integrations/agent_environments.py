@@ -22,6 +22,7 @@ from typing import Any
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import ConfigError, ItemError
+from reward_kit.integrations.attempts import skyrl_row
 from reward_kit.integrations.judged_world import JudgedWorld, JudgedWorlds, known_tools
 from reward_kit.integrations.world_session import WorldSession, sample_from_row
 from reward_kit.models import Message
@@ -150,9 +151,7 @@ def skyrl_text_env(
 
         def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
             super().__init__()
-            row = dict(extras or {})
-            row.update(row.pop("reward_spec", None) or {})
-            self._row = row
+            self._row = skyrl_row(extras or {})
             self._episode = worlds.fresh()
 
         def init(self, prompt: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -11,10 +11,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from reward_kit.errors import RewardError
+from reward_kit.integrations.attempts import attempt
 from reward_kit.integrations.scorers import NamedScore, accepted, as_reward, last_text
 from reward_kit.models import Message
-from reward_kit.reward_call import run_blocking
-from reward_kit.typed_interface import as_result, declares_messages, is_async, name_of, signature_of
+from reward_kit.reward_call import RewardCall
+from reward_kit.typed_interface import declares_messages, is_async, name_of, signature_of
 
 __all__ = ["reward_fn_to_scorer", "scorer_to_reward_fn"]
 
@@ -55,17 +57,20 @@ def reward_fn_to_scorer(reward_fn: Callable[..., Any]) -> Callable[..., float | 
     `expected` becomes the ground truth: an assistant's turn where the reward declares messages or declares nothing,
     else the value itself. `metadata` reaches the reward by name.
     """
+    call = RewardCall(reward_fn)
     as_turn = declares_messages(reward_fn, "ground_truth") is not False
 
     def scorer(
         input: Any, output: Any, expected: Any = None, metadata: Mapping[str, Any] | None = None, **_: Any
     ) -> float | None:
-        messages = [*_conversation(input), Message(role="assistant", content=str(output))]
         truth = [Message(role="assistant", content=str(expected))] if as_turn and expected is not None else expected
-        given = {"messages": messages, "ground_truth": truth}
-        answer = reward_fn(**{**accepted(reward_fn, metadata or {}), **given})
-        result = as_result(run_blocking(answer) if is_async(reward_fn) else answer, name_of(reward_fn))
-        return result.score if result.is_score_valid and result.error is None else None
+        row = {**(metadata or {}), "ground_truth": truth}
+        try:
+            return call.judge(call.arguments_of([attempt(row, _conversation(input), str(output))])).score
+        except RewardError as error:
+            if error.invalid_result is not None:
+                return None
+            raise
 
     scorer.__name__ = scorer.__qualname__ = name_of(reward_fn)
     return scorer

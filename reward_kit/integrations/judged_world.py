@@ -33,10 +33,10 @@ class JudgedWorld(NamedTuple):
         if self.judge is None:
             return sum(self.session.rewards)
         try:
-            payload = self.judge.call.payload_of(self.session.rollout())
+            rollout = self.session.rollout()
         except ItemError:
             return None
-        (earned,) = self.judge.judge([payload])
+        (earned,) = self.judge.judge([rollout])
         return None if earned.error is not None else earned.score
 
     def earned_or(self, failed_score: float) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from reward_kit.integrations.attempts import attempt, skyrl_row
 from reward_kit.integrations.trainer_reward import TrainerReward
 from reward_kit.integrations.turns import prompt_turns
 
@@ -41,8 +42,7 @@ def skyrl_environment(
 
         def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
             super().__init__()
-            self._columns = {name: value for name, value in (extras or {}).items() if name != "reward_spec"}
-            self._ground_truth = (extras or {}).get("reward_spec", {}).get("ground_truth")
+            self._row = skyrl_row(extras or {})
             self._prompt: list[Any] = []
             self._metrics: dict[str, float] = {}
 
@@ -53,8 +53,7 @@ def skyrl_environment(
 
         def step(self, action: str) -> dict[str, Any]:
             """Judge the answer to the question: the only step, after which the episode is over."""
-            messages = [*self._prompt, {"role": "assistant", "content": action}]
-            (earned,) = judge.judge([judge.payload(messages, self._ground_truth, self._columns)])
+            (earned,) = judge.judge([attempt({**self._row, "prompt": self._prompt}, self._prompt, action)])
             self._metrics = {**earned.metrics, "judged": float(earned.error is None)}
             return {
                 "observations": [],
@@ -94,7 +93,8 @@ def tinker_environment(
         async def step(self, message: Any) -> Any:
             """Judge the answer to the question: the only step, after which the episode is over."""
             messages = [*prompt_turns(prompt), *prompt_turns(message)]
-            (earned,) = await judge.judge_async([judge.payload(messages, ground_truth, columns)])
+            row = {"prompt": prompt, "ground_truth": ground_truth, **columns}
+            (earned,) = await judge.judge_async([attempt(row, prompt, message)])
             return MessageStepResult(
                 reward=earned.score,
                 episode_done=True,

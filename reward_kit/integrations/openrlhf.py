@@ -12,13 +12,18 @@ number, and for several a list.
 
 from __future__ import annotations
 
+import bisect
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reward_kit.errors import ItemError, RewardError
+from reward_kit.integrations.attempts import attempt
 from reward_kit.integrations.shim import write_shim
 from reward_kit.integrations.trainer_reward import TrainerReward
-from reward_kit.reward_call import Payload
+from reward_kit.models import Failure, Rollout
 
 __all__ = ["answer_in", "reward_func_for", "write_reward_func"]
 
@@ -65,7 +70,7 @@ def write_reward_func(reward: str, file: str | Path, *, failed_score: float | No
 
 def answer(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
     """The response to one request, as plain data: what the file form and an HTTP route both return."""
-    earned = judge.judge(payloads_of(judge, request))
+    earned = judge.judge(attempts_in(request))
     scores = [each.score for each in earned]
     judged = [float(each.error is None) for each in earned]
     rewards: Any = scores[0] if len(scores) == 1 else scores
@@ -76,8 +81,8 @@ def answer(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def payloads_of(judge: TrainerReward, request: Mapping[str, Any]) -> list[Payload]:
-    """One payload per query. Lists of other lengths are refused."""
+def attempts_in(request: Mapping[str, Any]) -> list[Rollout | Failure]:
+    """One rollout per query, or why there is none. Lists of other lengths are refused."""
     queries, prompts = request["query"], request.get("prompts")
     prompts = [""] * len(queries) if prompts is None else prompts
     labels = request.get("labels")
@@ -86,21 +91,99 @@ def payloads_of(judge: TrainerReward, request: Mapping[str, Any]) -> list[Payloa
         raise ValueError(
             f"{len(queries)} queries came with {len(prompts)} prompts and {len(labels)} labels; give one for each."
         )
-    return [
-        judge.payload(
-            [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer_in(query, prompt)}], label, {}
-        )
-        for query, prompt, label in zip(queries, prompts, labels, strict=True)
-    ]
+    return [_attempt(*each) for each in zip(queries, prompts, labels, strict=True)]
+
+
+def _attempt(query: str, prompt: str, label: Any) -> Rollout | Failure:
+    try:
+        return attempt({"ground_truth": label}, prompt, answer_in(query, prompt))
+    except ItemError as error:
+        return Failure.of(error, "score")
+
+
+_LEAST_SUFFIX = 64
+"""Characters of a prompt's end that a query must begin with, where its beginning was cut off."""
 
 
 def answer_in(query: str, prompt: str) -> str:
-    """What the model wrote: the query after the prompt, without the tokens that end it."""
-    at = query.find(prompt)
-    text = query[at + len(prompt) :] if prompt and at >= 0 else query
+    """What the model wrote: the query after the prompt, without the tokens that end it.
+
+    A tokenizer may give the prompt back in another form: normalised (NFC), with a blank before it or behind a special
+    token, or, where it was too long, without its beginning. A query in which it is not found is a `RewardError`: what
+    stands before the answer must never be judged with it.
+    """
+    text = query if not prompt else _behind(prompt, query)
+    if text is None:
+        raise RewardError(
+            "The prompt is not found in the query, so nobody can say where the answer begins. Send the prompt as the "
+            "model read it: decoded from the same tokens, with the chat template applied."
+        )
     while True:
         text = text.rstrip()
         ending = next((token for token in END_TOKENS if text.endswith(token)), None)
         if ending is None:
             return text
         text = text[: -len(ending)]
+
+
+def _behind(prompt: str, query: str) -> str | None:
+    """The query after the prompt; None where it does not begin with it."""
+    for start in _starts(query):
+        if query.startswith(prompt, start):
+            return query[start + len(prompt) :]
+    wanted, read = unicodedata.normalize("NFC", prompt), unicodedata.normalize("NFC", query)
+    for start in _starts(read):
+        end = _end_with_blanks(wanted, read, start)
+        if end is None and (kept := _cut_prompt(wanted, read[start:])) >= _LEAST_SUFFIX:
+            end = start + kept
+        if end is not None:
+            return query[_place_before(query, end) :]
+    return None
+
+
+def _starts(query: str) -> list[int]:
+    """Where the prompt may begin: at once, or behind special tokens and blanks."""
+    found = _BEFORE.match(query)
+    inside = _PIECE.finditer(found.group()) if found is not None else ()
+    return [0, *(piece.end() for piece in inside)]
+
+
+_PIECE = re.compile(r"<[^<>\s]{1,40}>|\s")
+_BEFORE = re.compile(rf"(?:{_PIECE.pattern}){{0,64}}")
+
+
+def _end_with_blanks(prompt: str, query: str, start: int) -> int | None:
+    """Where the prompt ends that begins at `start`, blanks added within it left aside; None where it is not there."""
+    place = start
+    for character in prompt:
+        if query[place : place + 1] != character and query[place : place + 1] == " ":
+            place += 1  # some tokenizers write a blank behind a special token
+        if query[place : place + 1] != character:
+            return None
+        place += 1
+    return place
+
+
+def _cut_prompt(prompt: str, query: str) -> int:
+    """The length of the longest end of the prompt with which the query begins."""
+    pattern = query[: len(prompt)]
+    border = [0] * (len(pattern) + 1)  # of each beginning of the pattern: its longest end that it also begins with
+    length = 0
+    for place in range(1, len(pattern)):
+        while length and pattern[place] != pattern[length]:
+            length = border[length]
+        length += pattern[place] == pattern[length]
+        border[place + 1] = length
+    length = 0
+    for character in prompt:
+        while length and (length == len(pattern) or pattern[length] != character):
+            length = border[length]
+        length += bool(pattern) and pattern[length] == character
+    return length
+
+
+def _place_before(query: str, normalized: int) -> int:
+    """Where in a text the first so many characters of its normal form end."""
+    return bisect.bisect_left(
+        range(len(query)), normalized, key=lambda place: len(unicodedata.normalize("NFC", query[:place]))
+    )

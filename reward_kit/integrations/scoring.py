@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many completions judged at once, as trainers ask for it: one verdict each, in order, in bounded time.
 
-    payloads ─▶ worker processes ─▶ verdicts                a synchronous reward: each payload has its own deadline
-    payloads ─▶ tasks on the background loop ─▶ verdicts    an asynchronous one
+    rollouts ─▶ worker processes ─▶ verdicts                a synchronous reward: each call has its own deadline
+    rollouts ─▶ tasks on the background loop ─▶ verdicts    an asynchronous one
 
 How a reward is called, and what a call comes to, is as in a run (`reward_kit.scoring`). What is the trainer's own is
 here: the way onto the background loop and back, the deadline of a whole step, and lists in and lists out.
@@ -15,20 +15,23 @@ import os
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from reward_kit.errors import ConfigError, RewardTimeoutError
-from reward_kit.models import Failure, Verdict
-from reward_kit.reward_call import OnInvalid, Payload, RewardCall, copied_payload
+from reward_kit.errors import ConfigError, ItemError, RewardTimeoutError
+from reward_kit.models import Failure, Rollout, Verdict
+from reward_kit.reward_call import OnInvalid, RewardCall
 from reward_kit.scoring import defaults
 from reward_kit.scoring.on_the_loop import OnTheLoop
-from reward_kit.scoring.outcomes import verdicts_of
-from reward_kit.scoring.worker_call import WorkerCall, size_of, verdicts
+from reward_kit.scoring.outcomes import judged_by
+from reward_kit.scoring.worker_call import WorkerCall, verdicts
 from reward_kit.utils.event_loop import background_loop
 from reward_kit.utils.per_process import PerProcess
 from reward_kit.workers import WorkerPool
 
 __all__ = ["Scoring", "hint_of"]
+
+Groups: TypeAlias = Sequence[Sequence[Rollout]]
+"""The rollouts of each call: one, or for a reward that judges groups all those of a sample."""
 
 _CLOSE_SECONDS = 10.0
 _SETTING = "timeout"
@@ -36,7 +39,9 @@ _SETTING = "timeout"
 
 
 class Scoring:
-    """Judges lists of payloads with one reward. It pickles if the reward does; its workers stay behind.
+    """Judges lists of rollouts with one reward, each alone or in the groups that a batch reward wants.
+
+    It pickles if the reward does; its workers stay behind.
 
     A synchronous reward runs in worker processes (`workers`: how many; 0: in this process, without protection), an
     asynchronous one on the background loop. A completion that takes more than `timeout` seconds, or that is not judged
@@ -78,17 +83,23 @@ class Scoring:
         }
         return partial(Scoring, **options), (self._call,)
 
-    def score(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
-        """The verdicts on each payload; `here`: in this process, because what they hold cannot leave it."""
+    def score(self, groups: Groups, *, here: bool = False) -> list[Sequence[Verdict]]:
+        """The verdicts on each group of rollouts; `here`: in this process, because what they hold cannot leave it."""
         if (here or not self._size) and not self._call.is_async:
-            return [verdicts(self._call, copied_payload(payload)) for payload in payloads]
-        return asyncio.run_coroutine_threadsafe(self._score(payloads), background_loop()).result()
+            return [self._judged_here(rollouts) for rollouts in groups]
+        return asyncio.run_coroutine_threadsafe(self._score(groups), background_loop()).result()
 
-    async def score_async(self, payloads: Sequence[Payload], *, here: bool = False) -> list[list[Verdict]]:
+    async def score_async(self, groups: Groups, *, here: bool = False) -> list[Sequence[Verdict]]:
         """The same, for an event loop."""
         if (here or not self._size) and not self._call.is_async:
-            return await asyncio.to_thread(self.score, payloads, here=True)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._score(payloads), background_loop()))
+            return await asyncio.to_thread(self.score, groups, here=True)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._score(groups), background_loop()))
+
+    def _judged_here(self, rollouts: Sequence[Rollout]) -> list[Verdict]:
+        try:
+            return verdicts(self._call, self._call.arguments_of(rollouts))
+        except ItemError as error:
+            return [Failure.of(error, "score")] * len(rollouts)
 
     def close(self) -> None:
         """End the workers now; the next list starts others."""
@@ -96,34 +107,30 @@ class Scoring:
 
     # -- on the background loop
 
-    async def _score(self, payloads: Sequence[Payload]) -> list[list[Verdict]]:
+    async def _score(self, groups: Groups) -> list[Sequence[Verdict]]:
         ends = time.monotonic() + self._step_timeout
-        return await (self._on_the_loop(payloads, ends) if self._call.is_async else self._by_workers(payloads, ends))
+        judge = self._on_the_loop if self._call.is_async else self._by_workers
+        judged = await judge(groups, ends)
+        return [
+            self._late(rollouts) if found is None else found for found, rollouts in zip(judged, groups, strict=True)
+        ]
 
-    async def _by_workers(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
+    async def _by_workers(self, groups: Groups, ends: float) -> list[Sequence[Verdict] | None]:
         pool = self._pool.get()
         await pool.started
-        outcomes = await pool.workers.submit_all([(payload,) for payload in payloads], until=ends)
-        name = self._call.name
-        return [
-            self._late(payload) if outcome is None else verdicts_of(outcome, name, size_of(payload), _SETTING)
-            for outcome, payload in zip(outcomes, payloads, strict=True)
-        ]
+        return await judged_by(pool.workers, self._call, groups, until=ends, setting=_SETTING)
 
-    async def _on_the_loop(self, payloads: Sequence[Payload], ends: float) -> list[list[Verdict]]:
+    async def _on_the_loop(self, groups: Groups, ends: float) -> list[Sequence[Verdict] | None]:
         caller = OnTheLoop(self._call, self._seconds, self._call.concurrency or defaults.CONCURRENCY, {}, _SETTING)
         try:
-            judged = await caller.judge_all([copied_payload(payload) for payload in payloads], until=ends)
+            return await caller.judge_all(groups, until=ends)
         finally:
             caller.close()
-        return [
-            self._late(payload) if found is None else [*found] for found, payload in zip(judged, payloads, strict=True)
-        ]
 
-    def _late(self, payload: Payload) -> list[Verdict]:
+    def _late(self, rollouts: Sequence[Rollout]) -> list[Verdict]:
         name, seconds = self._call.name, self._step_timeout
         late = RewardTimeoutError(f"{name!r} was not done when the step had taken {seconds:g} s. Raise step_timeout.")
-        return [Failure.of(late, "score")] * size_of(payload)
+        return [Failure.of(late, "score")] * len(rollouts)
 
 
 def hint_of(failure: Failure) -> str:

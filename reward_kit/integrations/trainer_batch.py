@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trainer hands over in one step, as payloads for the reward.
+"""What a trainer hands over in one step, as rollouts for the reward.
 
-    prompts, completions, columns ─▶ one payload per completion, or one per group ─▶ and back to the items' order
+    prompts, completions, columns ─▶ one rollout per completion, alone or in its group ─▶ and back to the items' order
 
 Trainers speak in parallel lists: the i-th prompt has the i-th completion and the i-th value of each column.
 """
@@ -13,10 +13,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from reward_kit.errors import ConfigError, RewardError
-from reward_kit.integrations.turns import completion_turns, prompt_turns
-from reward_kit.models import Failure, Verdict
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.errors import ConfigError, ItemError
+from reward_kit.integrations.attempts import attempt, attempt_of_turns
+from reward_kit.integrations.turns import prompt_turns
+from reward_kit.models import Failure, Rollout, Verdict
+from reward_kit.reward_call import RewardCall
 
 __all__ = ["TRAINER_OBJECTS", "Batch", "BatchReader"]
 
@@ -34,14 +35,15 @@ class Batch(NamedTuple):
     """One step's completions, ready to be judged."""
 
     size: int
-    payloads: list[Payload]
+    groups: list[list[Rollout]]
+    """What each call of the reward judges."""
     places: list[list[int]]
-    """For each payload, the items it judges."""
+    """For each of them, its items."""
     refused: dict[int, Verdict]
     """Items that cannot even be put to the reward."""
 
     def verdicts(self, judged: Sequence[Sequence[Verdict]]) -> list[Verdict]:
-        """One verdict per item, in the trainer's order, from what was said of each payload."""
+        """One verdict per item, in the trainer's order, from what each call came to."""
         verdicts = [self.refused.get(item, _NOBODY) for item in range(self.size)]
         for items, found in zip(self.places, judged, strict=True):
             for item, verdict in zip(items, found, strict=True):
@@ -54,32 +56,33 @@ class BatchReader(NamedTuple):
 
     call: RewardCall
     columns: Mapping[str, str] | None = None
-    """Dataset columns to reward parameters. None: every column by its own name, and `solution` is a ground truth."""
+    """Dataset columns to reward parameters. None: every column by its own name."""
     defaults: Mapping[str, Any] = {}
     """Given where the dataset has no such column."""
     user_message_fn: Callable[[Any], str] | None = None
     assistant_message_fn: Callable[[Any], str] | None = None
 
     def batch(self, prompts: Sequence[Any], completions: Sequence[Any] | None, columns: Mapping[str, Any]) -> Batch:
-        """The payloads of one step. Lists that do not fit together, and columns that are not there, are refused."""
+        """The rollouts of one step. Lists that do not fit together, and columns that are not there, are refused."""
         size = len(prompts)
         if completions is not None and len(completions) != size:
             raise ValueError(f"{size} prompts came with {len(completions)} completions; give one for each.")
         rows = self._rows(columns, size)
-        payloads: list[Payload] = []
+        groups: list[list[Rollout]] = []
         places: list[list[int]] = []
         refused: dict[int, Verdict] = {}
         for i, prompt in enumerate(prompts):
             try:
-                messages = self._messages(prompt, None if completions is None else completions[i], completions is None)
-            except RewardError as error:
+                groups.append([self._attempt(prompt, None if completions is None else completions[i], rows[i],
+                                             whole=completions is None)])  # fmt: skip
+                places.append([i])
+            except ItemError as error:
                 refused[i] = Failure.of(error, "score")
-                continue
-            payloads.append(self._payload(messages, rows[i]))
-            places.append([i])
+        if groups and groups[0][0].sample.ground_truth is None and self.call.wants("ground_truth"):
+            _warn_of_no_ground_truth(self.call.name, tuple(sorted(columns)))
         if self.call.mode == "batch":
-            payloads, places = _grouped(payloads, places, prompts)
-        return Batch(size, payloads, places, refused)
+            groups, places = _grouped(groups, places, prompts)
+        return Batch(size, groups, places, refused)
 
     def _rows(self, columns: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
         """The columns of each item. A list has one value per item; anything else is the same for all."""
@@ -89,8 +92,6 @@ class BatchReader(NamedTuple):
                 f"Reward {self.call.name!r} needs {missing[0]!r}, and the trainer gives nothing of that name; there "
                 f"are {sorted(chosen)}. Add the column to the dataset, or map one to it."
             )
-        if not chosen.keys() & {"ground_truth", "solution"} and self.call.wants("ground_truth"):
-            _warn_of_no_ground_truth(self.call.name, tuple(sorted(chosen)))
         by_item: dict[str, Sequence[Any]] = {}
         for name, value in chosen.items():
             if isinstance(value, (list, tuple)) and name not in self.defaults.keys() - columns.keys():
@@ -115,22 +116,16 @@ class BatchReader(NamedTuple):
         mapped = {parameter: columns[column] for column, parameter in self.columns.items()}
         return {**{n: v for n, v in given.items() if n in TRAINER_NAMES}, **mapped}
 
-    def _messages(self, prompt: Any, completion: Any, whole: bool) -> list[Any]:
-        """The conversation to judge; `whole`: the prompt is all of it."""
+    def _attempt(self, prompt: Any, completion: Any, columns: dict[str, Any], *, whole: bool) -> Rollout:
+        """One completion as a rollout; `whole`: the prompt is all of the conversation."""
+        objects = {name: columns.pop(name) for name in TRAINER_NAMES & columns.keys()}
         if self.user_message_fn is not None:
             prompt = self.user_message_fn(prompt)
         if whole:
-            return prompt_turns(prompt)
+            return attempt_of_turns(columns, prompt_turns(prompt), objects)
         if self.assistant_message_fn is not None:
             completion = self.assistant_message_fn(completion)
-        return [*prompt_turns(prompt), *completion_turns(completion)]
-
-    def _payload(self, messages: list[Any], columns: dict[str, Any]) -> Payload:
-        ground_truth = _unwrapped(columns.pop("ground_truth", None))
-        if self.columns is None and "solution" in columns:
-            columns["solution"] = _unwrapped(columns["solution"])
-            ground_truth = columns["solution"] if ground_truth is None else ground_truth
-        return Payload(messages=messages, ground_truth=ground_truth, columns=columns)
+        return attempt({"prompt": prompt, **columns}, prompt, completion, objects)
 
 
 @functools.cache  # once for a reward and its columns, not once a step
@@ -138,37 +133,21 @@ def _warn_of_no_ground_truth(reward: str, columns: tuple[str, ...]) -> None:
     there = f"there are {', '.join(map(repr, columns))}" if columns else "there is none"
     _log.warning(
         "No column gives reward %r a ground truth (%s), so it gets None. If it needs one, call the column "
-        "'ground_truth' or 'solution', or map it with create_trl_adapter(dataset_to_reward_kwargs_map=…).",
+        "'ground_truth', or map it with create_trl_adapter(dataset_to_reward_kwargs_map=…).",
         reward, there,
     )  # fmt: skip
 
 
-def _unwrapped(answer: Any) -> Any:
-    """The text in a list that holds nothing else: TRL's own datasets keep each solution in a list.
-
-    A list of calls, of test cases or of messages stays one, and so does a list of several texts.
-    """
-    if isinstance(answer, list | tuple) and len(answer) == 1 and isinstance(answer[0], str):
-        return answer[0]
-    return answer
-
-
 def _grouped(
-    payloads: Sequence[Payload], places: Sequence[list[int]], prompts: Sequence[Any]
-) -> tuple[list[Payload], list[list[int]]]:
-    """One payload per group: the completions of the same prompt with the same ground truth, wherever they stand.
+    alone: Sequence[Sequence[Rollout]], places: Sequence[list[int]], prompts: Sequence[Any]
+) -> tuple[list[list[Rollout]], list[list[int]]]:
+    """One group per prompt and ground truth: all completions of it, wherever they stand.
 
     What differs within a group, such as what a rollout function adds, is taken from its first completion.
     """
-    groups: dict[str, list[tuple[Payload, int]]] = {}
-    for payload, (item,) in zip(payloads, places, strict=True):
-        groups.setdefault(repr((prompts[item], payload["ground_truth"])), []).append((payload, item))
-    together = [
-        Payload(
-            rollouts_messages=[payload["messages"] for payload, _ in group],
-            ground_truth=group[0][0]["ground_truth"],
-            columns=group[0][0]["columns"],
-        )
-        for group in groups.values()
-    ]
-    return together, [[item for _, item in group] for group in groups.values()]
+    groups: dict[str, tuple[list[Rollout], list[int]]] = {}
+    for (rollout,), (item,) in zip(alone, places, strict=True):
+        rollouts, items = groups.setdefault(repr((prompts[item], rollout.sample.ground_truth)), ([], []))
+        rollouts.append(rollout)
+        items.append(item)
+    return [rollouts for rollouts, _ in groups.values()], [items for _, items in groups.values()]

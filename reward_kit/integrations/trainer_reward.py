@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.integrations.scoring import Scoring, hint_of
-from reward_kit.models import EvaluateResult, Verdict
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
+from reward_kit.reward_call import RewardCall
 from reward_kit.scoring.failure_log import traceback_lines
 
 __all__ = ["Earned", "TrainerReward"]
@@ -35,7 +35,7 @@ class Earned(NamedTuple):
 
 
 class TrainerReward:
-    """Judges conversations one or many at a time, and always has a number to say. It pickles if the reward does."""
+    """Judges rollouts one or many at a time, and always has a number to say. It pickles if the reward does."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class TrainerReward:
         self.failures = 0
         """Completions that could not be judged so far."""
 
-    def payload(self, messages: Sequence[Any], ground_truth: Any, columns: Mapping[str, Any]) -> Payload:
-        """What is needed to judge one conversation. A column called `ground_truth` is no column."""
-        return Payload(messages=messages, ground_truth=ground_truth, columns=dict(columns))
+    def judge(self, attempts: Sequence[Rollout | Failure]) -> list[Earned]:
+        """What each rollout earns; a failure in a rollout's place is what it came to."""
+        return self._all_earned(attempts, self._scoring.score(_alone(attempts)))
 
-    def judge(self, payloads: Sequence[Payload]) -> list[Earned]:
-        """What the completion of each payload earns."""
-        return [self._earned(verdict) for (verdict,) in self._scoring.score(payloads)]
-
-    async def judge_async(self, payloads: Sequence[Payload]) -> list[Earned]:
+    async def judge_async(self, attempts: Sequence[Rollout | Failure]) -> list[Earned]:
         """The same, for an event loop."""
-        return [self._earned(verdict) for (verdict,) in await self._scoring.score_async(payloads)]
+        return self._all_earned(attempts, await self._scoring.score_async(_alone(attempts)))
+
+    def _all_earned(self, attempts: Sequence[Rollout | Failure], judged: Sequence[Sequence[Verdict]]) -> list[Earned]:
+        verdicts = iter(judged)
+        return [self._earned(each if isinstance(each, Failure) else next(verdicts)[0]) for each in attempts]
 
     def close(self) -> None:
         """End the worker processes now rather than with the trainer."""
@@ -90,3 +90,7 @@ class TrainerReward:
                 message, self.failed_score, hint_of(verdict), trace,
             )  # fmt: skip
         return Earned(self.failed_score, error=verdict.message)
+
+
+def _alone(attempts: Sequence[Rollout | Failure]) -> list[list[Rollout]]:
+    return [[each] for each in attempts if isinstance(each, Rollout)]

@@ -3,7 +3,7 @@
 
     GRPOTrainer(..., reward_funcs=[create_trl_adapter("my_rewards:correct", {"answer": "ground_truth"})])
 
-    prompts, completions, columns ─▶ payloads ─▶ verdicts ─▶ list[float | None]
+    prompts, completions, columns ─▶ rollouts ─▶ verdicts ─▶ list[float | None]
                                                     └──────▶ log_metric, log_extra
 
 A completion that cannot be judged is `None`, which TRL leaves out of the advantages; never a zero unless that is asked
@@ -167,7 +167,7 @@ class TRLAdapter(_Adapter):
     ) -> list[float | None]:
         """One score an item, in order."""
         batch = self._reading.batch(prompts, completions, columns)
-        return self._scores(batch, self._scoring.score(batch.payloads, here=self._here), columns)
+        return self._scores(batch, self._scoring.score(batch.groups, here=self._here), columns)
 
     @property
     def sync(self) -> TRLAdapter:
@@ -188,7 +188,7 @@ class AsyncTRLAdapter(_Adapter):
     ) -> list[float | None]:
         """One score an item, in order."""
         batch = self._reading.batch(prompts, completions, columns)
-        return self._scores(batch, await self._scoring.score_async(batch.payloads, here=self._here), columns)
+        return self._scores(batch, await self._scoring.score_async(batch.groups, here=self._here), columns)
 
     @property
     def sync(self) -> TRLAdapter:

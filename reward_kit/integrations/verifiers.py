@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from reward_kit.integrations.attempts import attempt, attempt_of_turns, known_to
 from reward_kit.integrations.trainer_reward import TrainerReward
 from reward_kit.integrations.turns import completion_turns, prompt_turns
 
@@ -55,10 +56,10 @@ class TaskReward:
 
     async def __call__(self, task: Any, trace: Any) -> float:
         """The score of the conversation that the trace holds."""
-        columns = dict(task)  # a pydantic model gives its fields
-        truth = columns.pop(self._ground_truth, None)
+        row = dict(task)  # a pydantic model gives its fields
+        row["ground_truth"] = row.pop(self._ground_truth, None)
         messages = [_flat_tool_calls(message.model_dump(exclude_none=True)) for message in trace.messages]
-        (earned,) = await self._judge.judge_async([self._judge.payload(messages, truth, columns)])
+        (earned,) = await self._judge.judge_async([attempt_of_turns(row, messages)])
         return earned.score
 
 
@@ -79,9 +80,10 @@ class RubricReward:
     async def __call__(self, prompt: Any, completion: Any, answer: Any = None, info: Any = None, **given: Any) -> float:
         """The score of one completion."""
         named = {name: value for name, value in given.items() if name not in _RUBRIC_NAMES}
-        columns = {**named, **(info if isinstance(info, Mapping) else {})}
-        messages = [*_plain(prompt_turns(prompt)), *_plain(completion_turns(completion))]
-        (earned,) = await self._judge.judge_async([self._judge.payload(messages, answer, columns)])
+        row, objects = known_to(self._judge.call, {**named, **(info if isinstance(info, Mapping) else {})})
+        asked, said = _plain(prompt_turns(prompt)), _plain(completion_turns(completion))
+        row |= {"prompt": asked, "ground_truth": answer}
+        (earned,) = await self._judge.judge_async([attempt(row, asked, said, objects)])
         return earned.score
 
 

@@ -16,12 +16,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reward_kit.integrations.attempts import attempt, known_to
 from reward_kit.integrations.shim import write_shim
 from reward_kit.integrations.trainer_reward import TrainerReward
 
 __all__ = ["compute_score_for", "write_compute_score"]
-
-_NOT_COLUMNS = frozenset({"prompt", "ground_truth", "messages"})
 
 
 def compute_score_for(
@@ -47,11 +46,10 @@ def compute_score_for(
         extra_info: Mapping[str, Any] | None = None,
         **given: Any,
     ) -> dict[str, float]:
-        info = {**(extra_info or {}), **given, "data_source": data_source}
-        columns = {name: value for name, value in info.items() if name not in _NOT_COLUMNS}
-        answer = {"role": "assistant", "content": solution_str}
-        payload = judge.payload([*_prompt_of(info), answer], ground_truth, columns)
-        (earned,) = await judge.judge_async([payload])
+        info = {**(extra_info or {}), "data_source": data_source, "ground_truth": ground_truth}
+        prompt = info.pop("prompt", None) or []
+        columns, objects = known_to(judge.call, {**info, **given})
+        (earned,) = await judge.judge_async([attempt(columns, prompt, solution_str, objects)])
         logged = {name: earned.metrics.get(name, float("nan")) for name in metrics}
         return {**logged, "score": earned.score, "judged": float(earned.error is None)}
 
@@ -70,10 +68,3 @@ def write_compute_score(
         [reward],
         {"failed_score": failed_score, "metrics": list(metrics), **options},
     )
-
-
-def _prompt_of(info: Mapping[str, Any]) -> list[Any]:
-    prompt = info.get("prompt")
-    if isinstance(prompt, str):
-        return [{"role": "user", "content": prompt}]
-    return list(prompt) if isinstance(prompt, (list, tuple)) else []

@@ -2,7 +2,7 @@
 """What is said to a reward's server, and what its replies mean.
 
     GET  …/evaluate         what the reward is: its name, its parameters, what it depends on (`Description`)
-    POST …/evaluate         {messages, ground_truth, kwargs}  →  a result
+    POST …/evaluate         {messages, ground_truth, kwargs, rollout}  →  a result
     POST …/evaluate/batch   {items: [...]}                    →  {results: [...]}, in order
     POST any other address  {messages, ground_truth, **kwargs}  →  a result (inherited)
 
@@ -23,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reward_kit import errors
 from reward_kit.errors import ItemError, RewardError, RewardKitError
-from reward_kit.models import EvaluateResult, Message
+from reward_kit.models import EvaluateResult, Message, Rollout
+from reward_kit.reward_call import NOT_COLUMNS
 from reward_kit.typed_interface import Mode, RewardContractError, as_result
 
 __all__ = [
@@ -70,6 +71,8 @@ class Description(BaseModel):
     """Those that it names, `messages` and `ground_truth` left out."""
     takes_any: bool = True
     """Whether it takes columns that it does not name."""
+    number_truth: bool = False
+    """Whether a number as ground truth reaches it as a number, and not as text."""
     identity: dict[str, Any] = Field(default_factory=dict)
     """What its results depend on, by the names that a run's digest has for it: `reward.function`, `reward.source`,
     `reward.params`, and what it uses of a sandbox and a judge. Another identity is another reward."""
@@ -94,7 +97,8 @@ class Description(BaseModel):
             if each.name.isidentifier() and each.name not in {subject, "ground_truth"}
         ]
         rest = [inspect.Parameter("_others", inspect.Parameter.VAR_KEYWORD)] if self.takes_any else []
-        first = [inspect.Parameter(subject, by_name), inspect.Parameter("ground_truth", by_name, default=None)]
+        truth = inspect.Parameter("ground_truth", by_name, default=None, annotation=float if self.number_truth else Any)
+        first = [inspect.Parameter(subject, by_name), truth]
         return inspect.Signature([*first, *named, *rest])
 
 
@@ -109,15 +113,43 @@ def address_of(endpoint: str) -> str:
 
 
 def body_of(given: Mapping[str, Any], *, nested: bool) -> bytes:
-    """One question as JSON; `nested`: what is neither the conversation nor the ground truth stands in `kwargs`."""
+    """One question as JSON; `nested`: for a server of ours, with columns and facts apart."""
     own = {name: given[name] for name in ("messages", "rollouts_messages", "ground_truth") if name in given}
     rest = {name: value for name, value in given.items() if name not in own}
-    body = {**own, "kwargs": rest} if nested else {**own, **rest}
+    body = {**own, **_told_apart(rest, "rollouts_messages" in own)} if nested else {**own, **rest}
     try:
         # A NaN would arrive as nothing, and be judged as that: so it is refused. orjson would send it.
         return json.dumps(body, default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise RewardError(f"The answer cannot be sent to its reward as JSON: {error}. Give plain data.") from None
+
+
+def _told_apart(given: Mapping[str, Any], in_group: bool) -> dict[str, Any]:
+    """The columns as `kwargs`, and what is known of each attempt as `rollout`, of a group as `rollouts`."""
+    named = {name: value for name, value in given.items() if name in NOT_COLUMNS}
+    columns = {name: value for name, value in given.items() if name not in named} | dict(named.pop("columns", {}))
+    facts = [_facts(named)]
+    if in_group and named:
+        size = max(len(values) for values in named.values())
+        facts = [_facts({name: values[place] for name, values in named.items()}) for place in range(size)]
+    for each in facts:
+        columns |= each.pop("columns", {})
+    sample_id = next((each.pop("sample_id") for each in facts if each.get("sample_id")), None)
+    told = {"rollouts": facts} if in_group else {"rollout": facts[0]}
+    return {
+        "kwargs": columns, **({"sample_id": sample_id} if sample_id else {}), **(told if any(facts) else {})
+    }  # fmt: skip
+
+
+def _facts(named: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of one attempt, as its fields are called; the answer's text is read from the conversation there."""
+    facts = {name: value for name, value in named.items() if name not in {"response", "responses", "rollouts"}}
+    whole = facts.pop("rollout", None) or named.get("rollouts")
+    if isinstance(whole, Rollout):
+        sample = whole.sample
+        more = {"sample_id": sample.id, "split": sample.split, "tools": sample.tools, "columns": sample.columns}
+        facts = {**whole.model_dump(mode="json", exclude={"sample", "turns"}), **more, **facts}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

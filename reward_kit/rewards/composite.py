@@ -25,10 +25,10 @@ from typing import Any, Literal, NamedTuple, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reward_kit.errors import ConfigError, ItemError, RewardError
-from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.reward_call import FACTS, MADE_WITH, RESERVED, RESOURCES, Payload, RewardCall, run_blocking
+from reward_kit.models import EvaluateResult, Message, MetricResult, Rollout
+from reward_kit.reward_call import MADE_WITH, RESOURCES, RewardCall, run_blocking
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
-from reward_kit.typed_interface import name_of, reward_function, signature_of
+from reward_kit.typed_interface import name_of, reward_function
 from reward_kit.utils.tasks import together
 
 __all__ = ["composite", "composite_reward"]
@@ -89,12 +89,15 @@ def composite(parts: Any, *, how: How = "weighted_sum") -> Callable[..., Any]:
 
 
 def _synchronous(parts: Sequence[Part], how: How) -> Any:
-    def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+    def composite_reward(
+        messages: list[Message], ground_truth: Any = None, rollout: Rollout | None = None, **kwargs: Any
+    ) -> EvaluateResult:
         if last_reply(messages) is None:
             return no_reply()
+        judged, resources = _judged(messages, ground_truth, rollout, kwargs), _resources(kwargs)
         outcomes: list[PartOutcome] = []
         for part in _in_turn(parts):
-            outcomes.append(part.run(messages, ground_truth, kwargs))
+            outcomes.append(part.run(judged, resources))
             if _is_over(outcomes[-1], how):
                 break
         return _combined(parts, outcomes, how)
@@ -103,17 +106,20 @@ def _synchronous(parts: Sequence[Part], how: How) -> Any:
 
 
 def _asynchronous(parts: Sequence[Part], how: How) -> Any:
-    async def composite_reward(messages: list[Message], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+    async def composite_reward(
+        messages: list[Message], ground_truth: Any = None, rollout: Rollout | None = None, **kwargs: Any
+    ) -> EvaluateResult:
         if last_reply(messages) is None:
             return no_reply()
+        judged, resources = _judged(messages, ground_truth, rollout, kwargs), _resources(kwargs)
         outcomes: list[PartOutcome] = []
         one_by_one = [part for part in _in_turn(parts) if part.gate or how == "first_decisive"]
         for part in one_by_one:
-            outcomes.append(await part.run_async(messages, ground_truth, kwargs))
+            outcomes.append(await part.run_async(judged, resources))
             if _is_over(outcomes[-1], how):
                 return _combined(parts, outcomes, how)
         others = [part for part in _in_turn(parts) if part not in one_by_one]
-        outcomes += await together(part.run_async(messages, ground_truth, kwargs) for part in others)
+        outcomes += await together(part.run_async(judged, resources) for part in others)
         return _combined(parts, outcomes, how)
 
     return composite_reward
@@ -180,15 +186,14 @@ def _without(*outcomes: PartOutcome) -> RewardError:
 
 
 def _signature(parts: Iterable[Part]) -> inspect.Signature:
-    """What the parts ask for by name, so that whoever calls the whole knows what to hand over."""
-    parameters = dict.fromkeys(name for part in parts for name in signature_of(part.call.func).parameters)
-    wanted = [name for name in parameters if name not in RESERVED and any(part.call.wants(name) for part in parts)]
+    """The rollout, from which each part is called, and the resources that parts ask for."""
+    wanted = [name for name in RESOURCES if any(part.call.wants(name) for part in parts)]
     kind = inspect.Parameter
     return inspect.Signature(
         [
             kind("messages", kind.POSITIONAL_OR_KEYWORD, annotation=list[Message]),
             kind("ground_truth", kind.POSITIONAL_OR_KEYWORD, default=None),
-            *(kind(name, kind.KEYWORD_ONLY, default=None) for name in wanted),
+            *(kind(name, kind.KEYWORD_ONLY, default=None) for name in ("rollout", *wanted)),
             kind("kwargs", kind.VAR_KEYWORD),
         ]
     )
@@ -208,10 +213,6 @@ setattr(composite_reward, MADE_WITH, _made_with)
 
 
 # ── the parts ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-_ASKED_FOR = frozenset(FACTS) | {"resources"}
-"""What is handed only to a reward that names it."""
 
 
 class PartSettings(BaseModel):
@@ -244,27 +245,29 @@ class Part(NamedTuple):
     threshold: float
     decides: str
 
-    def run(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> PartOutcome:
+    def run(self, rollout: Rollout, resources: Mapping[str, Any]) -> PartOutcome:
         """What the part says; of an asynchronous part, once it has come to its end."""
         try:
-            return PartOutcome(self, self.call.judge(self._payload(messages, ground_truth, given), _resources(given)))
+            return PartOutcome(self, self.call.judge(self.call.arguments_of([rollout]), resources))
         except ItemError as error:
             return PartOutcome(self, None, error)
 
-    async def run_async(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> PartOutcome:
+    async def run_async(self, rollout: Rollout, resources: Mapping[str, Any]) -> PartOutcome:
         """The same, for the event loop; a synchronous part runs in a thread."""
         if not self.call.is_async:
-            return await asyncio.to_thread(self.run, messages, ground_truth, given)
+            return await asyncio.to_thread(self.run, rollout, resources)
         try:
-            payload = self._payload(messages, ground_truth, given)
-            return PartOutcome(self, await self.call.judge_async(payload, _resources(given)))
+            return PartOutcome(self, await self.call.judge_async(self.call.arguments_of([rollout]), resources))
         except ItemError as error:
             return PartOutcome(self, None, error)
 
-    def _payload(self, messages: list[Message], ground_truth: Any, given: Mapping[str, Any]) -> Payload:
-        columns = {name: value for name, value in given.items() if name not in RESOURCES}
-        fitting = {name: value for name, value in columns.items() if name not in _ASKED_FOR or self.call.wants(name)}
-        return Payload(messages=messages, ground_truth=ground_truth, columns=fitting)
+
+def _judged(messages: list[Message], ground_truth: Any, rollout: Rollout | None, given: Mapping[str, Any]) -> Rollout:
+    """What the parts judge: the rollout, or, where somebody calls the whole by hand, what was given in its place."""
+    if rollout is not None:
+        return rollout
+    columns = {name: value for name, value in given.items() if name not in RESOURCES}
+    return Rollout.of_conversation(messages, ground_truth, columns)
 
 
 def _resources(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from reward_kit.answers.final_answer import stated_answer
 from reward_kit.errors import ConfigError, ItemError
-from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.models import EvaluateResult, Message, MetricResult, Rollout
+from reward_kit.reward_call import RewardCall
 from reward_kit.rewards._judging.asking import Asker, as_asker, compare_answers
 from reward_kit.rewards._judging.pairings import pairings
 from reward_kit.rewards._judging.prompts import answer_of, question_of
@@ -206,7 +206,7 @@ def _verified(
     if call.mode == "batch" or call.is_async:
         raise ConfigError(f"The verifier {call.name!r} must be pointwise and synchronous. Use another.")
     try:
-        return call.judge(Payload(messages=messages, ground_truth=ground_truth, columns=columns)).score
+        return call.judge(call.arguments_of([Rollout.of_conversation(messages, ground_truth, columns)])).score
     except ItemError as error:
         return str(error)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from reward_kit.errors import ItemError, RewardError, RewardTimeoutError
 from reward_kit.models import Failure, Rollout, Verdict
-from reward_kit.reward_call import Payload, RewardCall, copied_payload
+from reward_kit.reward_call import RewardCall
 from reward_kit.scoring.loop_watch import Blockage
 from reward_kit.scoring.outcomes import too_slow
-from reward_kit.scoring.worker_call import size_of, verdicts_async
+from reward_kit.scoring.worker_call import verdicts_async
 from reward_kit.utils.deadlines import Deadlines
 from reward_kit.utils.tasks import end, is_ended, shrug_off
 
@@ -27,7 +27,7 @@ __all__ = ["OnTheLoop", "each_alone"]
 _log = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.002
-"""That a task goes on with one payload after the other before it lets others do something."""
+"""That a task goes on with one call after the other before it lets others do something."""
 
 
 class OnTheLoop:
@@ -62,21 +62,15 @@ class OnTheLoop:
         self._groups = call.mode == "batch"
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        """One verdict per rollout, in their order: the reward is called in this process."""
-        if self._groups:
-            return await self.judge(copied_payload(self._call.group_payload_of(rollouts)), rollouts[0])
-        if len(rollouts) == 1:
-            return await self.judge(self._call.own_payload_of(rollouts[0]), rollouts[0])
-        return await each_alone(self.score, rollouts)
-
-    async def judge(self, payload: Payload, rollout: Rollout | None = None) -> Sequence[Verdict]:
-        """One verdict per answer in the payload, of which nobody else may hold a part; `rollout` is the first of them.
+        """One verdict per rollout, in their order: the reward is called in this process.
 
         To be called in a task of its own: it is cancelled at the deadline.
         """
+        if not self._groups and len(rollouts) > 1:
+            return await each_alone(self.score, rollouts)
         task = self._current_task()
         async with self._free:
-            return await self._judge_within(task, payload, rollout)
+            return await self._judge_within(task, rollouts)
 
     def _current_task(self) -> asyncio.Task[Any]:
         task = asyncio.current_task(self._loop)  # a third of what it costs where it has to find the loop
@@ -84,39 +78,35 @@ class OnTheLoop:
             raise AssertionError("scoring happens in a task")
         return task
 
-    async def _judge_within(
-        self, task: asyncio.Task[Any], payload: Payload, rollout: Rollout | None
-    ) -> Sequence[Verdict]:
-        """One verdict per answer in the payload, within the time that a call may take."""
+    async def _judge_within(self, task: asyncio.Task[Any], rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        """One verdict per rollout of one call, within the time that a call may take."""
         self._deadlines.begin(task)
-        if rollout is not None:
-            self._judging[task] = rollout
+        self._judging[task] = rollouts[0]
         try:
-            verdicts: Sequence[Verdict] = await self._verdicts(payload, rollout)
+            verdicts: Sequence[Verdict] = await self._verdicts(rollouts)
         except asyncio.CancelledError:
-            verdicts = [Failure.of(self._cancelled(task), "score")] * size_of(payload)
+            verdicts = [Failure.of(self._cancelled(task), "score")] * len(rollouts)
         except KeyboardInterrupt as error:
             if _is_a_signal(error):
                 raise
             failure = Failure.of(RewardError(f"{self._call.name!r} raised KeyboardInterrupt"), "score")
-            verdicts = [failure] * size_of(payload)
+            verdicts = [failure] * len(rollouts)
         finally:
             self._deadlines.end(task)
-            if rollout is not None:
-                self._judging.pop(task, None)
+            self._judging.pop(task, None)
         if task.cancelling() and not is_ended(task):  # the reward cancelled the task that it runs in
             await shrug_off(task)
-            return [Failure.of(self._cancelled_itself(), "score")] * size_of(payload)
+            return [Failure.of(self._cancelled_itself(), "score")] * len(rollouts)
         return verdicts
 
-    async def judge_all(self, payloads: Sequence[Payload], *, until: float) -> list[Sequence[Verdict] | None]:
-        """The verdicts on each payload, in order; None where it was not judged at the time `until` (monotonic).
+    async def judge_all(self, groups: Sequence[Sequence[Rollout]], *, until: float) -> list[Sequence[Verdict] | None]:
+        """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic).
 
-        A task takes one payload after the other as long as the reward awaits nothing; when it does, other tasks take
-        the rest meanwhile. So a reward that never waits needs one task, and one that does has as many as payloads.
+        A task makes one call after the other as long as the reward awaits nothing; when it does, other tasks take
+        the rest meanwhile. So a reward that never waits needs one task, and one that does has as many as calls.
         """
-        judged: list[Sequence[Verdict] | None] = [None] * len(payloads)
-        left = list(reversed(range(len(payloads))))
+        judged: list[Sequence[Verdict] | None] = [None] * len(groups)
+        left = list(reversed(range(len(groups))))
 
         async def take() -> None:
             task = self._current_task()
@@ -124,14 +114,14 @@ class OnTheLoop:
                 began = self._loop.time()
                 while left:
                     place = left.pop()
-                    judged[place] = await self._judge_within(task, payloads[place], None)
+                    judged[place] = await self._judge_within(task, groups[place])
                     if self._loop.time() - began > _TURN_SECONDS:
                         await asyncio.sleep(0)
                         began = self._loop.time()
 
         tasks: list[asyncio.Task[None]] = []
         try:
-            while left and len(tasks) < len(payloads):
+            while left and len(tasks) < len(groups):
                 tasks += [self._loop.create_task(take()) for _ in range(min(len(tasks) + 1, len(left)))]
                 await asyncio.sleep(0)  # they begin, each until it has to wait
             if tasks:
@@ -148,14 +138,15 @@ class OnTheLoop:
         """Whether a call would begin at once."""
         return not self._free.locked()
 
-    async def _verdicts(self, payload: Payload, rollout: Rollout | None) -> Sequence[Verdict]:
-        if self._worlds is None or rollout is None:
-            return await verdicts_async(self._call, payload, self._resources)
+    async def _verdicts(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         try:
-            async with self._worlds(rollout) as world:
-                return await verdicts_async(self._call, payload, {**self._resources, "world": world})
-        except ItemError as error:  # the world failed, or went another way: that is no verdict
-            return [Failure.of(error, "score")]
+            arguments = self._call.arguments_of(rollouts)
+            if self._worlds is None:
+                return await verdicts_async(self._call, arguments, self._resources)
+            async with self._worlds(rollouts[0]) as world:
+                return await verdicts_async(self._call, arguments, {**self._resources, "world": world})
+        except ItemError as error:  # nothing could be handed over, or the world failed: that is no verdict
+            return [Failure.of(error, "score")] * len(rollouts)
 
     def close(self) -> None:
         """Stop the timer of the deadlines. Call it when nothing is judged any more."""

@@ -3,15 +3,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from reward_kit.errors import RewardError, RewardKitError, RewardTimeoutError, message_of
-from reward_kit.models import EvaluateResult, Failure, Verdict
+from reward_kit.errors import ItemError, RewardError, RewardKitError, RewardTimeoutError, message_of
+from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.redaction import mask
+from reward_kit.reward_call import Arguments, RewardCall
 from reward_kit.scoring.worker_call import PlainVerdict, Unusable
-from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut
+from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
 
-__all__ = ["too_slow", "verdicts_of"]
+__all__ = ["judged_by", "too_slow", "verdicts_of"]
+
+
+async def judged_by(
+    pool: WorkerPool, call: RewardCall, groups: Sequence[Sequence[Rollout]], *, until: float,
+    setting: str = "reward.timeout",
+) -> list[Sequence[Verdict] | None]:  # fmt: skip
+    """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic)."""
+    judged: list[Sequence[Verdict] | None] = [None] * len(groups)
+    calls: list[tuple[Arguments]] = []
+    places: list[int] = []
+    for place, rollouts in enumerate(groups):
+        try:
+            calls.append((call.arguments_of(rollouts, plain=True),))
+            places.append(place)
+        except ItemError as error:
+            judged[place] = [Failure.of(error, "score")] * len(rollouts)
+    for place, outcome in zip(places, await pool.submit_all(calls, until=until), strict=True):
+        if outcome is not None:
+            judged[place] = verdicts_of(outcome, call.name, len(groups[place]), setting)
+    return judged
 
 
 def verdicts_of(outcome: Outcome, name: str, answers: int, setting: str = "reward.timeout") -> list[Verdict]:

@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from reward_kit.config_models import AgentConfig, JudgeConfig, PipelineConfig, SandboxConfig
-from reward_kit.errors import ConfigError
-from reward_kit.models import Rollout, Verdict
-from reward_kit.reward_call import RESOURCES, Payload, RewardCall
+from reward_kit.errors import ConfigError, ItemError
+from reward_kit.models import Failure, Rollout, Verdict
+from reward_kit.reward_call import RESOURCES, RewardCall
 from reward_kit.scoring import defaults
 from reward_kit.scoring.loop_watch import LoopWatch
 from reward_kit.scoring.on_the_loop import OnTheLoop, each_alone
-from reward_kit.scoring.outcomes import verdicts_of
+from reward_kit.scoring.outcomes import judged_by, verdicts_of
 from reward_kit.scoring.resources import open_resources
 from reward_kit.scoring.rewards import Reward, Rewards
-from reward_kit.scoring.worker_call import size_of
 from reward_kit.scoring.worlds import open_worlds
 from reward_kit.utils.tasks import hidden_tasks
 from reward_kit.workers import WorkerPool
@@ -165,19 +164,17 @@ class InWorkers:
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict per rollout, in their order: the reward is called in a worker process."""
-        call = self._call
         if not self._groups and len(rollouts) > 1:
             return await each_alone(self.score, rollouts)
-        payload = call.group_payload_of(rollouts) if self._groups else call.payload_of(rollouts[0])
-        return verdicts_of(await self._pool.submit((payload,), {}), call.name, len(rollouts))
+        try:
+            arguments = self._call.arguments_of(rollouts, plain=True)
+        except ItemError as error:
+            return [Failure.of(error, "score")] * len(rollouts)
+        return verdicts_of(await self._pool.submit((arguments,), {}), self._call.name, len(rollouts))
 
-    async def judge_all(self, payloads: Sequence[Payload], *, until: float) -> list[Sequence[Verdict] | None]:
-        """The verdicts on each payload, in order; None where it was not judged at the time `until` (monotonic)."""
-        outcomes = await self._pool.submit_all([(payload,) for payload in payloads], until=until)
-        return [
-            None if outcome is None else verdicts_of(outcome, self._call.name, size_of(payload))
-            for outcome, payload in zip(outcomes, payloads, strict=True)
-        ]
+    async def judge_all(self, groups: Sequence[Sequence[Rollout]], *, until: float) -> list[Sequence[Verdict] | None]:
+        """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic)."""
+        return await judged_by(self._pool, self._call, groups, until=until)
 
 
 # ── by split ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,37 +11,32 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.models import EvaluateResult, Failure, Verdict
-from reward_kit.reward_call import OnInvalid, Payload, RewardCall, copied_payload
+from reward_kit.reward_call import Arguments, OnInvalid, RewardCall, size_of, unshared
 from reward_kit.utils.module_loader import loading_within
 
-__all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "size_of", "verdicts", "verdicts_async"]
+__all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "verdicts", "verdicts_async"]
 
 
-def size_of(payload: Payload) -> int:
-    """How many answers the payload holds."""
-    return len(payload["rollouts_messages"]) if "rollouts_messages" in payload else 1
-
-
-def verdicts(call: RewardCall, payload: Payload, resources: Mapping[str, Any] | None = None) -> list[Verdict]:
+def verdicts(call: RewardCall, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> list[Verdict]:
     """One per answer: each a failure where the call fails. What is no failure of an item is raised."""
     try:
         if call.mode == "batch":
-            return [_verdict(call, result) for result in call.judge_group(payload, resources)]
-        return [call.judge(payload, resources)]
+            return [_verdict(call, result) for result in call.judge_group(arguments, resources)]
+        return [call.judge(arguments, resources)]
     except ItemError as error:
-        return [Failure.of(error, "score")] * size_of(payload)
+        return [Failure.of(error, "score")] * size_of(arguments)
 
 
 async def verdicts_async(
-    call: RewardCall, payload: Payload, resources: Mapping[str, Any] | None = None
+    call: RewardCall, arguments: Arguments, resources: Mapping[str, Any] | None = None
 ) -> list[Verdict]:
     """The same, for the event loop."""
     try:
         if call.mode == "batch":
-            return [_verdict(call, result) for result in await call.judge_group_async(payload, resources)]
-        return [await call.judge_async(payload, resources)]
+            return [_verdict(call, result) for result in await call.judge_group_async(arguments, resources)]
+        return [await call.judge_async(arguments, resources)]
     except ItemError as error:
-        return [Failure.of(error, "score")] * size_of(payload)
+        return [Failure.of(error, "score")] * size_of(arguments)
 
 
 def _verdict(call: RewardCall, result: EvaluateResult) -> Verdict:
@@ -68,7 +63,7 @@ class Unusable(NamedTuple):
 
 
 class WorkerCall:
-    """A reward as a function of plain data: a payload in, its verdicts out."""
+    """A reward as a function of plain data: the arguments of a call in, its verdicts out."""
 
     def __init__(
         self,
@@ -82,7 +77,7 @@ class WorkerCall:
     ) -> None:
         """Take the reward, or its import path, which must load in time; its params; and what gives its resources.
 
-        `shared`: payloads may hold the same objects, and are copied, because a reward may change what it is handed.
+        `shared`: calls may be handed the same objects, and are handed copies, because a reward may change them.
         """
         if loading_seconds is None:
             self._call = RewardCall(reward, params, on_invalid)
@@ -92,14 +87,14 @@ class WorkerCall:
         self._resources = resources
         self._shared = shared
 
-    def __call__(self, payload: Payload) -> list[PlainVerdict] | Unusable:
-        """One verdict per answer in the payload, as plain data; `Unusable` where the reward cannot work at all."""
+    def __call__(self, arguments: Arguments) -> list[PlainVerdict] | Unusable:
+        """One verdict per answer, as plain data; `Unusable` where the reward cannot work at all."""
         try:
             resources = None if self._resources is None else self._resources()
-            payload = copied_payload(payload) if self._shared else payload
-            return [_plain(verdict) for verdict in verdicts(self._call, payload, resources)]
+            given = unshared(arguments) if self._shared else arguments
+            return [_plain(verdict) for verdict in verdicts(self._call, given, resources)]
         except ItemError as error:
-            return [_plain(Failure.of(error, "score"))] * size_of(payload)
+            return [_plain(Failure.of(error, "score"))] * size_of(arguments)
         except RewardKitError as error:
             return Unusable(str(error))
 

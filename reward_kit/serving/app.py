@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import json
 import logging
 import time
@@ -31,15 +32,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from reward_kit.errors import MissingExtraError, RewardKitError
-from reward_kit.models import Verdict
+from reward_kit.errors import ConfigError, MissingExtraError, RewardKitError
+from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.redaction import blot, mask
 from reward_kit.scoring.rewards import Reward
 from reward_kit.serving.access_log import AccessLog
 from reward_kit.serving.bodies import Bodies, CallerLeft, Held, Receive
 from reward_kit.serving.callers import ANYBODY, PEER_NAMES, Allowances
 from reward_kit.serving.description import description_of
-from reward_kit.serving.dialect import Asked, BadRequest, Dialect, Extension, Incoming, Reply, Route
+from reward_kit.serving.dialect import BadRequest, Dialect, Extension, Incoming, Reply, Route
 from reward_kit.serving.dialects import DIALECTS, load_dialect
 from reward_kit.serving.gate import Gate
 from reward_kit.serving.judging import Judging, open_judging
@@ -122,6 +123,16 @@ def build_app(
     rewards = {name: Reward(config, given.get(name)) for name, config in settings.rewards.items()}
     names = list(DIALECTS) if settings.dialects is None else ["generic", *settings.dialects]
     dialects = [load_dialect(name) for name in dict.fromkeys(names)]
+    groups = [name for name, reward in rewards.items() if reward.judges_groups]
+    if (
+        settings.dialects is not None
+        and groups
+        and (alone := next((each for each in dialects if each.one_answer), None))
+    ):
+        raise ConfigError(
+            f"The reward {groups[0]!r} compares all answers to a prompt, and callers of the dialect {alone.name!r} "
+            "send one answer at a time. Serve a reward that judges each answer alone, or leave this dialect out."
+        )
     return RewardApp(settings, rewards, dialects, [*extensions, *_worlds(settings)])
 
 
@@ -181,11 +192,12 @@ class RewardApp:
             told = Reply(200, description_of(reward, self.settings))
             for path in (f"/rewards/{name}/evaluate", *(["/evaluate"] if name == first else [])):
                 paths[path] = {"GET": _Tell(path, partial(_same, told)), "HEAD": _Tell(path, partial(_same, told))}
-        for route in (route for dialect in self.dialects for route in dialect.routes):
-            paths.setdefault(route.path, {})[route.method] = _Ask(route.path, first, route)
-            for name in self._rewards:
-                path = f"/rewards/{name}{route.path}"
-                paths.setdefault(path, {})[route.method] = _Ask(path, name, route)
+        for dialect, name in itertools.product(self.dialects, self._rewards):
+            if dialect.one_answer and self._rewards[name].judges_groups:
+                continue
+            for route in dialect.routes:
+                for path in (f"/rewards/{name}{route.path}", *([route.path] if name == first else [])):
+                    paths.setdefault(path, {})[route.method] = _Ask(path, name, route)
         return paths
 
     def _tell_what(self) -> Reply:
@@ -308,7 +320,8 @@ class RewardApp:
                 raise Refusal.unreadable("The body is compressed. Send it as it is.", 415)
             body = await self._bodies.read(receive, served.head.length, held)
             served.size_in = len(body)
-            exchange = found.route.read(Incoming(self._bodies.json(body), PlainHeaders(scope["headers"])))
+            json, threshold = self._bodies.json(body), self._rewards[found.reward].config.pass_threshold
+            exchange = found.route.read(Incoming(json, PlainHeaders(scope["headers"]), threshold))
             del body
             asked = exchange.asked
             if not asked:
@@ -323,7 +336,7 @@ class RewardApp:
         finally:
             allowance.leave()
 
-    async def _judge(self, name: str, asked: Sequence[Asked]) -> list[Verdict]:
+    async def _judge(self, name: str, asked: Sequence[Rollout | Failure]) -> list[Verdict]:
         if judging := self._judging.get(name):
             return await judging.judge(asked)
         # Nobody has told us that a server starts, as some test clients do: what is needed is opened for this request.

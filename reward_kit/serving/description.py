@@ -21,6 +21,7 @@ def description_of(reward: Reward, settings: ServeSettings) -> dict[str, Any]:
         mode=call.mode,
         parameters=[Parameter(name=name, required=needed) for name, needed in call.columns_named.items()],
         takes_any=call.takes_any,
+        number_truth=call.takes_number_truth,
         identity=reward_settings(reward, settings.sandbox, settings.judge),
         batch=True,
     ).model_dump()

@@ -3,7 +3,7 @@
 
     request ─▶ authentication, limits, JSON        the server
             ─▶ Route.read(Incoming) ─▶ Exchange    the dialect: what is asked, and how the reply is made
-            ─▶ one verdict per Asked               the server, by the scoring engine
+            ─▶ one verdict per rollout             the server, by the scoring engine
             ─▶ Exchange.reply(verdicts) ─▶ Reply   the dialect
             ─▶ response                            the server
 
@@ -24,13 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from reward_kit.models import Failure, Message, Verdict
+from reward_kit.datasets.interpret import RowReader
+from reward_kit.datasets.rows import BadRow
+from reward_kit.models import Failure, Message, Rollout, Verdict, split_off_answer
+from reward_kit.utils.trusted import text_message, trusted
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
 __all__ = [
-    "Asked",
     "BadRequest",
     "Dialect",
     "Exchange",
@@ -41,20 +43,8 @@ __all__ = [
     "failed_reply",
     "messages_in",
     "object_in",
+    "rollout_in",
 ]
-
-
-class Asked(NamedTuple):
-    """One answer that a caller wants judged."""
-
-    messages: Sequence[Mapping[str, Any]]
-    """The whole conversation, the answer last: see `messages_in`."""
-    ground_truth: Any = None
-    columns: Mapping[str, Any] = {}
-    """Everything else that the caller says; handed to the reward by name."""
-    sample_id: str | None = None
-    """Which answers belong together, for rewards that judge all answers to a prompt at once. Where no answer of a
-    request has one, all of them do."""
 
 
 class Incoming(NamedTuple):
@@ -64,6 +54,8 @@ class Incoming(NamedTuple):
     """The decoded body; None where the request has none."""
     headers: Mapping[str, str]
     """By their names in lower case. Credentials are not among them."""
+    pass_threshold: float | None = None
+    """The score from which on the reward counts an answer as passed, where its operator says so."""
 
 
 class Reply(NamedTuple):
@@ -78,10 +70,11 @@ class Reply(NamedTuple):
 class Exchange(NamedTuple):
     """What one request asks, and how its reply is made of the verdicts."""
 
-    asked: Sequence[Asked]
-    """May be empty: then nothing is judged, and the reply is made at once."""
+    asked: Sequence[Rollout | Failure]
+    """What is to be judged, or why one of them cannot be: see `rollout_in`. Those of one sample belong together. May be
+    empty: then nothing is judged, and the reply is made at once."""
     reply: Callable[[Sequence[Verdict]], Reply]
-    """Given one verdict per answer, in their order."""
+    """Given one verdict each, in their order."""
 
 
 class Route(NamedTuple):
@@ -106,6 +99,8 @@ class Dialect(NamedTuple):
     summary: str
     """A sentence: who speaks it."""
     routes: Sequence[Route]
+    one_answer: bool = False
+    """Whether its callers send one answer at a time. A reward that compares answers is not served to them."""
 
 
 class Extension(Protocol):
@@ -160,26 +155,44 @@ def object_in(json: Any, *required: str) -> dict[str, Any]:
     return json
 
 
-def messages_in(value: Any, field: str = "messages") -> list[dict[str, Any]]:
-    """A conversation as the rewards take it: a list, not empty, of objects with a `role`, OpenAI-shaped."""
+def messages_in(value: Any, field: str = "messages") -> list[Message]:
+    """A conversation: a list, not empty, of objects with a `role`, OpenAI-shaped."""
     if not isinstance(value, list) or not value:
         what = "an empty list" if value == [] else _kind(value)
         raise BadRequest(f"The field {field!r} is {what}. Send a list of messages, each with a role and content.")
-    for number, message in enumerate(value):
-        if type(message) is not dict or type(message.get("role")) is not str:
-            raise BadRequest(f"{field}[{number}] is not an object with a text as its role. Send role and content.")
-        if type(message.get("content", "")) is not str or len(message) > 2:
-            _check(message, f"{field}[{number}]")
-    return value
+    return [_message(turn, f"{field}[{number}]") for number, turn in enumerate(value)]
 
 
-def _check(message: dict[str, Any], where: str) -> None:
+def _message(turn: Any, where: str) -> Message:
+    if type(turn) is not dict or type(turn.get("role")) is not str:
+        raise BadRequest(f"{where} is not an object with a text as its role. Send role and content.")
+    if len(turn) == 2 and type(turn.get("content")) is str:  # as it mostly is
+        return text_message(turn["role"], turn["content"])
     try:
-        Message.model_validate(message)
+        return Message.model_validate(turn)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise BadRequest(f"{where}.{place}: {first['msg']}. Send OpenAI-shaped messages.") from None
+
+
+_rows = RowReader()
+_rollout = trusted(Rollout)
+
+
+def rollout_in(row: Mapping[str, Any], messages: list[Message], sample_id: str | None = None) -> Rollout:
+    """What a caller wants judged: a whole conversation, its answer last, and the row that it belongs to.
+
+    The row says what a right answer looks like, and has the columns that reach the reward by name: it is read as the
+    rows of a dataset are. `sample_id` says which answers belong together, where the caller knows; else those do that
+    have the same prompt and the same row.
+    """
+    asked, answered = split_off_answer(messages)
+    try:
+        sample = _rows.sample(row if sample_id is None else {**row, "id": sample_id}, asked=asked)
+    except BadRow as error:
+        raise BadRequest(f"The request cannot be read: {error}.") from None
+    return _rollout(sample=sample, response_index=0, turns=answered)
 
 
 def _kind(value: Any) -> str:

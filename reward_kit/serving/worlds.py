@@ -94,8 +94,7 @@ class _Session:
         return await (self._world.say_async(speech) if isinstance(speech, str) else self._world.act_async(speech))
 
     async def _verdict(self, judge: TrainerReward) -> dict[str, Any]:
-        payload = judge.call.payload_of(await self._world.rollout_async())
-        (earned,) = await judge.judge_async([payload])
+        (earned,) = await judge.judge_async([await self._world.rollout_async()])
         if earned.error is not None:
             raise RewardError(earned.error)
         return {"score": earned.score, "reason": earned.reason, "metrics": dict(earned.metrics)}

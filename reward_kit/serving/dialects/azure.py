@@ -5,7 +5,8 @@
                   →  {"schema_version", "status": "Completed", "score", "reason", "passed", "threshold", "properties"}
 
 The sample is what the model said (`output_text`, `output_tools`), the item its row: its `messages` or `query` are the
-prompt, its `ground_truth` or `reference_answer` the truth, and the rest reaches the reward by name. What could not be
+prompt, and the item is read as a row of a dataset is: it says what a right answer looks like, and the rest reaches the
+reward by name. An answer has passed from the request's own threshold on, else the reward's, else 1. What could not be
 judged has the status `Error` and no score.
 """
 
@@ -17,7 +18,6 @@ from typing import Any
 from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import EvaluateResult, Verdict
 from reward_kit.serving.dialect import (
-    Asked,
     BadRequest,
     Dialect,
     Exchange,
@@ -26,6 +26,7 @@ from reward_kit.serving.dialect import (
     Route,
     messages_in,
     object_in,
+    rollout_in,
 )
 from reward_kit.serving.dialects.numbers import metrics_of
 
@@ -33,7 +34,6 @@ __all__ = ["AZURE"]
 
 _VERSION = "0.0.1"
 _PROMPTS = ("messages", "prompt", "query", "question", "input")
-_TRUTHS = ("ground_truth", "reference_answer", "reference", "answer", "label")
 _ANSWERS = ("output_text", "response", "output")
 _THRESHOLD = 1.0
 
@@ -51,13 +51,12 @@ def _read(incoming: Incoming) -> Exchange:
         turn["tool_calls"] = calls
     prompt = _first(item, _PROMPTS)
     turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
-    truth = next((name for name in _TRUTHS if name in item), None)
-    taken = {truth, "response", *(name for name in _PROMPTS if item.get(name) is prompt)}
-    columns = {name: value for name, value in item.items() if name not in taken}
+    own = incoming.pass_threshold if incoming.pass_threshold is not None else _THRESHOLD
     settings = body.get("initialization_parameters") or {}
-    threshold = settings.get("threshold", _THRESHOLD) if isinstance(settings, dict) else _THRESHOLD
-    asked = Asked(messages_in([*turns, turn], "item"), item.get(truth or ""), columns)
-    return Exchange([asked], lambda verdicts: _reply(verdicts, threshold))
+    threshold = settings.get("threshold", own) if isinstance(settings, dict) else own
+    line = float(threshold) if isinstance(threshold, int | float) else own
+    row = {name: value for name, value in item.items() if name not in {"response", "messages"}}
+    return Exchange([rollout_in(row, messages_in([*turns, turn], "item"))], lambda verdicts: _reply(verdicts, line))
 
 
 def _object(value: Any, field: str) -> dict[str, Any]:
@@ -70,12 +69,11 @@ def _first(given: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((given[name] for name in names if given.get(name) is not None), None)
 
 
-def _reply(verdicts: Sequence[Verdict], threshold: Any) -> Reply:
+def _reply(verdicts: Sequence[Verdict], line: float) -> Reply:
     (verdict,) = verdicts
     if not isinstance(verdict, EvaluateResult):
         error = {"code": verdict.type, "message": verdict.message}
         return Reply(200, {"schema_version": _VERSION, "status": "Error", "error": error})
-    line = float(threshold) if isinstance(threshold, int | float) else _THRESHOLD
     body = {
         "schema_version": _VERSION, "status": "Completed", "score": verdict.score, "reason": verdict.reason or "",
         "threshold": line, "passed": verdict.score >= line, "properties": metrics_of(verdict),
@@ -104,4 +102,5 @@ AZURE = Dialect(
             },
         )
     ],
+    one_answer=True,
 )  # fmt: skip

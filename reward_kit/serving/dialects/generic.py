@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generic dialect: verdicts as they are, one or many at a time.
 
-    POST /evaluate         {messages, ground_truth?, kwargs?, sample_id?, …}        → a result
+    POST /evaluate         {messages, ground_truth?, kwargs?, sample_id?, rollout?, …}    → a result
                            {rollouts_messages: [messages, …], ground_truth?, …}     → {results: […]}, for group rewards
     POST /evaluate/batch   {items: [{messages, …}, …]}                              → {results: […]}, in order
     POST /reward           as /evaluate; without a ground truth, the prompt stands in for it (inherited)
 
-Fields beside these, and those of `kwargs`, reach the reward by name. What could not be judged is a result with
+Fields beside these, and those of `kwargs`, are the columns of a row: they are read as the rows of a dataset are, and
+reach the reward by name. What is known of the attempt itself (`model`, `finish_reason`, `steps` …) stands in `rollout`,
+and nothing else can say it; of a group, a list of them in `rollouts`. What could not be judged is a result with
 `is_score_valid: false`, `error`, and `null` for its score, so that nobody takes it for a zero; its `failure` says of
 which type, whether trying again may help, and what the reward returned, where that is a result that is no verdict.
 `/reward`, whose callers expect a number, answers 5xx instead.
@@ -17,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reward_kit.models import EvaluateResult, Failure, Verdict
+from pydantic import ValidationError
+
+from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Verdict
 from reward_kit.serving.dialect import (
-    Asked,
     BadRequest,
     Dialect,
     Exchange,
@@ -29,11 +32,12 @@ from reward_kit.serving.dialect import (
     failed_reply,
     messages_in,
     object_in,
+    rollout_in,
 )
 
 __all__ = ["GENERIC", "INHERITED", "result_body"]
 
-_OWN_FIELDS = frozenset({"messages", "rollouts_messages", "ground_truth", "kwargs", "sample_id"})
+_OWN_FIELDS = frozenset({"messages", "rollouts_messages", "kwargs", "sample_id", "rollout", "rollouts"})
 
 
 def result_body(verdict: Verdict) -> dict[str, Any]:
@@ -59,20 +63,35 @@ def result_body(verdict: Verdict) -> dict[str, Any]:
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _asked(item: Mapping[str, Any], messages: Any, field: str = "messages") -> Asked:
+def _asked(item: Mapping[str, Any], messages: list[Message], told: Any, sample_id: str | None = None) -> Rollout:
     if len(item) == 2 and "ground_truth" in item:  # as it mostly is
-        return Asked(messages_in(messages, field), item["ground_truth"])
-    columns = {name: value for name, value in item.items() if name not in _OWN_FIELDS}
+        return rollout_in({"ground_truth": item["ground_truth"]}, messages)
+    row = {name: value for name, value in item.items() if name not in _OWN_FIELDS}
     if kwargs := item.get("kwargs"):
         if not isinstance(kwargs, dict):
             raise BadRequest(
                 "The field 'kwargs' is not an object. Send an object of names and values, or leave it out."
             )
-        columns |= kwargs
-    sample_id = item.get("sample_id")
+        row |= {name: value for name, value in kwargs.items() if name != "ground_truth"}
+    sample_id = item.get("sample_id") or sample_id
     if sample_id is not None and not isinstance(sample_id, str):
         raise BadRequest("The field 'sample_id' is not a text. Send a text, or leave it out.")
-    return Asked(messages_in(messages, field), item.get("ground_truth"), columns, sample_id)
+    rollout = rollout_in(row, messages, sample_id)
+    return rollout if told is None else _as_told(rollout, told)
+
+
+def _as_told(rollout: Rollout, told: Any) -> Rollout:
+    """The rollout with what the caller knows of the attempt: model, finish reason, steps, facts …"""
+    if not isinstance(told, dict):
+        raise BadRequest("What is known of a rollout is not an object. Send an object such as {'model': 'm'}.")
+    sample = rollout.sample.model_copy(update={name: told[name] for name in ("split", "tools") if name in told})
+    fields = {"response_index": rollout.response_index, **told, "sample": sample, "turns": rollout.turns}
+    try:
+        return Rollout.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise BadRequest(f"rollout.{place}: {first['msg']}. Send what the API document says.") from None
 
 
 def _one(incoming: Incoming) -> Exchange:
@@ -80,18 +99,23 @@ def _one(incoming: Incoming) -> Exchange:
     if "rollouts_messages" in body:
         return Exchange(_group(body), _many_results)
     object_in(body, "messages")
-    return Exchange([_asked(body, body["messages"])], _one_result)
+    return Exchange([_asked(body, messages_in(body["messages"]), body.get("rollout"))], _one_result)
 
 
-def _group(body: Mapping[str, Any]) -> list[Asked]:
-    conversations = body["rollouts_messages"]
+def _group(body: Mapping[str, Any]) -> list[Rollout]:
+    conversations, told = body["rollouts_messages"], body.get("rollouts")
     if not isinstance(conversations, list) or not conversations:
         raise BadRequest(
             "The field 'rollouts_messages' is not a list of conversations. Send one list of messages each."
         )
-    return [
-        _asked(body, messages, f"rollouts_messages[{number}]") for number, messages in enumerate(conversations)
-    ]  # fmt: skip
+    if told is not None and (not isinstance(told, list) or len(told) != len(conversations)):
+        raise BadRequest("The field 'rollouts' is not a list of one object per conversation. Send one each.")
+    asked: list[Rollout] = []
+    for number, messages in enumerate(conversations):
+        turns = messages_in(messages, f"rollouts_messages[{number}]")
+        known = asked[0].sample.id if asked else None  # whatever their prompts look like, they are of one sample
+        asked.append(_asked(body, turns, None if told is None else told[number], known))
+    return asked
 
 
 def _batch(incoming: Incoming) -> Exchange:
@@ -102,7 +126,8 @@ def _batch(incoming: Incoming) -> Exchange:
     for number, item in enumerate(items):
         if not isinstance(item, dict) or "messages" not in item:
             raise BadRequest(f"items[{number}] is not an object with messages. Send messages, and ground_truth if any.")
-        asked.append(_asked(item, item["messages"], f"items[{number}].messages"))
+        turns = messages_in(item["messages"], f"items[{number}].messages")
+        asked.append(_asked(item, turns, item.get("rollout")))
     return Exchange(asked, _many_results)
 
 
@@ -113,10 +138,10 @@ def _one_or_error(incoming: Incoming) -> Exchange:
 
 def _inherited(incoming: Incoming) -> Exchange:
     body = object_in(incoming.json, "messages")
-    asked = _asked(body, body["messages"])
-    if asked.ground_truth is None:
-        asked = asked._replace(ground_truth=asked.messages[:-1])
-    return Exchange([asked], _one_result_or_error)
+    turns = messages_in(body["messages"])
+    if body.get("ground_truth") is None:
+        body = {**body, "ground_truth": body["messages"][:-1]}
+    return Exchange([_asked(body, turns, body.get("rollout"))], _one_result_or_error)
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,6 +174,7 @@ _REST = {
     "ground_truth": {"description": "What a right answer looks like: a text, or any JSON value."},
     "kwargs": {"type": "object", "description": "Further arguments of the reward, by name."},
     "sample_id": {"type": ["string", "null"], "description": "Answers with the same one belong to one prompt."},
+    "rollout": {"type": "object", "description": "What is known of the attempt: model, finish_reason, steps, facts …"},
 }
 _ITEM = {
     "type": "object",

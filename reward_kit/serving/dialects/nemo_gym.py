@@ -17,7 +17,6 @@ from typing import Any
 
 from reward_kit.models import EvaluateResult, Verdict
 from reward_kit.serving.dialect import (
-    Asked,
     BadRequest,
     Dialect,
     Exchange,
@@ -27,13 +26,12 @@ from reward_kit.serving.dialect import (
     failed_reply,
     messages_in,
     object_in,
+    rollout_in,
 )
 from reward_kit.serving.dialects.numbers import metrics_of
 
 __all__ = ["NEMO_GYM", "turns_of_responses"]
 
-_OWN_FIELDS = frozenset({"responses_create_params", "response"})
-_TRUTHS = ("ground_truth", "expected_answer", "label", "answer")
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 
 
@@ -74,11 +72,10 @@ def _verify(incoming: Incoming) -> Exchange:
     answer = turns_of_responses(response.get("output") or [], "assistant")
     if not answer or answer[-1]["role"] != "assistant":
         answer = [*answer, {"role": "assistant", "content": ""}]  # a model that said nothing is judged as that
-    truth = next((name for name in _TRUTHS if name in body), None)
-    columns = {name: value for name, value in body.items() if name not in _OWN_FIELDS and name != truth}
-    tools = {"tools": asked_for["tools"]} if asked_for.get("tools") else {}
-    messages = messages_in([*prompt, *answer], "response")
-    asked = Asked(messages, None if truth is None else body[truth], {**tools, **columns})
+    row = {name: value for name, value in body.items() if name not in {"responses_create_params", "response"}}
+    if tools := asked_for.get("tools"):
+        row = {"tools": tools, **row}
+    asked = rollout_in(row, messages_in([*prompt, *answer], "response"))
     return Exchange([asked], lambda verdicts: failed_reply(verdicts) or Reply(200, _verified(body, verdicts)))
 
 
@@ -143,4 +140,5 @@ NEMO_GYM = Dialect(
         Route("/verify", _verify, "Judge a response.", request_schema=_VERIFY, response_schema=_ANY),
         Route("/aggregate_metrics", _aggregate, "The mean of rewards.", request_schema=_ANY, response_schema=_ANY),
     ],
+    one_answer=True,
 )  # fmt: skip

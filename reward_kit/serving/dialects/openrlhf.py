@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reward_kit.integrations.openrlhf import answer_in
-from reward_kit.serving.dialect import Asked, BadRequest, Dialect, Exchange, Incoming, Route, object_in
+from reward_kit.integrations.openrlhf import attempts_in
+from reward_kit.serving.dialect import BadRequest, Dialect, Exchange, Incoming, Route, object_in
 from reward_kit.serving.dialects.numbers import metrics_of, results_or_failed
 
 __all__ = ["OPENRLHF"]
@@ -30,10 +30,7 @@ def _read(incoming: Incoming) -> Exchange:
         raise BadRequest(
             "The lists 'query', 'prompts' and 'labels' have different lengths. Send one entry of each per query."
         )
-    asked = [
-        Asked([{"role": "user", "content": prompt}, {"role": "assistant", "content": answer_in(query, prompt)}], label)
-        for query, prompt, label in zip(queries, prompts, labels, strict=True)
-    ]
+    asked = attempts_in({"query": queries, "prompts": prompts, "labels": labels})
     return Exchange(asked, _reply)
 
 
@@ -71,4 +68,5 @@ OPENRLHF = Dialect(
             },
         )
     ],
+    one_answer=True,
 )  # fmt: skip

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reward_kit.integrations.turns import prompt_turns
-from reward_kit.models import EvaluateResult
+from reward_kit.models import EvaluateResult, Rollout
 from reward_kit.serving.dialect import (
-    Asked,
     BadRequest,
     Dialect,
     Exchange,
@@ -22,15 +21,14 @@ from reward_kit.serving.dialect import (
     Route,
     messages_in,
     object_in,
+    rollout_in,
 )
 from reward_kit.serving.dialects.numbers import metrics_of, results_or_failed
 
 __all__ = ["SLIME"]
 
-_OWN_FIELDS = frozenset({"prompt", "response", "label"})
 
-
-def _asked(incoming: Incoming) -> list[Asked]:
+def _asked(incoming: Incoming) -> list[Rollout]:
     body = object_in(incoming.json, "prompt", "response")
     if not isinstance(body["response"], str):
         raise BadRequest("The field 'response' is not a text. Send what the model answered.")
@@ -38,8 +36,8 @@ def _asked(incoming: Incoming) -> list[Asked]:
     if not isinstance(prompt, str | list) or not prompt:
         raise BadRequest("The field 'prompt' is neither a text nor a list of messages. Send what the model was asked.")
     turns = [*prompt_turns(prompt), {"role": "assistant", "content": body["response"]}]
-    columns = {name: value for name, value in body.items() if name not in _OWN_FIELDS}
-    return [Asked(messages_in(turns, "prompt"), body.get("label"), columns)]
+    row = {name: value for name, value in body.items() if name not in {"response", "label"}}
+    return [rollout_in({**row, "ground_truth": body.get("label")}, messages_in(turns, "prompt"))]
 
 
 def _read(incoming: Incoming) -> Exchange:
@@ -78,4 +76,5 @@ SLIME = Dialect(
             response_schema={"type": "object", "required": ["score"], "properties": {"score": {"type": "number"}}},
         ),
     ],
+    one_answer=True,
 )  # fmt: skip

@@ -15,12 +15,19 @@ from typing import Any
 
 from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import EvaluateResult
-from reward_kit.serving.dialect import Asked, BadRequest, Dialect, Exchange, Incoming, Route, messages_in, object_in
+from reward_kit.serving.dialect import (
+    BadRequest,
+    Dialect,
+    Exchange,
+    Incoming,
+    Route,
+    messages_in,
+    object_in,
+    rollout_in,
+)
 from reward_kit.serving.dialects.numbers import metrics_of, results_or_failed
 
 __all__ = ["VERL"]
-
-_OWN_FIELDS = frozenset({"solution_str", "ground_truth", "extra_info"})
 
 
 def _read(incoming: Incoming) -> Exchange:
@@ -32,9 +39,9 @@ def _read(incoming: Incoming) -> Exchange:
         raise BadRequest("The field 'extra_info' is not an object. Send an object, or leave it out.")
     prompt: Any = extra.get("prompt") or []
     turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
-    columns = {name: value for name, value in {**body, **extra}.items() if name not in {*_OWN_FIELDS, "prompt"}}
+    row = {name: value for name, value in {**extra, **body}.items() if name not in {"solution_str", "extra_info"}}
     messages = messages_in([*turns, {"role": "assistant", "content": body["solution_str"]}], "extra_info.prompt")
-    return Exchange([Asked(messages, body.get("ground_truth"), columns)], _reply)
+    return Exchange([rollout_in(row, messages)], _reply)
 
 
 @results_or_failed
@@ -58,4 +65,5 @@ VERL = Dialect(
             response_schema={"type": "object", "required": ["score"], "properties": {"score": {"type": "number"}}},
         )
     ],
+    one_answer=True,
 )  # fmt: skip

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trainer's row and what its model answered, as a rollout: what every adapter has its reward judge.
+
+row {prompt, columns …} + completion ─▶ Sample, by the one reading of rows ─▶ Rollout
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from reward_kit.datasets.interpret import RowReader
+from reward_kit.errors import RewardError
+from reward_kit.integrations.turns import completion_turns, prompt_turns
+from reward_kit.models import Message, Rollout, split_off_answer
+from reward_kit.reward_call import RewardCall
+from reward_kit.utils.trusted import text_message, trusted
+
+__all__ = ["attempt", "attempt_of_turns", "known_to", "skyrl_row"]
+
+_rows = RowReader()
+_rollout = trusted(Rollout)
+_JUST_TEXT = {"role", "content"}
+_PLAIN = (str, int, float, bool, list, dict, type(None))
+
+
+def attempt(row: Mapping[str, Any], prompt: Any, completion: Any, objects: Mapping[str, Any] | None = None) -> Rollout:
+    """One answer of the model to a row, whose prompt is told apart: a text, or a list of messages.
+
+    `objects` are live objects of the trainer, which are no part of the row and reach only a reward that names them.
+    """
+    return _attempt(row, _messages(prompt_turns(prompt)), _messages(completion_turns(completion)), objects)
+
+
+def attempt_of_turns(row: Mapping[str, Any], turns: Sequence[Any], objects: Mapping[str, Any] | None = None) -> Rollout:
+    """The same for a whole conversation, its answer last."""
+    asked, answered = split_off_answer(_messages(turns))
+    return _attempt(row, asked, answered, objects)
+
+
+def _attempt(
+    row: Mapping[str, Any], asked: list[Message], answered: list[Message], objects: Mapping[str, Any] | None
+) -> Rollout:
+    sample = _rows.sample(row, asked=asked)
+    if objects:
+        sample.columns.update(objects)
+    return _rollout(sample=sample, response_index=0, turns=answered)
+
+
+def _messages(turns: Sequence[Any]) -> list[Message]:
+    return [_message(turn) for turn in turns]
+
+
+def _message(turn: Any) -> Message:
+    if type(turn) is dict and turn.keys() == _JUST_TEXT and type(turn["content"]) is type(turn["role"]) is str:
+        return text_message(turn["role"], turn["content"])  # as it mostly is
+    try:
+        return turn if isinstance(turn, Message) else Message.model_validate(turn)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise RewardError(f"{turn!r} is no message: {first['msg']}. Send OpenAI-shaped messages.") from None
+
+
+def known_to(call: RewardCall, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a trainer gives beside a row: the columns, and the live objects that the reward names.
+
+    What is no plain data cannot be written down or sent, so it reaches only a reward that asks for it by name.
+    """
+    columns = {name: value for name, value in given.items() if isinstance(value, _PLAIN)}
+    objects = {n: v for n, v in given.items() if n not in columns and call.wants(n) and not call.is_remote}
+    return columns, objects
+
+
+def skyrl_row(extras: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of SkyRL's, which keeps the ground truth in its `reward_spec`."""
+    spec = extras.get("reward_spec")
+    truth = {"ground_truth": spec.get("ground_truth")} if isinstance(spec, Mapping) else {}
+    return {**{name: value for name, value in extras.items() if name != "reward_spec"}, **truth}
