@@ -218,7 +218,7 @@ class RewardCall:
         marks = marks_of(func)
         self._operators = marks.operators - self.params.keys()
         self._below: dict[str, BelowFolder] = {n: mark for n, mark in marks.below.items() if n not in self.params}
-        self._not_columns = NOT_COLUMNS | self._hidden | self._named.intersection(RESOURCES)
+        self._not_columns = NOT_COLUMNS | self._hidden | self._named.intersection(RESOURCES) | self.params.keys()
         filled = self._operators | self.params.keys()
         groups = _OF_A_GROUP if self.mode == "batch" else {}
         self._facts = {n: FACTS[groups.get(n, n)] for n in self._named - filled if groups.get(n, n) in FACTS}

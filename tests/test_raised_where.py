@@ -13,16 +13,21 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import RewardError
-from reward_kit.models import Failure
+from reward_kit.models import EvaluateResult, Failure, Rollout
 from reward_kit.raised_where import raised_where
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.reward_call import RewardCall
 
-ANSWER = Payload(messages=[{"role": "assistant", "content": "4"}])
+ANSWER = Rollout.of_conversation([{"role": "assistant", "content": "4"}])
+
+
+def judged(reward: Any) -> EvaluateResult:
+    call = RewardCall(reward)
+    return call.judge(call.arguments_of([ANSWER]))
 
 
 def failure_of(reward: Callable[..., Any]) -> Failure:
     with pytest.raises(RewardError) as raised:
-        RewardCall(reward).judge(ANSWER)
+        judged(reward)
     return Failure.of(raised.value, "score")
 
 
@@ -108,7 +113,7 @@ def test_a_key_in_the_code_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         """)
     )
     with pytest.raises(RewardError) as raised:
-        RewardCall("keyed.py:reward").judge(ANSWER)
+        judged("keyed.py:reward")
     trace = Failure.of(raised.value, "score").traceback
     assert trace is not None and "sk-abc" not in trace and 'len("***' in trace
     assert 'File "keyed.py", line 3, in reward' in trace  # named from the current directory

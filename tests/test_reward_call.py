@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample
 from reward_kit.reward_call import (
+    NOT_COLUMNS,
+    RESERVED,
     RewardCall,
     concurrency_of,
     mode_of,
@@ -20,7 +23,7 @@ from reward_kit.reward_call import (
     verdict_or_raise,
     wants,
 )
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import BelowFolder, Operator, reward_function
 
 SAMPLE = Sample(
     id="s1",
@@ -53,7 +56,7 @@ def exact(response: str, ground_truth: str) -> bool:
 
 def test_a_reward_with_kwargs_is_handed_every_column_by_name() -> None:
     call = RewardCall(seen)
-    assert call.arguments_for(call.payload_of(ROLLOUT)) == {
+    assert call.arguments_of([ROLLOUT], plain=True) == {
         "messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}],
         "ground_truth": "4",
         "level": "easy",
@@ -63,14 +66,14 @@ def test_a_reward_with_kwargs_is_handed_every_column_by_name() -> None:
 
 def test_a_param_comes_before_a_column_of_the_same_name() -> None:
     call = RewardCall(seen, {"tolerance": 0.1, "strict": True})
-    reason = call.judge(call.payload_of(ROLLOUT)).reason
+    reason = call.judge(call.arguments_of([ROLLOUT])).reason
     assert reason == "[('level', 'easy'), ('strict', True), ('tolerance', 0.1)]"
 
 
 def test_a_plain_function_gets_only_what_it_names() -> None:
     call = RewardCall(exact)
-    assert call.arguments_for(call.payload_of(ROLLOUT)) == {"response": "4", "ground_truth": "4"}
-    assert (call.judge(call.payload_of(ROLLOUT)).score, call.judge(call.payload_of(OTHER)).score) == (1.0, 0.0)
+    assert call.arguments_of([ROLLOUT], plain=True) == {"response": "4", "ground_truth": "4"}
+    assert (call.judge(call.arguments_of([ROLLOUT])).score, call.judge(call.arguments_of([OTHER])).score) == (1.0, 0.0)
 
 
 def test_facts_about_the_rollout_are_given_to_a_reward_that_names_them() -> None:
@@ -79,24 +82,155 @@ def test_facts_about_the_rollout_are_given_to_a_reward_that_names_them() -> None
         return (sample_id, response_index, split, model, finish_reason) == ("s1", 2, "test", "m", "stop")
 
     call = RewardCall(reward)
-    assert call.judge(call.payload_of(ROLLOUT)).score == 1.0
+    assert call.judge(call.arguments_of([ROLLOUT])).score == 1.0
 
 
-def test_a_column_comes_before_a_fact_and_a_resource_before_a_column() -> None:
-    sample = SAMPLE.model_copy(update={"columns": {"model": "column", "sandbox": "column"}})
+def with_columns(**columns: Any) -> Rollout:
+    return ROLLOUT.model_copy(update={"sample": SAMPLE.model_copy(update={"columns": columns})})
 
-    def reward(model: str, sandbox: str) -> bool:
-        return (model, sandbox) == ("column", "resource")
+
+def test_a_resource_comes_before_a_column() -> None:
+    def reward(sandbox: str) -> bool:
+        return sandbox == "resource"
 
     call = RewardCall(reward)
-    payload = call.payload_of(ROLLOUT.model_copy(update={"sample": sample}))
+    arguments = call.arguments_of([with_columns(sandbox="column")])
     assert call.wants("sandbox") and not call.wants("judge")
-    assert call.judge(payload, {"sandbox": "resource", "judge": "unasked"}).score == 1.0
+    assert call.judge(arguments, {"sandbox": "resource", "judge": "unasked"}).score == 1.0
+
+
+@pytest.mark.parametrize("mode", ["pointwise", "batch"])
+@pytest.mark.parametrize("takes_any", [False, True])
+@pytest.mark.parametrize("name", sorted(NOT_COLUMNS))
+def test_what_the_rollout_is_never_comes_from_a_column(name: str, mode: str, takes_any: bool) -> None:
+    subject = "rollouts_messages" if mode == "batch" else "messages"
+    names = dict.fromkeys([subject, "ground_truth", "columns", name])
+    source = f"lambda {', '.join(f'{each}=None' for each in names)}{', **others' if takes_any else ''}: None"
+    call = RewardCall(eval(source))
+    rollout = with_columns(**{name: "from the data"})
+    handed = call.arguments_of([rollout])
+    assert handed.pop("columns") == {name: "from the data"}, "where a reward may read it"
+    assert "from the data" not in repr(
+        {each: value for each, value in handed.items() if not each.startswith("rollout")}
+    )
+    if name not in RESERVED:
+        chosen = RewardCall(eval(source), {name: "from the operator"})
+        assert chosen._with(chosen.arguments_of([rollout]), None)[name] == "from the operator"
+
+
+def test_a_column_that_has_the_name_of_a_fact_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    call = RewardCall(seen)
+    for _ in range(3):
+        call.arguments_of([with_columns(response="the data's")])
+    assert [record.getMessage() for record in caplog.records] == [
+        "The data have a column 'response'. A reward's 'response' is what the rollout says, so 'seen' reads the column "
+        "as `columns['response']`."
+    ]
+
+
+# ── the ground truth ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def truth_handed(function: Any, truth: Any, text: str | None = None) -> Any:
+    sample = SAMPLE.model_copy(update={"ground_truth": truth, "ground_truth_text": text})
+    return RewardCall(function).arguments_of([ROLLOUT.model_copy(update={"sample": sample})])["ground_truth"]
+
+
+@pytest.mark.parametrize(
+    ("truth", "text", "handed"),
+    [
+        (4, None, "4"), (4.5, None, "4.5"), (True, None, "True"), (True, "true", "true"), (4.5, "4.50", "4.50"),
+        (4.0, "4", "4"), ("4", None, "4"), (None, None, None), ([4], None, [4]), ({"n": 4}, None, {"n": 4}),
+        (2**70, None, str(2**70)),
+    ],
+)  # fmt: skip
+def test_a_number_as_ground_truth_is_text_unless_its_annotation_asks_for_a_number(
+    truth: Any, text: str | None, handed: Any
+) -> None:
+    def unannotated(ground_truth): ...  # type: ignore[no-untyped-def]
+    def as_text(ground_truth: str) -> None: ...
+    def maybe(ground_truth: str | None) -> None: ...
+    def anything(ground_truth: Any) -> None: ...
+    def number(ground_truth: float) -> None: ...
+    def either(ground_truth: str | int | None = None) -> None: ...
+    def marked(ground_truth: Annotated[bool, "so"]) -> None: ...
+
+    for function in (unannotated, as_text, maybe, anything, lambda **anything: None):
+        assert truth_handed(function, truth, text) == handed
+        assert type(truth_handed(function, truth, text)) is type(handed)
+    for function in (number, either, marked):
+        assert truth_handed(function, truth, text) is truth or truth_handed(function, truth, text) == truth
+
+
+def test_a_number_for_a_reward_without_annotation_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    def unannotated(response, ground_truth): ...  # type: ignore[no-untyped-def]
+
+    call = RewardCall(unannotated)
+    sample = SAMPLE.model_copy(update={"ground_truth": 4})
+    for _ in range(3):
+        call.arguments_of([ROLLOUT.model_copy(update={"sample": sample})])
+    (said,) = caplog.records
+    assert "is the number 4, and 'unannotated' is handed it as the text '4'" in said.getMessage()
+
+
+# ── the operator's ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_the_params_fill_what_is_marked_as_the_operators() -> None:
+    def reward(messages: list[Message], check: Operator[str | None] = None, **kwargs: Any) -> float:
+        return float(check == "mine")
+
+    call, chosen = RewardCall(reward), RewardCall(reward, {"check": "mine"})
+    hostile = with_columns(check="os:system")
+    with pytest.raises(
+        RewardError, match=r"give 'check', which reward 'reward' takes from its operator.*params\.check"
+    ):
+        call.arguments_of([hostile])
+    assert call.judge(call.arguments_of([with_columns(check=None)])).score == 0.0, "nothing is nothing"
+    assert chosen.judge(chosen.arguments_of([hostile])).score == 1.0, "the params have the last word"
+    assert "check" not in call.columns_named
+
+
+def test_a_fact_does_not_fill_the_operators_parameter_of_the_same_name() -> None:
+    def judged_by(messages: list[Message], model: Operator[str] = "judge") -> float:
+        return float(model == "judge")
+
+    call = RewardCall(judged_by)
+    assert call.judge(call.arguments_of([ROLLOUT])).score == 1.0
+
+
+def test_what_the_operator_must_give_is_asked_of_the_operator() -> None:
+    def reward(messages: list[Message], check: Operator[str]) -> float:
+        return 1.0
+
+    call = RewardCall(reward)
+    assert call.unfilled({"check"}) == ["check"]
+    with pytest.raises(RewardError, match=r"'check', which only its params give\. Set `reward\.params\.check`"):
+        call.arguments_of([ROLLOUT])
+
+
+def test_a_path_of_the_data_stays_below_the_operators_folder(tmp_path: Path) -> None:
+    def reward(response: str, file: Annotated[str | None, BelowFolder("folder")] = None, folder: str = "") -> float:
+        return 1.0
+
+    inside = tmp_path / "data"
+    inside.mkdir()
+    (inside / "out").symlink_to(tmp_path)
+    free = RewardCall(reward)
+    with pytest.raises(RewardError, match=r"Set `reward\.params\.folder`"):
+        free.arguments_of([with_columns(file="a.txt")])
+    assert RewardCall(reward, {"file": "/etc/hosts"}).arguments_of([with_columns(file="a.txt")]) == {"response": "4"}
+    call = RewardCall(reward, {"folder": str(inside)})
+    assert call.arguments_of([with_columns(file="sub/a.txt")])["file"] == str(inside.resolve() / "sub" / "a.txt")
+    for outside in ("../a.txt", "/etc/hosts", "out/a.txt", "a\0b", 7, "", ".", "sub/../../a.txt"):
+        with pytest.raises(RewardError, match="is no path below"):
+            call.arguments_of([with_columns(file=outside)])
 
 
 def test_resources_are_not_pushed_upon_a_reward_that_takes_anything() -> None:
     call = RewardCall(seen)
-    assert "sandbox" not in call.arguments_for(call.payload_of(ROLLOUT), {"sandbox": object()})
+    reason = call.judge(call.arguments_of([ROLLOUT]), {"sandbox": object()}).reason
+    assert reason is not None and "sandbox" not in reason
 
 
 def test_a_column_cannot_stand_in_for_the_messages_or_the_decorators_resources() -> None:
@@ -112,7 +246,7 @@ def test_a_column_cannot_stand_in_for_the_messages_or_the_decorators_resources()
 
     hostile = SAMPLE.model_copy(update={"columns": {"resources": 1, "messages": 2, "ground_truth": 3}})
     call = RewardCall(reward)
-    assert call.judge(call.payload_of(ROLLOUT.model_copy(update={"sample": hostile}))).score == 1.0
+    assert call.judge(call.arguments_of([ROLLOUT.model_copy(update={"sample": hostile})])).score == 1.0
 
 
 def test_a_parameter_that_nothing_fills_is_named_with_what_there_is() -> None:
@@ -121,7 +255,7 @@ def test_a_parameter_that_nothing_fills_is_named_with_what_there_is() -> None:
 
     call = RewardCall(reward)
     with pytest.raises(RewardError, match=r"'reward' needs 'rubric'.*level.*reward\.params\.rubric"):
-        call.judge(call.payload_of(ROLLOUT))
+        call.judge(call.arguments_of([ROLLOUT]))
 
 
 def test_impossible_params_are_refused_at_once() -> None:
@@ -143,7 +277,7 @@ def test_what_a_reward_raises_is_attributed_to_it() -> None:
     for function in (reward, gives_up):
         call = RewardCall(function)
         with pytest.raises(RewardError, match=f"'{function.__name__}' raised"):
-            call.judge(call.payload_of(ROLLOUT))
+            call.judge(call.arguments_of([ROLLOUT]))
 
 
 def test_a_result_that_is_no_verdict_is_an_error_and_never_a_zero() -> None:
@@ -170,7 +304,7 @@ def test_a_reward_called_here_may_change_whatever_it_is_handed(said: Message) ->
     rollout = ROLLOUT.model_copy(update={"sample": sample, "turns": [said]})
     before = rollout.model_copy(deep=True)
     call = RewardCall(seen)
-    own, crossing = call.own_payload_of(rollout), call.payload_of(rollout)
+    own, crossing = call.arguments_of([rollout]), call.arguments_of([rollout], plain=True)
     given: Any = own["messages"]
     assert [message.model_dump(exclude_unset=True) for message in given] == crossing["messages"]
     for message in given:
@@ -181,14 +315,14 @@ def test_a_reward_called_here_may_change_whatever_it_is_handed(said: Message) ->
         message.role, message.name = "mine", "mine"
     given.clear()
     own["ground_truth"].append("mine")
-    own["columns"]["level"]["is"].append("mine")
+    own["level"]["is"].append("mine")
     assert rollout == before
     assert [turn.model_fields_set for turn in rollout.turns] == [turn.model_fields_set for turn in before.turns]
 
 
 def test_a_batch_reward_sees_all_rollouts_of_the_sample() -> None:
     call = RewardCall(ranked)
-    payload = call.group_payload_of([ROLLOUT, OTHER])
+    payload = call.arguments_of([ROLLOUT, OTHER])
     assert [result.score for result in call.judge_group(payload)] == [1.0, 0.0]
 
     def named(rollouts_messages: Any, responses: list[str], response_index: list[int]) -> list[dict[str, Any]]:
@@ -197,7 +331,7 @@ def test_a_batch_reward_sees_all_rollouts_of_the_sample() -> None:
         ]
 
     plain = RewardCall(named)
-    results = plain.judge_group(plain.group_payload_of([ROLLOUT, OTHER]))
+    results = plain.judge_group(plain.arguments_of([ROLLOUT, OTHER]))
     assert [(result.score, result.reason) for result in results] == [(1.0, "2"), (4.0, "3")]
 
 
@@ -212,10 +346,10 @@ async def test_async_rewards_from_either_side() -> None:
 
     call, grouped = RewardCall(reward), RewardCall(group)
     assert call.is_async
-    assert (await call.judge_async(call.payload_of(ROLLOUT))).score == 1.0
-    assert call.judge(call.payload_of(ROLLOUT)).score == 1.0, "also where a loop is running"
-    assert len(await grouped.judge_group_async(grouped.group_payload_of([ROLLOUT, OTHER]))) == 2
-    assert (await RewardCall(exact).judge_async(call.payload_of(ROLLOUT))).score == 1.0
+    assert (await call.judge_async(call.arguments_of([ROLLOUT]))).score == 1.0
+    assert call.judge(call.arguments_of([ROLLOUT])).score == 1.0, "also where a loop is running"
+    assert len(await grouped.judge_group_async(grouped.arguments_of([ROLLOUT, OTHER]))) == 2
+    assert (await RewardCall(exact).judge_async(RewardCall(exact).arguments_of([ROLLOUT]))).score == 1.0
     with pytest.raises(ZeroDivisionError):
         run_blocking(_fails())
 
@@ -234,4 +368,4 @@ def test_what_a_reward_says_of_itself() -> None:
 
 def test_calls_pickle() -> None:
     call = pickle.loads(pickle.dumps(RewardCall(exact)))
-    assert call.judge(call.payload_of(ROLLOUT)).score == 1.0
+    assert call.judge(call.arguments_of([ROLLOUT])).score == 1.0

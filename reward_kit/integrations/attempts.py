@@ -37,7 +37,9 @@ def attempt(row: Mapping[str, Any], prompt: Any, completion: Any, objects: Mappi
 def attempt_of_turns(row: Mapping[str, Any], turns: Sequence[Any], objects: Mapping[str, Any] | None = None) -> Rollout:
     """The same for a whole conversation, its answer last."""
     asked, answered = split_off_answer(_messages(turns))
-    return _attempt(row, asked, answered, objects)
+    return _attempt(
+        {**row, "messages": [turn.model_dump(exclude_unset=True) for turn in asked]}, asked, answered, objects
+    )
 
 
 def _attempt(

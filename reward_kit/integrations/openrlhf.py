@@ -96,7 +96,7 @@ def attempts_in(request: Mapping[str, Any]) -> list[Rollout | Failure]:
 
 def _attempt(query: str, prompt: str, label: Any) -> Rollout | Failure:
     try:
-        return attempt({"ground_truth": label}, prompt, answer_in(query, prompt))
+        return attempt({"prompt": prompt, "ground_truth": label}, prompt, answer_in(query, prompt))
     except ItemError as error:
         return Failure.of(error, "score")
 

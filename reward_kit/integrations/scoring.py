@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from reward_kit.errors import ConfigError, ItemError, RewardTimeoutError
+from reward_kit.errors import ConfigError, RewardTimeoutError
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.reward_call import OnInvalid, RewardCall
 from reward_kit.scoring import defaults
@@ -86,7 +86,7 @@ class Scoring:
     def score(self, groups: Groups, *, here: bool = False) -> list[Sequence[Verdict]]:
         """The verdicts on each group of rollouts; `here`: in this process, because what they hold cannot leave it."""
         if (here or not self._size) and not self._call.is_async:
-            return [self._judged_here(rollouts) for rollouts in groups]
+            return [verdicts(self._call, rollouts) for rollouts in groups]
         return asyncio.run_coroutine_threadsafe(self._score(groups), background_loop()).result()
 
     async def score_async(self, groups: Groups, *, here: bool = False) -> list[Sequence[Verdict]]:
@@ -94,12 +94,6 @@ class Scoring:
         if (here or not self._size) and not self._call.is_async:
             return await asyncio.to_thread(self.score, groups, here=True)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._score(groups), background_loop()))
-
-    def _judged_here(self, rollouts: Sequence[Rollout]) -> list[Verdict]:
-        try:
-            return verdicts(self._call, self._call.arguments_of(rollouts))
-        except ItemError as error:
-            return [Failure.of(error, "score")] * len(rollouts)
 
     def close(self) -> None:
         """End the workers now; the next list starts others."""

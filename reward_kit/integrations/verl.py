@@ -47,7 +47,7 @@ def compute_score_for(
         **given: Any,
     ) -> dict[str, float]:
         info = {**(extra_info or {}), "data_source": data_source, "ground_truth": ground_truth}
-        prompt = info.pop("prompt", None) or []
+        prompt = info.get("prompt") or []
         columns, objects = known_to(judge.call, {**info, **given})
         (earned,) = await judge.judge_async([attempt(columns, prompt, solution_str, objects)])
         logged = {name: earned.metrics.get(name, float("nan")) for name in metrics}

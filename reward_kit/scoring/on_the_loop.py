@@ -139,13 +139,12 @@ class OnTheLoop:
         return not self._free.locked()
 
     async def _verdicts(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        if self._worlds is None:
+            return await verdicts_async(self._call, rollouts, self._resources)
         try:
-            arguments = self._call.arguments_of(rollouts)
-            if self._worlds is None:
-                return await verdicts_async(self._call, arguments, self._resources)
             async with self._worlds(rollouts[0]) as world:
-                return await verdicts_async(self._call, arguments, {**self._resources, "world": world})
-        except ItemError as error:  # nothing could be handed over, or the world failed: that is no verdict
+                return await verdicts_async(self._call, rollouts, {**self._resources, "world": world})
+        except ItemError as error:  # the world failed, or went another way: that is no verdict
             return [Failure.of(error, "score")] * len(rollouts)
 
     def close(self) -> None:

@@ -6,19 +6,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from reward_kit.errors import ItemError, RewardError, RewardKitError
-from reward_kit.models import EvaluateResult, Failure, Verdict
+from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.reward_call import Arguments, OnInvalid, RewardCall, size_of, unshared
 from reward_kit.utils.module_loader import loading_within
 
 __all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "verdicts", "verdicts_async"]
 
 
-def verdicts(call: RewardCall, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> list[Verdict]:
-    """One per answer: each a failure where the call fails. What is no failure of an item is raised."""
+def verdicts(
+    call: RewardCall, rollouts: Sequence[Rollout], resources: Mapping[str, Any] | None = None
+) -> list[Verdict]:
+    """One per rollout: each a failure where the call fails. What is no failure of an item is raised."""
+    try:
+        return _verdicts(call, call.arguments_of(rollouts), resources)
+    except ItemError as error:
+        return [Failure.of(error, "score")] * len(rollouts)
+
+
+def _verdicts(call: RewardCall, arguments: Arguments, resources: Mapping[str, Any] | None = None) -> list[Verdict]:
     try:
         if call.mode == "batch":
             return [_verdict(call, result) for result in call.judge_group(arguments, resources)]
@@ -28,15 +37,16 @@ def verdicts(call: RewardCall, arguments: Arguments, resources: Mapping[str, Any
 
 
 async def verdicts_async(
-    call: RewardCall, arguments: Arguments, resources: Mapping[str, Any] | None = None
+    call: RewardCall, rollouts: Sequence[Rollout], resources: Mapping[str, Any] | None = None
 ) -> list[Verdict]:
     """The same, for the event loop."""
     try:
+        arguments = call.arguments_of(rollouts)
         if call.mode == "batch":
             return [_verdict(call, result) for result in await call.judge_group_async(arguments, resources)]
         return [await call.judge_async(arguments, resources)]
     except ItemError as error:
-        return [Failure.of(error, "score")] * size_of(arguments)
+        return [Failure.of(error, "score")] * len(rollouts)
 
 
 def _verdict(call: RewardCall, result: EvaluateResult) -> Verdict:
@@ -92,7 +102,7 @@ class WorkerCall:
         try:
             resources = None if self._resources is None else self._resources()
             given = unshared(arguments) if self._shared else arguments
-            return [_plain(verdict) for verdict in verdicts(self._call, given, resources)]
+            return [_plain(verdict) for verdict in _verdicts(self._call, given, resources)]
         except ItemError as error:
             return [_plain(Failure.of(error, "score"))] * size_of(arguments)
         except RewardKitError as error:

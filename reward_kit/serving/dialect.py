@@ -54,8 +54,8 @@ class Incoming(NamedTuple):
     """The decoded body; None where the request has none."""
     headers: Mapping[str, str]
     """By their names in lower case. Credentials are not among them."""
-    pass_threshold: float | None = None
-    """The score from which on the reward counts an answer as passed, where its operator says so."""
+    pass_threshold: float = 1.0
+    """The reward's: the score from which on an answer has passed."""
 
 
 class Reply(NamedTuple):
@@ -180,14 +180,18 @@ _rows = RowReader()
 _rollout = trusted(Rollout)
 
 
-def rollout_in(row: Mapping[str, Any], messages: list[Message], sample_id: str | None = None) -> Rollout:
+def rollout_in(
+    row: Mapping[str, Any], turns: Any, field: str = "messages", *, sample_id: str | None = None, asks: bool = False
+) -> Rollout:
     """What a caller wants judged: a whole conversation, its answer last, and the row that it belongs to.
 
     The row says what a right answer looks like, and has the columns that reach the reward by name: it is read as the
-    rows of a dataset are. `sample_id` says which answers belong together, where the caller knows; else those do that
-    have the same prompt and the same row.
+    rows of a dataset are. `asks`: it has a column for what is asked, too. `sample_id` says which answers belong
+    together, where the caller knows; else those do that have the same prompt and the same row.
     """
-    asked, answered = split_off_answer(messages)
+    asked, answered = split_off_answer(messages_in(turns, field))
+    if not asks:
+        row = {**row, "messages": turns[: len(asked)]}
     try:
         sample = _rows.sample(row if sample_id is None else {**row, "id": sample_id}, asked=asked)
     except BadRow as error:

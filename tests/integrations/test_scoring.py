@@ -17,18 +17,18 @@ import pytest
 
 from reward_kit.errors import ConfigError
 from reward_kit.integrations.scoring import Scoring
-from reward_kit.models import Failure, Message, Verdict
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.models import Failure, Message, Rollout, Verdict
+from reward_kit.reward_call import RewardCall
 from reward_kit.utils.event_loop import background_loop
 from tests.integrations import trainer_rewards
 
 
-def payloads(*texts: str) -> list[Payload]:
-    return [Payload(messages=[{"role": "assistant", "content": text}], ground_truth="a", columns={}) for text in texts]
+def alone(*texts: str, **columns: Any) -> list[list[Rollout]]:
+    return [[Rollout.of_conversation([{"role": "assistant", "content": text}], "a", columns)] for text in texts]
 
 
 def scores(scoring: Scoring, *texts: str) -> list[float | None]:
-    return [score_of(verdict) for (verdict,) in scoring.score(payloads(*texts))]
+    return [score_of(verdict) for (verdict,) in scoring.score(alone(*texts))]
 
 
 def score_of(verdict: Verdict) -> float | None:
@@ -50,7 +50,7 @@ def alive(process: int) -> bool:
 def test_a_step_ends_in_time_whatever_hangs_and_the_next_one_is_not_held_up() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.perilous), workers=1, timeout=60, step_timeout=6)
     assert scores(scoring, "fine") == [1.0]
-    verdicts = [verdict for (verdict,) in scoring.score(payloads(*["hang"] * 20))]
+    verdicts = [verdict for (verdict,) in scoring.score(alone(*["hang"] * 20))]
     assert all("6 s" in message_of(verdict) for verdict in verdicts)
     assert scores(scoring, "fine") == [1.0]
     scoring.close()
@@ -62,7 +62,7 @@ def test_a_step_without_completions_is_over_at_once() -> None:
     scoring.close()
 
 
-def test_a_quick_rewards_payloads_travel_together_and_fail_alone() -> None:
+def test_a_quick_rewards_calls_travel_together_and_fail_alone() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.perilous), workers=2, timeout=1)
     quick = ["fine"] * 64
     for _ in range(3):  # until it is known to be quick
@@ -73,18 +73,17 @@ def test_a_quick_rewards_payloads_travel_together_and_fail_alone() -> None:
     scoring.close()
 
 
-def test_payloads_that_travel_together_share_nothing() -> None:
+def test_calls_that_travel_together_share_nothing() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.counts_up), workers=1)
     shared: dict[str, list[int]] = {"seen": []}
     for _ in range(3):
-        step = [Payload(**{**payload, "columns": shared}) for payload in payloads(*["a"] * 64)]
-        assert [score_of(verdict) for (verdict,) in scoring.score(step)] == [1.0] * 64
+        assert [score_of(verdict) for (verdict,) in scoring.score(alone(*["a"] * 64, **shared))] == [1.0] * 64
     scoring.close()
 
 
 def test_an_asynchronous_reward_has_a_deadline_too() -> None:
     scoring = Scoring(RewardCall(trainer_rewards.slow_async), timeout=0.2)
-    (verdict,) = scoring.score(payloads("a"))[0]
+    (verdict,) = scoring.score(alone("a"))[0]
     assert "0.2 s" in message_of(verdict)
 
 
@@ -99,14 +98,14 @@ async def test_judging_that_nobody_waits_for_any_more_is_given_up() -> None:
             given_up.set()
         return 1.0
 
-    judging = asyncio.create_task(Scoring(RewardCall(patient)).score_async(payloads("x")))
+    judging = asyncio.create_task(Scoring(RewardCall(patient)).score_async(alone("x")))
     assert await asyncio.to_thread(begun.wait, 30)
     judging.cancel()
     assert await asyncio.to_thread(given_up.wait, 30)
 
 
 def test_the_rewards_own_timeout_is_kept_unless_another_is_given() -> None:
-    (verdict,) = Scoring(RewardCall(trainer_rewards.perilous), workers=1).score(payloads("hang"))[0]
+    (verdict,) = Scoring(RewardCall(trainer_rewards.perilous), workers=1).score(alone("hang"))[0]
     assert "within 1 s" in message_of(verdict)
 
 

@@ -25,11 +25,11 @@ from reward_kit.errors import (
     SandboxError,
 )
 from reward_kit.integrations.scoring import Scoring
-from reward_kit.models import EvaluateResult, Failure, Message, Step
+from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Step
 from reward_kit.remote.line import Line
 from reward_kit.remote.protocol import body_of
 from reward_kit.remote.reward import RemoteReward, open_remote
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.reward_call import RewardCall
 from reward_kit.scoring.rewards import Reward
 from reward_kit.utils.event_loop import background_loop
 from tests.remote.reward_server import RewardServer, Told, serving
@@ -88,7 +88,7 @@ async def test_everything_goes_there_and_everything_comes_back(server: RewardSer
     (asked,) = server.posted
     assert asked.path == "/evaluate"
     assert asked.body["messages"] == TURNS and asked.body["kwargs"]["level"] == 2
-    assert Step.model_validate(asked.body["kwargs"]["steps"][0]) == steps[0]
+    assert Step.model_validate(asked.body["rollout"]["steps"][0]) == steps[0]
 
 
 async def test_questions_of_a_moment_go_together_over_few_connections(server: RewardServer) -> None:
@@ -287,13 +287,14 @@ def test_a_reward_that_is_described_is_called_like_one_that_is_here(server: Rewa
     call = RewardCall(server.url, {"level": 3})
     assert (call.name, call.mode, call.is_async) == ("exact", "pointwise", True)
     assert call.wants("finish_reason") and not call.wants("sandbox")
-    payload = Payload(messages=TURNS, ground_truth="4", columns={"unknown": 1}, facts={"finish_reason": "stop"})
-    assert call.judge(payload).score == 1.0
-    assert server.posted[0].body["kwargs"] == {"level": 3, "finish_reason": "stop"}
+    rollout = Rollout.of_conversation(TURNS, "4", {"unknown": 1}).model_copy(update={"finish_reason": "stop"})
+    assert call.judge(call.arguments_of([rollout])).score == 1.0
+    assert server.posted[0].body["kwargs"] == {"level": 3}
+    assert server.posted[0].body["rollout"] == {"finish_reason": "stop"}
     with pytest.raises(ConfigError, match="no parameter 'levle'"):
         RewardCall(server.url, {"levle": 3})
     with pytest.raises(RewardError, match="needs 'level'"):
-        RewardCall(server.url).judge(payload)
+        RewardCall(server.url).arguments_of([rollout])
 
 
 def test_what_determines_results_is_the_reward_where_it_is_told_and_else_its_address(server: RewardServer) -> None:
@@ -321,11 +322,11 @@ async def test_a_group_is_sent_whole(server: RewardServer) -> None:
     server.judge = lambda body: {"results": [{"score": 1.0}, failed]}
     call = await asyncio.to_thread(RewardCall, server.url)
     assert call.mode == "batch"
-    results = await call.judge_group_async(Payload(rollouts_messages=[TURNS, TURNS], ground_truth="4"))
+    results = await call.judge_group_async(call.arguments_of([Rollout.of_conversation(TURNS, "4")] * 2))
     assert results[0].score == 1.0 and results[1].error == "odd"
     server.judge = lambda body: {"results": [failed, failed]}
     with pytest.raises(RewardError, match="odd"):
-        await call.judge_group_async(Payload(rollouts_messages=[TURNS, TURNS], ground_truth="4"))
+        await call.judge_group_async(call.arguments_of([Rollout.of_conversation(TURNS, "4")] * 2))
 
 
 # ── where it is called from ──────────────────────────────────────────────────────────────────────────────────────────
@@ -359,11 +360,8 @@ def test_trainers_are_given_failures_and_results(server: RewardServer) -> None:
     failed = {"score": None, "error": "no", "failure": {"type": "RewardError", "retryable": False}}
     server.judge = lambda item: failed if item["messages"][-1]["content"] == "bad" else exact(item)
     scoring = Scoring(RewardCall(server.url))
-    payloads = [
-        Payload(messages=[TURNS[0], {"role": "assistant", "content": answer}], ground_truth="4")
-        for answer in ("4", "bad", "5")
-    ]
-    (first,), (second,), (third,) = scoring.score(payloads)
+    answers = [[TURNS[0], {"role": "assistant", "content": answer}] for answer in ("4", "bad", "5")]
+    (first,), (second,), (third,) = scoring.score([[Rollout.of_conversation(turns, "4")] for turns in answers])
     assert isinstance(second, Failure) and second.message == "no"
     assert isinstance(first, EvaluateResult) and first.score == 1.0
     assert isinstance(third, EvaluateResult) and third.score == 0.0

@@ -89,7 +89,7 @@ async def judged(reward: Reward, groups: Sequence[Sequence[Rollout]], directory:
     """The verdicts on all rollouts; those of a plain reward without leaving this process."""
     parts = groups if reward.judges_groups else [[rollout] for group in groups for rollout in group]
     if not (reward.call.is_async or reward.isolated_with or reward.judges_groups):
-        return [verdict for (one,) in parts for verdict in verdicts(reward.call, reward.call.payload_of(one))]
+        return [verdict for (one,) in parts for verdict in verdicts(reward.call, [one])]
     async with open_scorer(reward, directory, SandboxConfig(), JUDGE) as scorer:
         return [verdict for part in parts for verdict in await scorer.score(part)]
 

@@ -21,8 +21,8 @@ from reward_kit.config_models import SandboxConfig, load_config
 from reward_kit.errors import SandboxError, SandboxUnavailableError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.run_identity import results_settings
-from reward_kit.models import EvaluateResult
-from reward_kit.reward_call import Payload, RewardCall
+from reward_kit.models import EvaluateResult, Rollout
+from reward_kit.reward_call import RewardCall
 from reward_kit.rewards.code_execution import fractional_code_reward, local_code_execution_reward
 from reward_kit.rewards.composite import composite
 from reward_kit.rewards.cpp_code import ioi_cpp_code_reward
@@ -282,5 +282,5 @@ def test_a_column_does_not_stand_in_for_the_sandbox() -> None:
     """Not even where nothing is handed over, as in a trainer."""
     require_zygote()
     columns = {"sandbox": "a column", "isolated_python": "a column"}
-    payload = Payload(messages=answer("print(True)"), ground_truth="True", columns=columns)
-    assert RewardCall(PATH).judge(payload).score == 1.0
+    call, rollout = RewardCall(PATH), Rollout.of_conversation(answer("print(True)"), "True", columns)
+    assert call.judge(call.arguments_of([rollout])).score == 1.0

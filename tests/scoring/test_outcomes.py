@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import RewardKitError
-from reward_kit.models import EvaluateResult, Failure, MetricResult, StepOutput
-from reward_kit.reward_call import Payload
+from reward_kit.models import EvaluateResult, Failure, MetricResult, Rollout, StepOutput
+from reward_kit.reward_call import RewardCall
 from reward_kit.scoring.outcomes import verdicts_of
 from reward_kit.scoring.worker_call import WorkerCall
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut
@@ -19,12 +19,13 @@ RICH = EvaluateResult(
     score=0.5, reason="half", metrics={"a": MetricResult(score=1.0, reason="yes")},
     step_outputs=[StepOutput(step_index=0, base_reward=1.0)],
 )  # fmt: skip
-ANSWER = Payload(messages=[{"role": "assistant", "content": "4"}], ground_truth="4", columns={})
+ANSWER = Rollout.of_conversation([{"role": "assistant", "content": "4"}], "4")
 
 
-def through_a_worker(reward: Any, payload: Payload = ANSWER, answers: int = 1) -> Any:
+def through_a_worker(reward: Any, answers: int = 1) -> Any:
     """As between processes: pickled on the way in and on the way out."""
-    plain = WorkerCall(reward)(pickle.loads(pickle.dumps(payload)))
+    arguments = RewardCall(reward).arguments_of([ANSWER] * answers, plain=True)
+    plain = WorkerCall(reward)(pickle.loads(pickle.dumps(arguments)))
     return verdicts_of(Done(pickle.loads(pickle.dumps(plain))), "r", answers)
 
 
@@ -50,8 +51,7 @@ def test_no_verdict_is_a_failure_of_its_answer_only() -> None:
     def reward(rollouts_messages: list[Any], **kwargs: Any) -> list[EvaluateResult]:
         return [EvaluateResult(score=0.0, error="no idea"), EvaluateResult(score=1.0)]
 
-    group = Payload(rollouts_messages=[ANSWER["messages"]] * 2, ground_truth=None, columns={})
-    first, second = through_a_worker(reward, group, 2)
+    first, second = through_a_worker(reward, 2)
     assert isinstance(first, Failure) and "no idea" in first.message
     assert second == EvaluateResult(score=1.0)
 
@@ -60,8 +60,7 @@ def test_an_error_of_the_reward_fails_every_answer_of_its_call() -> None:
     def reward(rollouts_messages: list[Any], **kwargs: Any) -> list[EvaluateResult]:
         raise ValueError("broken")
 
-    group = Payload(rollouts_messages=[ANSWER["messages"]] * 3, ground_truth=None, columns={})
-    judged = through_a_worker(reward, group, 3)
+    judged = through_a_worker(reward, 3)
     assert [verdict.type for verdict in judged] == ["RewardError"] * 3
     assert all("ValueError" in verdict.message for verdict in judged)
 

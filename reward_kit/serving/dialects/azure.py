@@ -6,7 +6,7 @@
 
 The sample is what the model said (`output_text`, `output_tools`), the item its row: its `messages` or `query` are the
 prompt, and the item is read as a row of a dataset is: it says what a right answer looks like, and the rest reaches the
-reward by name. An answer has passed from the request's own threshold on, else the reward's, else 1. What could not be
+reward by name. An answer has passed from the request's own threshold on, else the reward's. What could not be
 judged has the status `Error` and no score.
 """
 
@@ -24,7 +24,6 @@ from reward_kit.serving.dialect import (
     Incoming,
     Reply,
     Route,
-    messages_in,
     object_in,
     rollout_in,
 )
@@ -35,7 +34,6 @@ __all__ = ["AZURE"]
 _VERSION = "0.0.1"
 _PROMPTS = ("messages", "prompt", "query", "question", "input")
 _ANSWERS = ("output_text", "response", "output")
-_THRESHOLD = 1.0
 
 
 def _read(incoming: Incoming) -> Exchange:
@@ -51,12 +49,12 @@ def _read(incoming: Incoming) -> Exchange:
         turn["tool_calls"] = calls
     prompt = _first(item, _PROMPTS)
     turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
-    own = incoming.pass_threshold if incoming.pass_threshold is not None else _THRESHOLD
     settings = body.get("initialization_parameters") or {}
-    threshold = settings.get("threshold", own) if isinstance(settings, dict) else own
-    line = float(threshold) if isinstance(threshold, int | float) else own
+    given = settings.get("threshold") if isinstance(settings, dict) else None
+    line = float(given) if isinstance(given, int | float) else incoming.pass_threshold
     row = {name: value for name, value in item.items() if name not in {"response", "messages"}}
-    return Exchange([rollout_in(row, messages_in([*turns, turn], "item"))], lambda verdicts: _reply(verdicts, line))
+    asked = rollout_in(row, [*turns, turn], "item", asks=bool(turns) and "messages" not in item)
+    return Exchange([asked], lambda verdicts: _reply(verdicts, line))
 
 
 def _object(value: Any, field: str) -> dict[str, Any]:

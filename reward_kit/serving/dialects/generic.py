@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reward_kit.models import EvaluateResult, Failure, Message, Rollout, Verdict
+from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.serving.dialect import (
     BadRequest,
     Dialect,
@@ -30,7 +30,6 @@ from reward_kit.serving.dialect import (
     Reply,
     Route,
     failed_reply,
-    messages_in,
     object_in,
     rollout_in,
 )
@@ -63,9 +62,11 @@ def result_body(verdict: Verdict) -> dict[str, Any]:
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _asked(item: Mapping[str, Any], messages: list[Message], told: Any, sample_id: str | None = None) -> Rollout:
+def _asked(
+    item: Mapping[str, Any], turns: Any, told: Any, field: str = "messages", sample_id: str | None = None
+) -> Rollout:
     if len(item) == 2 and "ground_truth" in item:  # as it mostly is
-        return rollout_in({"ground_truth": item["ground_truth"]}, messages)
+        return rollout_in({"ground_truth": item["ground_truth"]}, turns, field)
     row = {name: value for name, value in item.items() if name not in _OWN_FIELDS}
     if kwargs := item.get("kwargs"):
         if not isinstance(kwargs, dict):
@@ -76,7 +77,7 @@ def _asked(item: Mapping[str, Any], messages: list[Message], told: Any, sample_i
     sample_id = item.get("sample_id") or sample_id
     if sample_id is not None and not isinstance(sample_id, str):
         raise BadRequest("The field 'sample_id' is not a text. Send a text, or leave it out.")
-    rollout = rollout_in(row, messages, sample_id)
+    rollout = rollout_in(row, turns, field, sample_id=sample_id)
     return rollout if told is None else _as_told(rollout, told)
 
 
@@ -99,7 +100,7 @@ def _one(incoming: Incoming) -> Exchange:
     if "rollouts_messages" in body:
         return Exchange(_group(body), _many_results)
     object_in(body, "messages")
-    return Exchange([_asked(body, messages_in(body["messages"]), body.get("rollout"))], _one_result)
+    return Exchange([_asked(body, body["messages"], body.get("rollout"))], _one_result)
 
 
 def _group(body: Mapping[str, Any]) -> list[Rollout]:
@@ -112,9 +113,9 @@ def _group(body: Mapping[str, Any]) -> list[Rollout]:
         raise BadRequest("The field 'rollouts' is not a list of one object per conversation. Send one each.")
     asked: list[Rollout] = []
     for number, messages in enumerate(conversations):
-        turns = messages_in(messages, f"rollouts_messages[{number}]")
         known = asked[0].sample.id if asked else None  # whatever their prompts look like, they are of one sample
-        asked.append(_asked(body, turns, None if told is None else told[number], known))
+        field = f"rollouts_messages[{number}]"
+        asked.append(_asked(body, messages, None if told is None else told[number], field, known))
     return asked
 
 
@@ -126,8 +127,7 @@ def _batch(incoming: Incoming) -> Exchange:
     for number, item in enumerate(items):
         if not isinstance(item, dict) or "messages" not in item:
             raise BadRequest(f"items[{number}] is not an object with messages. Send messages, and ground_truth if any.")
-        turns = messages_in(item["messages"], f"items[{number}].messages")
-        asked.append(_asked(item, turns, item.get("rollout")))
+        asked.append(_asked(item, item["messages"], item.get("rollout"), f"items[{number}].messages"))
     return Exchange(asked, _many_results)
 
 
@@ -138,9 +138,9 @@ def _one_or_error(incoming: Incoming) -> Exchange:
 
 def _inherited(incoming: Incoming) -> Exchange:
     body = object_in(incoming.json, "messages")
-    turns = messages_in(body["messages"])
-    if body.get("ground_truth") is None:
-        body = {**body, "ground_truth": body["messages"][:-1]}
+    turns = body["messages"]
+    if body.get("ground_truth") is None and isinstance(turns, list):
+        body = {**body, "ground_truth": turns[:-1]}
     return Exchange([_asked(body, turns, body.get("rollout"))], _one_result_or_error)
 
 

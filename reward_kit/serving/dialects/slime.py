@@ -19,7 +19,6 @@ from reward_kit.serving.dialect import (
     Exchange,
     Incoming,
     Route,
-    messages_in,
     object_in,
     rollout_in,
 )
@@ -36,8 +35,8 @@ def _asked(incoming: Incoming) -> list[Rollout]:
     if not isinstance(prompt, str | list) or not prompt:
         raise BadRequest("The field 'prompt' is neither a text nor a list of messages. Send what the model was asked.")
     turns = [*prompt_turns(prompt), {"role": "assistant", "content": body["response"]}]
-    row = {name: value for name, value in body.items() if name not in {"response", "label"}}
-    return [rollout_in({**row, "ground_truth": body.get("label")}, messages_in(turns, "prompt"))]
+    row = {name: value for name, value in body.items() if name != "response"}
+    return [rollout_in(row, turns, "prompt", asks=True)]
 
 
 def _read(incoming: Incoming) -> Exchange:

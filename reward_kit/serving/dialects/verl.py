@@ -21,7 +21,6 @@ from reward_kit.serving.dialect import (
     Exchange,
     Incoming,
     Route,
-    messages_in,
     object_in,
     rollout_in,
 )
@@ -40,8 +39,8 @@ def _read(incoming: Incoming) -> Exchange:
     prompt: Any = extra.get("prompt") or []
     turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
     row = {name: value for name, value in {**extra, **body}.items() if name not in {"solution_str", "extra_info"}}
-    messages = messages_in([*turns, {"role": "assistant", "content": body["solution_str"]}], "extra_info.prompt")
-    return Exchange([rollout_in(row, messages)], _reply)
+    turns = [*turns, {"role": "assistant", "content": body["solution_str"]}]
+    return Exchange([rollout_in(row, turns, "extra_info.prompt", asks="prompt" in row)], _reply)
 
 
 @results_or_failed

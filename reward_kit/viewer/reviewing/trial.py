@@ -36,8 +36,10 @@ _OUTPUT = 2_000
 
 def edited(group: Sequence[Rollout], index: int, answer: str, ground_truth: str | None) -> list[Rollout]:
     """The rollouts of a sample, one of them with another answer, all with another ground truth."""
-    truth = _truth(group[0].sample.ground_truth, ground_truth)
-    sample = group[0].sample.model_copy(update={"ground_truth": truth})
+    asked = group[0].sample
+    truth = _truth(asked.ground_truth, ground_truth)
+    text = asked.ground_truth_text if truth == asked.ground_truth else None
+    sample = asked.model_copy(update={"ground_truth": truth, "ground_truth_text": text})
     return [
         rollout.model_copy(
             update={

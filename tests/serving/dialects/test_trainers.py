@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import RewardError, SandboxError
-from reward_kit.models import EvaluateResult, Failure, MetricResult, Verdict
-from reward_kit.serving.dialect import Asked, BadRequest, Dialect, Exchange, Incoming, Reply
+from reward_kit.models import EvaluateResult, Failure, Message, MetricResult, Rollout, Verdict
+from reward_kit.serving.dialect import BadRequest, Dialect, Exchange, Incoming, Reply
 from reward_kit.serving.dialects import DIALECTS, load_dialect
 
 TRAINERS = [name for name in DIALECTS if name != "generic"]
@@ -32,8 +32,9 @@ def reply(dialect: str, path: str, body: Any, *verdicts: Verdict) -> Reply:
     return told
 
 
-def asked(dialect: str, path: str, body: Any) -> Asked:
+def asked(dialect: str, path: str, body: Any) -> Rollout:
     (one,) = exchange(dialect, path, body).asked
+    assert isinstance(one, Rollout)
     return one
 
 
@@ -83,17 +84,19 @@ REQUESTS: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize(
     ("dialect", "columns"),
     [
-        ("openrlhf", {}),
-        ("slime", {}),
+        ("openrlhf", {"prompt": "2+2?"}),
+        ("slime", {"prompt": "2+2?", "label": "4"}),
         ("nemo-gym", {"difficulty": 3}),
-        ("verl", {"data_source": "sums", "index": 7, "num_turns": 2}),
-        ("fireworks", {"tools": [{"type": "function"}], "level": 2}),
-        ("azure", {"topic": "sums"}),
+        ("verl", {"prompt": "2+2?", "data_source": "sums", "index": 7, "num_turns": 2}),
+        ("fireworks", {"level": 2}),
+        ("azure", {"query": "2+2?", "topic": "sums"}),
     ],
 )
 def test_every_trainer_asks_the_same_question(dialect: str, columns: dict[str, Any]) -> None:
     one = asked(dialect, *REQUESTS[dialect])
-    assert (one.messages, one.ground_truth, one.columns) == (TWO_TURNS, "4", columns)
+    assert [turn.as_request() for turn in one.messages] == TWO_TURNS
+    assert (one.sample.ground_truth, one.sample.columns) == ("4", columns)
+    assert one.sample.tools == ([{"type": "function"}] if dialect == "fireworks" else None)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +176,7 @@ def test_no_value_in_a_known_field_crashes_a_dialect(dialect: str) -> None:
             except BadRequest:
                 continue
             for question in questions.asked:
-                assert question.messages
+                assert isinstance(question, Failure) or question.messages
             questions.reply([GOOD] * len(questions.asked))
 
 
@@ -192,11 +195,12 @@ def test_conversations_of_the_responses_api_become_turns() -> None:
         },
     }
     one = asked("nemo-gym", "/verify", body)
-    assert [turn["role"] for turn in one.messages] == ["system", "user", "assistant", "tool", "assistant"]
-    assert one.messages[2]["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city": "Bern"}'}
-    assert one.columns == {"tools": [{"name": "weather"}]}
+    weather = {"name": "weather", "arguments": '{"city": "Bern"}'}
+    assert [turn.role for turn in one.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert one.messages[2].as_request()["tool_calls"][0]["function"] == weather
+    assert one.sample.tools == [{"name": "weather"}]
     silent = {**body, "response": {"output": []}}
-    assert asked("nemo-gym", "/verify", silent).messages[-1] == {"role": "assistant", "content": ""}
+    assert asked("nemo-gym", "/verify", silent).messages[-1] == Message(role="assistant", content="")
 
 
 def test_a_session_of_nemo_gym_keeps_nothing_and_its_rewards_have_a_mean() -> None:
