@@ -15,7 +15,7 @@ from reward_kit.agent.task_reward import task_reward
 from reward_kit.config_models import GenerationConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.factory import make_client
-from reward_kit.models import EvaluateResult, Message, TaskDefinitionModel
+from reward_kit.models import EvaluateResult, Message, Rollout, Step, TaskDefinitionModel
 from reward_kit.reward_call import MADE_WITH, RewardCall
 from reward_kit.typed_interface import reward_function
 from reward_kit.utils.source_digest import source_digest
@@ -119,11 +119,11 @@ async def slow(
 
 def test_the_tasks_reward_is_asked_for_what_it_names() -> None:
     call = RewardCall(getattr(task_reward, MADE_WITH)({"reward": slow, "task": "t"}))
-    assert call.is_async and call.wants("facts") and call.wants("steps") and not call.wants("world")
-    payload: Any = {"messages": [Message(role="assistant", content="x")], "columns": {"column": "c"},
-                    "facts": {"facts": {"successful_func_calls": [[], []]}, "steps": [1]}}  # fmt: skip
-    result = call.judge(payload)
-    assert (result.score, result.reason) == (2.0, "c [1]")
+    assert call.is_async and call.wants("rollout") and not call.wants("world")
+    rollout = Rollout.of_conversation([Message(role="assistant", content="x")], None, {"column": "c"})
+    rollout = rollout.model_copy(update={"facts": {"successful_func_calls": [[], []]}, "steps": [Step(turn=0)]})
+    result = call.judge(call.arguments_of([rollout]))
+    assert (result.score, result.reason) == (2.0, f"c {[Step(turn=0)]}")
 
 
 def test_two_rewards_of_tasks_are_told_apart_by_their_source(tmp_path: Path) -> None:

@@ -79,14 +79,20 @@ def test_a_batch_has_a_group_for_each_sample(server: Server) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        [asked("a", sample_id="s"), asked("b")],
-        [asked("a", "1", sample_id="s"), asked("b", "2", sample_id="s")],
-    ],
-)
-def test_a_group_that_is_none_is_refused(server: Server, items: list[object]) -> None:
+def test_without_a_sample_id_the_answers_to_a_prompt_belong_together(server: Server) -> None:
+    items = [asked("x" * n, truth) for n, truth in ((2, "1"), (9, "2"), (1, "1"), (5, "2"))]
+    for item, prompt in zip(items, "qqrr", strict=True):
+        item["messages"][0]["content"] = prompt
+    found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json()["results"]
+    assert [each["reason"] for each in found] == ["of 1"] * 4, "other prompts, or other ground truths"
+    for item in items:
+        item["messages"][0]["content"], item["ground_truth"] = "q", "1"
+    found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json()["results"]
+    assert [(each["score"], each["reason"]) for each in found] == [(1.0, "of 4"), (3.0, "of 4"), (0.0, "of 4"), (2.0, "of 4")]
+
+
+def test_a_group_that_is_none_is_refused(server: Server) -> None:
+    items = [asked("a", "1", sample_id="s"), asked("b", "2", sample_id="s")]
     assert server.post("/rewards/ranked/evaluate/batch", {"items": items}).status == 422
 
 
