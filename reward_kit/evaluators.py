@@ -21,6 +21,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from reward_kit.config_models import DatasetConfig
+from reward_kit.datasets.files import file_format
+from reward_kit.datasets.interpret import RowReader, rollouts_of
+from reward_kit.datasets.rows import BadRow, BadRows, Origin
+from reward_kit.datasets.sources import open_source
 from reward_kit.deploy.fireworks.api import FireworksAPI, Progress
 from reward_kit.deploy.fireworks.evaluator_source import (
     source_of_code,
@@ -246,11 +251,10 @@ class _RemoteReward:
 def preview_reward(
     reward: str | Callable[..., Any], samples: Sequence[Mapping[str, Any]], params: Mapping[str, Any] | None = None
 ) -> EvaluatorPreviewResult:
-    """Judge conversations by a reward, on this machine and as a run would: in workers, with its time limit."""
+    """Judge the answers of rows by a reward, on this machine and as a run would: in workers, with its time limit."""
     begun = time.monotonic()
     result = EvaluatorPreviewResult()
-    rows = [{"id": f"{number:06d}", **sample} for number, sample in enumerate(samples)]
-    run = evaluate(rows, reward, params=params)
+    run = evaluate(samples, reward, params=params)
     for index, row in enumerate(run.rows()):
         failure = row.get("failure")
         if failure is not None:
@@ -260,7 +264,7 @@ def preview_reward(
             result.add_result(
                 index, score is not None, score, row[RUN.metrics] or {}, row[RUN.verification_reason] or ""
             )
-    result.total_samples = len(samples)
+    result.total_samples = max(len(samples), len(result.results))
     result.total_runtime_ms = round((time.monotonic() - begun) * 1000)
     return result
 
@@ -268,7 +272,7 @@ def preview_reward(
 def _from_fireworks(
     source: EvaluatorSource, samples: Sequence[Mapping[str, Any]], api: FireworksAPI
 ) -> EvaluatorPreviewResult:
-    said = hosted_preview(api, source, samples)
+    said = hosted_preview(api, source, [_as_conversation(sample) for sample in samples])
     result = EvaluatorPreviewResult()
     for index, one in enumerate(said.get("results") or []):
         success = bool(one.get("success"))
@@ -280,45 +284,41 @@ def _from_fireworks(
     return result
 
 
+def _as_conversation(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with what was asked and answered as `messages`, and the ground truth, as Fireworks takes them."""
+    rollout = rollouts_of(row)[0]
+    turns = [turn.as_request() for turn in rollout.messages]
+    truth = rollout.sample.ground_truth
+    return {**row, "messages": turns, **({} if truth is None else {"ground_truth": truth})}
+
+
 # ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_samples(file: Path, most: int) -> list[dict[str, Any]]:
-    """The first samples of a JSON-lines file. One that is no conversation is a `DatasetError` that names its line."""
-    samples: list[dict[str, Any]] = []
-    try:
-        with file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if len(samples) >= most:
-                    break
-                if line.strip():
-                    samples.append(_sample(line, number, file))
-    except OSError as error:
-        raise DatasetError(f"{str(file)!r} cannot be read ({error.strerror}). Give a JSON-lines file.") from None
+    """The first rows of a file that hold an answer, as they are; `evaluate` reads them as a run does.
+
+    One that cannot be read so is a `DatasetError` that names its line.
+    """
+    config = DatasetConfig(path_or_name=str(file), source_type=None if file_format(file.name) else "jsonl")
+    bad, reader, samples = _NotJudged(skip=False), RowReader(), list[dict[str, Any]]()
+    for row in islice(open_source(config).rows(bad), most):
+        try:
+            reader.rollouts(row.columns)
+        except BadRow as problem:
+            bad.report(row.origin, row.number, str(problem))
+        samples.append(row.columns)
     if not samples:
-        raise DatasetError(f'{str(file)!r} has no samples. Write one conversation a line, as {{"messages": […]}}.')
+        raise DatasetError(f'{str(file)!r} has no samples. Write one conversation per line, as {{"messages": […]}}.')
     return samples
 
 
-def _sample(line: str, number: int, file: Path) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DatasetError(
-            f"Line {number} of {str(file)!r} is not JSON: {error}. Correct or remove the line."
-        ) from None
-    messages = row.get("messages") if isinstance(row, dict) else None
-    well_formed = isinstance(messages, list) and messages and all(
-        isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
-        for turn in messages
-    )  # fmt: skip
-    if not well_formed:
-        raise DatasetError(
-            f"Line {number} of {str(file)!r} is not a conversation: it needs 'messages', each with a role and a "
-            "content that are texts."
-        )
-    assert isinstance(row, dict)
-    return row
+class _NotJudged(BadRows):
+    """Says of a bad row what a preview can do about it."""
+
+    def report(self, origin: Origin, number: int, reason: str) -> None:
+        place = f"{origin.unit.capitalize()} {number} of {origin.name!r}"
+        raise DatasetError(f"{place} cannot be judged: {reason}. Correct or remove it.")
 
 
 def huggingface_dataset_to_jsonl(
@@ -334,10 +334,6 @@ def huggingface_dataset_to_jsonl(
 
     `message_key_map` says which further columns are kept, and under which names: theirs to ours.
     """
-    from reward_kit.config_models import DatasetConfig
-    from reward_kit.datasets.rows import BadRows
-    from reward_kit.datasets.sources import open_source
-
     named = message_key_map or {}
     source = open_source(DatasetConfig(path_or_name=dataset_name, split=split))
     if output_file is None:

@@ -226,11 +226,12 @@ def _taken_apart(rollouts: Iterable[Rollout]) -> tuple[list[Sample], list[dict[s
     for rollout in rollouts:
         sample = samples.setdefault(rollout.sample.id, rollout.sample)
         turns = [turn.model_dump(exclude_none=True) for turn in rollout.messages]
-        known = {"ground_truth": sample.ground_truth, "tools": sample.tools, "split": sample.split}
+        known = {"tools": sample.tools, "split": sample.split}
         answers.append(
             {
                 **sample.columns,
                 **{name: value for name, value in known.items() if value is not None},
+                "ground_truth": sample.ground_truth,  # also None: no other column is asked
                 "id": sample.id,
                 "messages": turns,
             }

@@ -143,7 +143,7 @@ def _print(config: DatasetConfig, system_prompt: str | None, count: int, *, whol
 def _lines(sample: Sample, longest: int | None) -> list[str]:
     turns = [f"  {message.role}: {_short(message.text, longest)}" for message in sample.messages]
     fields = {
-        "ground truth": sample.ground_truth,
+        "ground truth": "there is none" if sample.ground_truth is None else sample.ground_truth,
         "split": sample.split,
         "tools": [tool.get("function", tool).get("name") for tool in sample.tools or []] or None,
     }

@@ -11,9 +11,8 @@ from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import sources
 from reward_kit.datasets.columns import Reshaper
 from reward_kit.datasets.few_shot import FewShot, source_of
-from reward_kit.datasets.interpret import Interpreter
+from reward_kit.datasets.interpret import RowReader
 from reward_kit.datasets.rows import BadRows, Row
-from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.datasets.sources import Source
 from reward_kit.errors import ConfigError
 
@@ -69,12 +68,12 @@ class Feed:
                     row.columns[theirs] = row.columns.pop(ours)
             yield row
 
-    def interpreter(self, system_prompt: str | None) -> Interpreter:
+    def interpreter(self, system_prompt: str | None) -> RowReader:
         """What turns these rows into samples: the settings of this config, else of its base, else the one given."""
         prompts = [config.system_prompt for config in self._configs()]
         formats = [config.format for config in self._configs() if config.format != "auto"]
-        return Interpreter(
-            ShapeReader(formats[0] if formats else "auto"),
+        return RowReader(
+            formats[0] if formats else "auto",
             id_column=self._config.id_column,
             response_column=self._config.response_column,
             system_prompt=next((prompt for prompt in prompts if prompt is not None), system_prompt),

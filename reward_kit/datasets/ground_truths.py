@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Chat rows of post-training sets as prompts with a ground truth: nvidia/Nemotron-Post-Training-Dataset-v1 and alike.
+r"""Which value of a row is the right answer: one rule for every door, and the places of its own that a chat set has.
+
+    ground_truth_for_eval, ground_truth, reward_model.ground_truth    says it: counts, whatever else is there
+    answer, solution, expected_answer …                               the one that holds something; if two differ: error
+
+Chat rows of post-training sets (nvidia/Nemotron-Post-Training-Dataset-v1 and alike) hold the answer among the turns:
 
     uuid · category · messages [{role, content, tool_calls}] · metadata (JSON text) · tools
 
-The conversation of such a row holds the answer. What it is verified against depends on the kind of problem:
+What it is verified against depends on the kind of problem:
 
 | kind | prompt | ground truth |
 |---|---|---|
@@ -12,14 +17,15 @@ The conversation of such a row holds the answer. What it is verified against dep
 | tool_calling | the turns before the first tool calls | these calls; `tools` come from the metadata or the column |
 | any other | the turns before the answer | a column, where there is one; the answer becomes `reference_response` |
 
-A ground truth in the usual columns (`ground_truth_for_eval`, `ground_truth`, `solution`, `answer` …) counts first; of
-code, only where a column is called just that: a solution is a program, and not what a program prints.
+What a column says counts first, then `expected_answer` in the metadata of mathematics, which is meant for nothing else,
+then what a column may hold. Of code, only what a column says: a solution is a program, and not what a program prints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -27,16 +33,144 @@ from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.datasets.columns import Columns
 from reward_kit.datasets.rows import BadRow
 
-__all__ = ["KINDS", "boxed", "sharegpt_turns", "with_ground_truth"]
+__all__ = [
+    "CANDIDATES",
+    "EXPLICIT",
+    "KINDS",
+    "AmbiguousTruth",
+    "Truth",
+    "as_call",
+    "boxed",
+    "explicit_truth",
+    "is_held",
+    "said_in",
+    "says_truth",
+    "sharegpt_turns",
+    "spelled",
+    "truth_among",
+    "with_ground_truth",
+]
+
+EXPLICIT = ("ground_truth_for_eval", "ground_truth")
+"""Columns that say what is right. Where one of them is there, no other column is asked, also if it holds nothing."""
+
+_ANSWERS = ("answer", "solution", "expected_answer", "final_answer")
+CANDIDATES = (*_ANSWERS, "target", "output", "completion", "label", "reference_answer", "reference")
+"""Columns that may hold the right answer, for every door. Nobody else has a list of them."""
 
 KINDS = ("math", "code", "tool_calling")
 """Kinds of problems with a place of their own for the ground truth. Any other name is a kind without one."""
 
-_JUST_THAT = ("ground_truth_for_eval", "ground_truth")
-_GROUND_TRUTHS = (*_JUST_THAT, "solution", "expected_answer", "answer")
 _TEST_CASES = ("test_cases", "tests", "unit_tests", "input_output")
 _EMPTY = ("", "-", None)
 """What stands where a licence kept the prompt out: it is to be joined from the set that the metadata names."""
+
+
+# ── one rule ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AmbiguousTruth(BadRow):
+    """Several columns may hold the right answer, and they differ."""
+
+    def __init__(self, candidates: Iterable[str]) -> None:
+        """Name the columns, as the row calls them."""
+        self.candidates = tuple(candidates)
+        super().__init__(
+            f"it is unclear what is right: {' or '.join(map(repr, self.candidates))}; "
+            f"say it, e.g. with `dataset.column_mapping={{ground_truth: {self.candidates[0]}}}`"
+        )
+
+
+class Truth(NamedTuple):
+    """A right answer, and the column that holds it."""
+
+    column: str
+    value: Any
+
+
+def is_held(value: Any) -> bool:
+    """Whether a column holds anything; an empty list of calls is something."""
+    return value is not None and value != ""
+
+
+def says_truth(columns: Mapping[str, Any]) -> bool:
+    """Whether the row says what is right, also if it says that it does not know."""
+    return any(name in columns for name in EXPLICIT) or _in_rule(columns) is not None
+
+
+def explicit_truth(columns: Mapping[str, Any]) -> Any:
+    """What the row says is right; two columns that say different things are refused."""
+    given = [columns[name] for name in EXPLICIT if name in columns]
+    if not given:
+        return None if (rule := _in_rule(columns)) is None else rule["ground_truth"]
+    held = [value for value in given if is_held(value)]
+    if any(not _same(held[0], value) for value in held):
+        raise BadRow("'ground_truth_for_eval' and 'ground_truth' differ; keep the one that is right")
+    return held[0] if held else "" if "" in given else None
+
+
+def _in_rule(columns: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """verl's `reward_model: {style, ground_truth}`."""
+    rule = columns.get("reward_model")
+    return rule if isinstance(rule, Mapping) and "ground_truth" in rule else None
+
+
+def truth_among(
+    columns: Mapping[str, Any], candidates: tuple[str, ...] = CANDIDATES, *, but: str | None = None
+) -> Truth | None:
+    """The one of the candidates that holds something. Several are an error, unless they hold the same."""
+    held = [
+        Truth(name, _plain_truth(name, columns[name]))
+        for name in spelled(candidates, tuple(columns)) if name != but and is_held(columns[name])
+    ]  # fmt: skip
+    if not held:
+        return None
+    if any(not _same(held[0].value, other.value) for other in held[1:]):
+        raise AmbiguousTruth(truth.column for truth in held)
+    return held[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def spelled(known: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns called by one of the known names; where none has a name exactly, those with other capitals.
+
+    Rows of one dataset have the same columns, so this is mostly worked out before.
+    """
+    there = set(columns)
+    return tuple(
+        name for one in known for name in ([one] if one in there else [name for name in columns if name.lower() == one])
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _plain_truth(name: str, value: Any) -> Any:
+    """What the last of some turns says, and the text in TRL's `solution: ["4"]`; anything else as it is."""
+    if not isinstance(value, list) or not value:
+        return value
+    if isinstance(value[-1], Mapping) and "content" in value[-1]:
+        return said_in(_turn(value[-1]))
+    if len(value) == 1 and isinstance(value[0], str) and name.lower() == "solution":
+        return value[0]
+    return value
+
+
+def said_in(turn: Mapping[str, Any]) -> Any:
+    """What a turn says, as a ground truth: its calls of tools, else its text; None where it says nothing."""
+    if calls := turn.get("tool_calls"):
+        return {"tool_calls": [as_call(call) for call in calls]}
+    content = turn.get("content")
+    if isinstance(content, list):
+        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content or None
+
+
+# ── the kinds of chat rows ───────────────────────────────────────────────────────────────────────────────────────────
+
+_MARKS = {"category", "metadata"}
+"""Columns of a set that says what each row is verified against; where it does not, the answer is a mere reference."""
 
 Turns = list[dict[str, Any]]
 
@@ -53,16 +187,20 @@ def with_ground_truth(columns: Columns, kind: str) -> Columns:
     row["messages"] = prompt
     if kind == "tool_calling":
         _offer_tools(row, metadata)
-    if answer is not None and kind not in KINDS:
-        row.setdefault("reference_response", answer.get("content"))
-    return _with_known_truth(row, metadata, kind, answer)
+    if answer is None or kind in KINDS:
+        return _with_known_truth(row, metadata, kind, answer)
+    row.setdefault("reference_response", answer.get("content"))
+    ready = _with_known_truth(row, metadata, kind, answer)
+    if ready["ground_truth"] is None and not says_truth(columns) and not columns.keys() >= _MARKS:
+        ready["ground_truth"] = said_in(answer)
+    return ready
 
 
 def _with_known_truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any = None) -> Columns:
     truth = _truth(row, metadata, kind, answer)
     if truth is None and kind in KINDS:
         raise BadRow(f"there is no ground truth to verify an answer with: {_WHERE[kind]}")
-    for name in ("ground_truth_for_eval", "ground_truth"):
+    for name in EXPLICIT:
         row.pop(name, None)
     row["ground_truth"] = truth
     if kind == "code":
@@ -78,24 +216,28 @@ _WHERE = {
 
 
 def _truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:
+    said = explicit_truth(row)
     if kind == "code":
-        named = [(row, _JUST_THAT), (row, _TEST_CASES), (metadata, _TEST_CASES)]
-        found = (_first(source, names, nothing=("", [], {})) for source, names in named)
-        return _test_cases(next((tests for tests in found if tests is not None), None))
-    usual = _first(row, _GROUND_TRUTHS)
-    if usual is not None:
-        return usual
+        places = [said, *(source.get(name) for source in (row, metadata) for name in _TEST_CASES)]
+        return _test_cases(next((tests for tests in places if tests not in (None, "", [], {})), None))
+    if is_held(said):
+        return said
+    if kind == "math" and is_held(metadata.get("expected_answer")):
+        return metadata["expected_answer"]
+    if not says_truth(row) and (found := truth_among(row)) is not None:
+        return found.value
+    return _of_kind(metadata, kind, answer)
+
+
+def _of_kind(metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:
+    """What the conversation or its metadata hold in the place that the kind has for it."""
     if kind == "math":
-        expected = _first(metadata, _GROUND_TRUTHS)
-        return _boxed(answer) if expected is None else expected
+        said = explicit_truth(metadata)
+        found = None if is_held(said) else truth_among(metadata, _ANSWERS)
+        return said if is_held(said) else _boxed(answer) if found is None else found.value
     if kind == "tool_calling" and answer is not None:
         return {"tool_calls": answer.get("tool_calls") or []}
     return None
-
-
-def _first(source: Mapping[str, Any], names: tuple[str, ...], nothing: tuple[Any, ...] = ("",)) -> Any:
-    """What the first of the columns holds that holds anything; an empty list of calls is something."""
-    return next((source[name] for name in names if source.get(name) not in (None, *nothing)), None)
 
 
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,11 +279,12 @@ def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in turn.items() if value is not None and value != []}
     kept.setdefault("content", None if "tool_calls" in kept else "")
     if "tool_calls" in kept:
-        kept["tool_calls"] = [_call(call) for call in kept["tool_calls"]]
+        kept["tool_calls"] = [as_call(call) for call in kept["tool_calls"]]
     return kept
 
 
-def _call(call: Any) -> dict[str, Any]:
+def as_call(call: Any) -> dict[str, Any]:
+    """A tool call with its arguments as text."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping) or "name" not in function:
         raise BadRow(f"a tool call is {call!r}; expected {{function: {{name, arguments}}}}")

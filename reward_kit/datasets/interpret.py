@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row means: the conversation, the ground truth, and with generation disabled the answers it holds.
+"""What a row means, at every door: the conversation, the ground truth, and the answers where it holds some.
+
+    RowReader().sample(row)       what the row asks, and what a right answer looks like
+    RowReader().rollouts(row)     the answers that it holds, each with that sample
 
 | column | becomes |
 |---|---|
-| `id` (`id_column`), else `uuid`, `query_id` | the sample's id |
+| `id` (`id_column`), else `uuid`, `query_id`, `input_metadata.row_id` | the sample's id |
 | `messages`, or `prompt` as a list | the conversation |
 | `user_query`, or `prompt` as text | a conversation of one user turn |
 | `system_prompt` | the system turn, unless the conversation begins with one |
 | `ground_truth_for_eval`, `ground_truth` | the ground truth |
+| the last turn of `messages`, if it is an assistant's | the ground truth, where no column is; judged, if answers are |
 | `tools`, `split` | the sample's tools and split |
 | `assistant_response` (`response_column`) | with generation disabled: the answer, or a list of answers |
 | `response_index` | with generation disabled: which answer of its sample this is |
 | any other | `Sample.columns`, handed to the reward by name |
 
-Rows of other shapes (`question`/`answer`, HumanEval, ShareGPT …) are brought to these names by `shapes` first. A column
-with a name of its own stays in `Sample.columns` although it served as id, question or answer: a reward may name it.
+Rows of other shapes (`question`/`answer`, HumanEval, ShareGPT …) are brought to these names by `shapes` first; which of
+several columns is the ground truth says `ground_truths`. A column with a name of its own stays in `Sample.columns`
+although it served as id, question or answer: a reward may name it.
 """
 
 from __future__ import annotations
@@ -25,14 +30,16 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import ValidationError
 
+from reward_kit.config_models import DatasetFormat
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, nearest_columns
+from reward_kit.datasets.ground_truths import EXPLICIT, as_call, explicit_truth, is_held, said_in, says_truth
 from reward_kit.datasets.row_ids import content_id
-from reward_kit.datasets.rows import BadRow
+from reward_kit.datasets.rows import BadRow, plain
 from reward_kit.datasets.shapes import ShapeReader
-from reward_kit.models import Message, Sample
+from reward_kit.models import Message, Rollout, Sample
 from reward_kit.utils.trusted import text_message, trusted
 
-__all__ = ["ROLES", "Answered", "Interpreter", "Question"]
+__all__ = ["ROLES", "Answered", "NothingAsked", "Question", "RowReader", "rollouts_of", "sample_of"]
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation. Another word is a mistake that no endpoint would understand."""
@@ -41,6 +48,10 @@ _sample = trusted(Sample)
 _ANSWER = "assistant_response"
 _OTHER_IDS = ("uuid", "query_id")
 """Columns that name a row where there is no `id`."""
+
+
+class NothingAsked(BadRow):
+    """The row has no question and no conversation, or an empty one."""
 
 
 class Question(NamedTuple):
@@ -83,19 +94,20 @@ class Answered(NamedTuple):
         return self._replace(question=self.question._replace(name=name))
 
 
-class Interpreter:
-    """Turns columns into samples. It takes the columns apart: they are not to be used afterwards."""
+class RowReader:
+    """Reads rows as samples, and as rollouts where they hold answers. Made once for all rows of a dataset."""
 
     def __init__(
         self,
-        shapes: ShapeReader,
+        format: DatasetFormat = "auto",
         *,
-        id_column: str,
-        response_column: str,
+        id_column: str = "id",
+        response_column: str = _ANSWER,
         system_prompt: str | None = None,
         split: str | None = None,
     ) -> None:
-        self._shapes = shapes
+        """Take what `dataset` says of how rows are read; `system_prompt` and `split` are for rows without their own."""
+        self._shapes = ShapeReader(format, response_column)
         self._id_column = id_column
         self._response_column = response_column
         self._system_prompt = system_prompt
@@ -106,18 +118,48 @@ class Interpreter:
         """The shapes of rows that were recognised so far, and what each means."""
         return self._shapes.met
 
+    def sample(self, row: Mapping[str, Any], position: int = 0) -> Sample:
+        """What the row asks, and what a right answer looks like; a `BadRow` says why it cannot be read."""
+        question = self._asked(plain(row))
+        return question.sample(question.name, position)
+
+    def sample_or_opening(self, row: Mapping[str, Any]) -> Sample:
+        """The same for a world, which may open by itself: where the row asks nothing, the user's turn is empty."""
+        try:
+            return self.sample(row)
+        except NothingAsked:
+            rest = {name: value for name, value in plain(row).items() if name not in ("messages", "prompt") or value}
+            return self.sample({**rest, USER_TURN: ""})
+
+    def rollouts(self, row: Mapping[str, Any], position: int = 0) -> list[Rollout]:
+        """The answers that the row holds, in their order; a `BadRow` says why there is none."""
+        question, answers, index = self.answered(plain(row))
+        sample = question.sample(question.name, position)
+        return [
+            Rollout(sample=sample, response_index=number, turns=turns)
+            for number, turns in enumerate(answers, start=index or 0)
+        ]
+
     def question(self, columns: Columns) -> Question:
-        """What the row asks, for a model to answer."""
-        name, content = self._identity(columns)
-        columns = self._shapes.read(columns)
-        name = name or self._take_id(columns)
-        messages = _conversation(columns, columns.pop(USER_TURN, None))
-        if messages[-1].role == "assistant":
+        """What the row asks, for a model to answer. Like `answered` it takes `columns` apart: they are used up."""
+        question = self._asked(columns)
+        if question.messages[-1].role == "assistant":
             raise BadRow(
                 "the conversation ends with an assistant turn, so the model would be shown the answer; "
                 "remove that turn, or score it with `generation.enabled=false`"
             )
-        return self._question(name, content, messages, columns)
+        return question
+
+    def _asked(self, columns: Columns) -> Question:
+        name = self._take_id(columns)
+        known: str | None = columns.pop(CONTENT, None)
+        rest = {**self._shapes.read(columns)}
+        name = name or self._take_id(rest)
+        messages, turns = _conversation(rest, rest.pop(USER_TURN, None), is_answered=False)
+        if turns and not says_truth(rest):
+            rest["ground_truth"] = said_in(turns[-1].model_dump(exclude_none=True))
+        content = "" if name is not None else known or content_id(_without_answer(columns, len(turns)))
+        return self._question(name, content, messages, rest)
 
     def answered(self, columns: Columns) -> Answered:
         """What the row asks, and the answers it already holds."""
@@ -126,28 +168,18 @@ class Interpreter:
         known: str | None = columns.pop(CONTENT, None)
         user_turn = columns.pop(USER_TURN, None)
         prompt_columns = {name: value for name, value in columns.items() if name != self._response_column}
-        rest = self._shapes.read_answered(columns, self._response_column)
+        rest = {**self._shapes.read_answered(columns)}
         name = named or self._take_id(rest)
         there = self._response_column in rest
         given = rest.pop(self._response_column, None)
         if self._response_column != _ANSWER and given is not None:
             rest[self._response_column] = given
-        messages, turns = _split_off_answer(_conversation(rest, user_turn))
+        messages, turns = _conversation(rest, user_turn, is_answered=True)
         content = (known or content_id(_without_answer(prompt_columns, len(turns)))) if name is None else ""
         answers = _answers(given, turns, self._response_column, there=there)
         if index is not None and len(answers) > 1:
             raise BadRow(f"'response_index' numbers one answer, but {self._response_column!r} holds {len(answers)}")
         return Answered(self._question(name, content, messages, rest), answers, index)
-
-    def _identity(self, columns: Columns) -> tuple[str | None, str]:
-        """The row's own id, and the hash of what it holds where it has none."""
-        name = self._take_id(columns)
-        given: str | None = columns.pop(CONTENT, None)
-        if name is not None:
-            return name, ""
-        if given is not None:
-            return None, given
-        return None, content_id({name: value for name, value in columns.items() if name != USER_TURN})
 
     def _take_id(self, columns: Columns) -> str | None:
         """The row's id. A column called `id` is used up; one of another name stays."""
@@ -156,7 +188,7 @@ class Interpreter:
             if value is not None:
                 columns[self._id_column] = value
         elif value is None or value == "":
-            value = next((columns[name] for name in _OTHER_IDS if columns.get(name)), None)
+            value = next((columns[name] for name in _OTHER_IDS if columns.get(name)), None) or _row_id(columns)
         return _id(value, self._id_column)
 
     def _question(self, name: str | None, content: str, messages: list[Message], rest: Columns) -> Question:
@@ -170,11 +202,27 @@ class Interpreter:
             name=content if name is None else name,
             named=name is not None,
             messages=messages,
-            ground_truth=_ground_truth(rest),
+            ground_truth=_take_truth(rest),
             split=_text_or_none(rest, "split") or self._split,
             tools=_tools(rest.pop("tools", None)),
             columns=rest,
         )
+
+
+def sample_of(row: Mapping[str, Any]) -> Sample:
+    """What a row asks, read as a dataset without settings is."""
+    return RowReader().sample(row)
+
+
+def rollouts_of(row: Mapping[str, Any]) -> list[Rollout]:
+    """The answers that a row holds, read as a dataset without settings is."""
+    return RowReader().rollouts(row)
+
+
+def _row_id(columns: Columns) -> Any:
+    """The id in the metadata of a row that an evaluation has written."""
+    metadata = columns.get("input_metadata")
+    return metadata.get("row_id") if isinstance(metadata, Mapping) else None
 
 
 def _id(value: Any, column: str) -> str | None:
@@ -199,11 +247,11 @@ def _text_or_none(columns: Columns, name: str) -> str | None:
     return value
 
 
-def _ground_truth(columns: Columns) -> Any:
-    first, second = columns.pop("ground_truth_for_eval", None), columns.pop("ground_truth", None)
-    if first in (None, "") or second in (None, "") or first == second:
-        return second if first is None or (first == "" and second is not None) else first
-    raise BadRow("'ground_truth_for_eval' and 'ground_truth' differ; keep the one that is right")
+def _take_truth(columns: Columns) -> Any:
+    truth = explicit_truth(columns)
+    for name in EXPLICIT:
+        columns.pop(name, None)
+    return truth
 
 
 def _tools(value: Any) -> list[dict[str, Any]] | None:
@@ -218,40 +266,57 @@ def _tools(value: Any) -> list[dict[str, Any]] | None:
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _conversation(columns: Columns, user_turn: str | None) -> list[Message]:
-    """Take the turns out of the row; a user turn that a template made replaces the last one."""
+def _conversation(columns: Columns, user_turn: str | None, *, is_answered: bool) -> tuple[list[Message], list[Message]]:
+    """Take the turns out of the row: what is asked, and what was answered to it.
+
+    A user turn that a template made replaces the last one. Where no answer is judged, one is only set apart if
+    `messages` end with it: a `prompt` that ends so is for a model to go on with.
+    """
     for name in ("messages", "prompt"):
         value = columns.get(name)
-        if isinstance(value, list) or (name == "messages" and value not in (None, "")):
+        if isinstance(value, list | dict) or (name == "messages" and is_held(value)):
             del columns[name]
             messages = _messages(value, name)
-            return _with_user_turn(messages, user_turn) if user_turn is not None else messages
-    return [text_message("user", _user_text(columns) if user_turn is None else user_turn)]
+            asked, turns = _split_off_answer(messages)
+            if not is_answered and not _is_answer(name, asked, turns):
+                asked, turns = messages, []
+            return (_with_user_turn(asked, user_turn) if user_turn is not None else asked), turns
+    return [text_message("user", _user_text(columns) if user_turn is None else user_turn)], []
+
+
+def _is_answer(name: str, asked: list[Message], turns: list[Message]) -> bool:
+    """Whether a conversation that a model is asked holds the answer to it."""
+    return name == "messages" and bool(turns) and turns[-1].role == "assistant" and _last_user_turn(asked) is not None
 
 
 def _user_text(columns: Columns) -> str:
     name = "prompt" if not columns.get("user_query") and "prompt" in columns else "user_query"
     if name not in columns:
         hint = nearest_columns(name, columns)
-        raise BadRow(
+        raise NothingAsked(
             f"there is no column 'user_query', 'prompt' or 'messages' ({hint}); `dataset.column_mapping` can rename one"
         )
     value = columns.pop(name) if name == "user_query" else columns[name]
-    if not isinstance(value, str) or not value:
+    if not is_held(value):
+        raise NothingAsked(f"column {name!r} is {value!r}; expected text")
+    if not isinstance(value, str):
         raise BadRow(f"column {name!r} is {value!r}; expected text")
     return value
 
 
 def _messages(value: Any, name: str) -> list[Message]:
     turns = _from_json(value, name) if isinstance(value, str) else value
-    if not isinstance(turns, list) or not turns:
+    turns = [turns] if isinstance(turns, dict) else turns
+    if turns == []:
+        raise NothingAsked(f"column {name!r} is {value!r}; expected a list of messages")
+    if not isinstance(turns, list):
         raise BadRow(f"column {name!r} is {value!r}; expected a list of messages")
     return [_message(turn, f"{name}[{index}]") for index, turn in enumerate(turns)]
 
 
 def _message(turn: Any, name: str) -> Message:
     try:
-        message = Message.model_validate(turn)
+        message = Message.model_validate(_with_json_arguments(turn))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -261,6 +326,12 @@ def _message(turn: Any, name: str) -> Message:
     if message.role not in ROLES:
         raise BadRow(f"{name} has the role {message.role!r}; expected {', '.join(ROLES)}")
     return message
+
+
+def _with_json_arguments(turn: Any) -> Any:
+    """The turn with its tool calls' arguments as JSON text; some sets and trainers keep them parsed."""
+    calls = turn.get("tool_calls") if isinstance(turn, dict) else None
+    return {**turn, "tool_calls": [as_call(call) for call in calls]} if isinstance(calls, list) and calls else turn
 
 
 def _from_json(text: str, name: str) -> Any:
@@ -299,11 +370,10 @@ def _split_off_answer(messages: list[Message]) -> tuple[list[Message], list[Mess
 
 def _without_answer(columns: Columns, turns: int) -> Columns:
     """The row without the answer's turns, so that the variants of one conversation have the same content."""
+    rest = {name: value for name, value in columns.items() if name != USER_TURN}
     name = "messages" if columns.get("messages") is not None else "prompt"
     conversation = columns.get(name)
-    if not turns or not isinstance(conversation, list):
-        return columns
-    return {**columns, name: conversation[:-turns]}
+    return {**rest, name: conversation[:-turns]} if turns and isinstance(conversation, list) else rest
 
 
 def _answers(given: Any, turns: list[Message], column: str, *, there: bool) -> list[list[Message]]:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.interpret import Answered, Interpreter
+from reward_kit.datasets.interpret import Answered, RowReader
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
@@ -166,7 +166,7 @@ class RolloutStream(_Stream[Rollout]):
 class AnswersRead:
     """The answers of rows, each at its place among those that were read before."""
 
-    def __init__(self, interpreter: Interpreter, bad: BadRows) -> None:
+    def __init__(self, interpreter: RowReader, bad: BadRows) -> None:
         self._interpreter, self._bad = interpreter, bad
         self._variants, self._places = Variants(), Places()
 

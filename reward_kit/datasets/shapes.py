@@ -15,38 +15,52 @@ r"""Rows as people have them: the shapes of well-known datasets, recognised by t
 | `sharegpt` | `conversations` | the turns before the answer | the answer |
 | `prompt_completion` | `prompt`, `completion` | `prompt` | `completion` |
 | `instruction_output` | `instruction`, `output` | `instruction` and `input` | `output` |
-| `question_answer` | one question column, one answer column | that column | that column |
+| `question_answer` | one question column, our own or another | that column | the one candidate (`ground_truths`) |
 
 A shape only adds columns under the names that the rest of the package knows. The row's own columns stay, so that a
-reward that names one of them gets it.
+reward that names one of them gets it. Names are recognised with other capitals where none is written exactly so.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import io
 import pickle
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from reward_kit.config_models import DatasetFormat
 from reward_kit.datasets.columns import USER_TURN, Columns
-from reward_kit.datasets.ground_truths import boxed, sharegpt_turns, with_ground_truth
+from reward_kit.datasets.ground_truths import (
+    CANDIDATES,
+    EXPLICIT,
+    AmbiguousTruth,
+    Truth,
+    boxed,
+    explicit_truth,
+    is_held,
+    says_truth,
+    sharegpt_turns,
+    spelled,
+    truth_among,
+    with_ground_truth,
+)
 from reward_kit.datasets.rows import BadRow
 
 __all__ = ["FORMATS", "Shape", "ShapeReader", "known_shapes"]
 
 _QUESTIONS = ("question", "problem", "query", "instruction")
 """Columns that hold a question, where the row has none of our own names for it."""
-_TRUTHS = ("answer", "solution", "expected_answer", "final_answer", "target", "output", "completion")
-"""Columns that may hold a right answer."""
+_LAST_QUESTION = "input"
+"""Holds the question where no other column does: beside one, it is what the question is about."""
 _CHOICES = ("choices", "options")
 _STANDARD = frozenset({"messages", "user_query"})
-_TRUTH_GIVEN = ("ground_truth_for_eval", "ground_truth")
+_OWN = ("messages", "user_query", "prompt")
 
 
 class Shape(NamedTuple):
@@ -61,109 +75,165 @@ class Shape(NamedTuple):
     """The columns to add: question, ground truth, id, tools."""
     fits: Callable[[Columns], bool] = lambda _: True
     """Whether the values are of this shape, too."""
+    decides: Literal["always", "named", "never"] = "always"
+    """Whether it says what is right, whatever other column may hold the truth: always, or only if a config names it."""
 
-    def describes(self, columns: Columns) -> bool:
-        """Whether a row looks like this shape."""
-        return self.needs <= columns.keys() and self.fits(columns)
+
+class Names(NamedTuple):
+    """What the names of a row's columns tell. Rows of a dataset have the same, so it is worked out once."""
+
+    other_capitals: dict[str, str]
+    """The names that we know to those that the row writes with other capitals."""
+    shapes: tuple[Shape, ...]
+    """The shapes whose columns are all there."""
+    questions: tuple[str, ...]
+    """Columns that may hold the question, as the row calls them."""
 
 
 class ShapeReader:
     """Gives rows the columns that everybody knows. One per dataset; it remembers which shapes it met."""
 
-    def __init__(self, given: DatasetFormat = "auto") -> None:
+    def __init__(self, given: DatasetFormat = "auto", answer: str | None = None) -> None:
+        """`answer` is the column with the answers to be judged, which is no truth."""
         self._given = None if given == "auto" else _BY_NAME[given]
+        self._answer = answer
         self.met: dict[str, str] = {}
         """Name and description of each shape that was met so far."""
 
-    def read(self, columns: Columns) -> Columns:
-        """The row with the columns that its shape adds; those it already has under our names stay as they are."""
-        if self._given is None and not _STANDARD.isdisjoint(columns) and not _NEMOTRON.describes(columns):
-            return columns
-        shape = self._given or recognised(columns)
-        return columns if shape is None else self._with(shape, columns)
+    def read(self, columns: Columns, *, only_shape: bool = False) -> Columns:
+        """The row with the columns that its shape adds; those it already has under our names stay as they are.
 
-    def read_answered(self, columns: Columns, response_column: str) -> Columns:
+        With `only_shape` no column is taken for the truth unless the shape says so.
+        """
+        if self._given is _BY_NAME["standard"]:
+            return columns
+        names = _names_of(tuple(columns))
+        view = _with_our_names(columns, names)
+        added, asked = self._shaped(view, names)
+        if asked and not only_shape:
+            added |= self._truth(columns, view, asked)
+        return {**columns, **added} if added else columns
+
+    def read_answered(self, columns: Columns) -> Columns:
         """The same for a row that holds its answer, which is neither asked nor the ground truth."""
+        answer = self._answer or ""
+        rest = {name: value for name, value in columns.items() if name != answer}
         if "conversations" in columns and _STANDARD.isdisjoint(columns):
             self.met.setdefault("sharegpt", "the last answer of 'conversations' is judged")
-            return {**columns, "messages": sharegpt_turns(columns["conversations"])}
-        rest = {name: value for name, value in columns.items() if name != response_column}
-        if response_column not in columns and {"prompt", "completion"} <= rest.keys():
+            spoken = sharegpt_turns(columns["conversations"])
+            return {**columns, "messages": spoken, **self._truth_beside_turns(rest)}
+        if answer not in columns and {"prompt", "completion"} <= rest.keys():
             self.met.setdefault("prompt_completion", "'prompt' is asked, 'completion' is the answer that is judged")
             given = rest.pop("completion")
-            return {**self._unless_answered(rest), "completion": given, response_column: given}
-        ready = self._unless_answered(rest)
-        return {**ready, response_column: columns[response_column]} if response_column in columns else ready
+            return {**self.read(rest), "completion": given, answer: given}
+        turns = _with_our_names(rest, _names_of(tuple(rest))).get("messages")
+        ready = {**rest, "messages": turns, **self._truth_beside_turns(rest)} if is_held(turns) else self.read(rest)
+        return {**ready, answer: columns[answer]} if answer in columns else ready
 
-    def _unless_answered(self, columns: Columns) -> Columns:
-        """A conversation that ends with the answer is taken apart later, as it is."""
-        return columns if "messages" in columns else self.read(columns)
+    def _truth_beside_turns(self, columns: Columns) -> Columns:
+        """What a row says of the truth outside its conversation, which is taken apart later, as it is."""
+        if self._given is _BY_NAME["standard"]:
+            return {}
+        names = _names_of(tuple(columns))
+        view = _with_our_names(columns, names)
+        if _NEMOTRON in names.shapes and _NEMOTRON.fits(view):
+            return _unless_said(view, _nemotron_truth(view))
+        return self._truth(columns, view, "messages")
 
-    def _with(self, shape: Shape, columns: Columns) -> Columns:
+    def _shaped(self, view: Columns, names: Names) -> tuple[Columns, str]:
+        """The columns that the row's shape adds; and what is asked, where the shape leaves open what is right."""
+        shape = _recognised(view, names) if self._given is None else self._given
+        if shape is None or shape is _QUESTION_ANSWER:
+            return _asked(view, names)
         self.met.setdefault(shape.name, shape.says)
-        if missing := sorted(shape.needs - columns.keys()):
+        if missing := sorted(shape.needs - view.keys()):
             raise BadRow(f"`dataset.format={shape.name}` needs the column {missing[0]!r}, which is not there")
-        added = shape.read(columns)
-        if USER_TURN in columns:  # a template has said what is asked
+        added = _own_question(view, names) | _unless_said(view, shape.read(view))
+        if USER_TURN in view:  # a template has said what is asked
             added = {name: value for name, value in added.items() if name not in ("user_query", "messages")}
-        if any(columns.get(name) not in (None, "") for name in _TRUTH_GIVEN):
-            added.pop("ground_truth", None)
-        return {**columns, **added}
+        decides = shape.decides == "always" or (shape.decides == "named" and self._given is not None)
+        return added, "" if decides else shape.name
+
+    def _truth(self, columns: Columns, view: Columns, asked: str) -> Columns:
+        """The truth that no shape has said, as a column to add."""
+        if any(name in view for name in EXPLICIT):
+            truth, found = None, {} if view is columns else {"ground_truth": explicit_truth(view)}
+        else:
+            in_rule = Truth("reward_model.ground_truth", explicit_truth(view)) if says_truth(view) else None
+            truth = in_rule or truth_among(columns, but=self._answer)
+            found = {} if truth is None else {"ground_truth": truth.value}
+        if asked not in _BY_NAME and "question_answer" not in self.met and (truth or asked not in _OWN):
+            right = f", {truth.column!r} is the ground truth" if truth else ""
+            self.met["question_answer"] = f"{asked!r} is asked{right}"
+        return found
 
 
-def recognised(columns: Columns) -> Shape | None:
-    """The shape that a row's columns tell, or None where they tell none. Two that contradict are refused."""
-    for shape in _SHAPES:
-        if shape.describes(columns):
+@functools.lru_cache(maxsize=1024)
+def _names_of(columns: tuple[str, ...]) -> Names:
+    spellings = {known: spelled((known,), columns) for known in _KNOWN.difference(columns)}
+    other = {known: found[0] for known, found in spellings.items() if len(found) == 1}
+    ours = {*columns, *other}
+    return Names(other, tuple(one for one in _SHAPES if one.needs <= ours), spelled(_QUESTIONS, columns))
+
+
+def _with_our_names(columns: Columns, names: Names) -> Columns:
+    """The row with what it writes in other capitals under the names that we know, too."""
+    if not names.other_capitals:
+        return columns
+    return {**columns, **{ours: columns[theirs] for ours, theirs in names.other_capitals.items()}}
+
+
+def _recognised(view: Columns, names: Names) -> Shape | None:
+    """The shape that a row's columns tell, or None where they tell none."""
+    own = is_held(view.get("messages")) or is_held(view.get("user_query"))
+    for shape in names.shapes:
+        if (shape is _NEMOTRON or not own) and shape.fits(view):
             return shape
-    return _question_answer(columns)
+    return None
 
 
-def _question_answer(columns: Columns) -> Shape | None:
-    """A question column and an answer column, where each is the only one of its kind."""
-    questions = ["prompt"] if "prompt" in columns else [name for name in _QUESTIONS if _is_text(columns.get(name))]
-    truths = [name for name in _TRUTHS if columns.get(name) not in (None, "")]
-    truth_given = any(name in columns for name in _TRUTH_GIVEN)
-    if questions == ["prompt"]:  # our own name: what else is there is not our business, unless it is clear
-        if len(truths) != 1 or truth_given:
-            return None
-        return _plain_shape("prompt", truths[0])
+def _unless_said(view: Columns, added: Columns) -> Columns:
+    """What a shape adds, without its ground truth where the row says another."""
+    if any(is_held(view.get(name)) for name in EXPLICIT):
+        added.pop("ground_truth", None)
+    return added
+
+
+def _own_question(view: Columns, names: Names) -> Columns:
+    """What is asked, where a column of ours with other capitals says it."""
+    for name in _OWN:
+        if name in names.other_capitals and is_held(value := view[name]):
+            return _as_asked(value, name)
+    return {}
+
+
+def _asked(view: Columns, names: Names) -> tuple[Columns, str]:
+    """What is asked in a row of no special shape, and the column that says it."""
+    for name in _OWN:
+        if is_held(view.get(name)):
+            return _own_question(view, names), name
+    questions = [name for name in names.questions if _is_text(view.get(name))]
+    if not questions and is_held(view.get(_LAST_QUESTION)):
+        questions = [_LAST_QUESTION]
     if not questions:
-        return None
-    if USER_TURN not in columns:
-        if len(questions) > 1:
-            raise BadRow(f"it is unclear what is asked: {_or(questions)}; {_write(questions[0], truths[:1])}")
-        if choices := next((name for name in _CHOICES if columns.get(name)), None):
-            raise BadRow(
-                f"the choices in {choices!r} are not part of the question {questions[0]!r}; write how they are shown "
-                f"with `dataset.prompt_template`, e.g. '{{{{ {questions[0]} }}}} {{{{ {choices} | join(\" / \") }}}}'"
-            )
-    if truth_given or not truths:
-        return _plain_shape(questions[0], None)
-    if len(truths) > 1:
-        raise BadRow(f"it is unclear what is right: {_or(truths)}; {_write(questions[0], truths[:1])}")
-    return _plain_shape(questions[0], truths[0])
+        return {}, _OWN[-1]
+    if USER_TURN in view:
+        return {}, questions[0]
+    if len(questions) > 1:
+        raise BadRow(
+            f"it is unclear what is asked: {' or '.join(map(repr, questions))}; say it, e.g. with "
+            f"`dataset.column_mapping={{user_query: {questions[0]}}}`"
+        )
+    if choices := next((name for name in _CHOICES if view.get(name)), None):
+        raise BadRow(
+            f"the choices in {choices!r} are not part of the question {questions[0]!r}; write how they are shown "
+            f"with `dataset.prompt_template`, e.g. '{{{{ {questions[0]} }}}} {{{{ {choices} | join(\" / \") }}}}'"
+        )
+    return _as_asked(view[questions[0]], questions[0]), questions[0]
 
 
-def _plain_shape(question: str, truth: str | None) -> Shape:
-    says = f"{question!r} is asked" + (f", {truth!r} is the ground truth" if truth else "")
-
-    def read(columns: Columns) -> Columns:
-        added = {} if question == "prompt" else {"user_query": columns[question]}
-        return {**added, "ground_truth": _text_of(columns[truth])} if truth else added
-
-    return Shape("question_answer", frozenset({question}), says, read)
-
-
-def _or(names: list[str]) -> str:
-    return " or ".join(map(repr, names))
-
-
-def _write(question: str, truths: list[str]) -> str:
-    mapping = ", ".join(
-        [f"user_query: {question}", *(f"ground_truth: {truth}" for truth in truths)]
-    )  # fmt: skip
-    return f"say it, e.g. with `dataset.column_mapping={{{mapping}}}`"
+def _as_asked(value: Any, name: str) -> Columns:
+    return {"messages" if isinstance(value, list) or name == "messages" else "user_query": value}
 
 
 # ── the shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,8 +245,10 @@ def _gsm8k(columns: Columns) -> Columns:
 
 def _math(columns: Columns) -> Columns:
     answer, solution = columns.get("answer"), columns["solution"]
-    truth = answer if answer not in (None, "") else boxed(str(solution or "")) or solution
-    return {"user_query": columns["problem"], "ground_truth": truth, **_named(columns, "unique_id")}
+    if not is_held(answer):
+        found = truth_among(columns, but="solution")
+        answer = found.value if found else boxed(str(solution or "")) or solution
+    return {"user_query": columns["problem"], "ground_truth": answer, **_named(columns, "unique_id")}
 
 
 def _humaneval(columns: Columns) -> Columns:
@@ -228,22 +300,39 @@ def _nemotron(columns: Columns) -> Columns:
     }  # fmt: skip
 
 
+def _nemotron_truth(columns: Columns) -> Columns:
+    """What such a row says of the truth beside the answer that it holds."""
+    rest = {name: value for name, value in columns.items() if name != "messages"}
+    try:
+        ready = with_ground_truth(rest, str(columns.get("category") or columns.get("split") or ""))
+    except AmbiguousTruth:
+        raise
+    except BadRow:  # the answer itself may be the only place that the kind has for it
+        return {}
+    return {name: ready[name] for name in ("ground_truth", "function_to_call") if name in ready}
+
+
 def _sharegpt(columns: Columns) -> Columns:
     ready = with_ground_truth({"messages": sharegpt_turns(columns["conversations"])}, "chat")
-    return {"messages": ready["messages"], "ground_truth": ready.get("reference_response")}
+    return {"messages": ready["messages"], "ground_truth": ready["ground_truth"]}
 
 
 def _prompt_completion(columns: Columns) -> Columns:
-    return {"ground_truth": _text_of(columns["completion"])}
+    return {"ground_truth": _plain(columns, "completion")}
 
 
 def _instruction_output(columns: Columns) -> Columns:
     given = columns.get("input")
     query = f"{columns['instruction']}\n\n{given}" if given else columns["instruction"]
-    return {"user_query": query, "ground_truth": columns["output"]}
+    return {"user_query": query, "ground_truth": _plain(columns, "output")}
 
 
-def _standard(_: Columns) -> Columns:
+def _plain(columns: Columns, name: str) -> Any:
+    found = truth_among(columns, (name,))
+    return columns[name] if found is None else found.value
+
+
+def _nothing(_: Columns) -> Columns:
     return {}
 
 
@@ -268,31 +357,39 @@ _SHAPES = (
           "the turns of 'question' are asked, 'function' are the tools", _bfcl,
           lambda columns: isinstance(columns["question"], list) and isinstance(columns["function"], list)),
     Shape("sharegpt", frozenset({"conversations"}),
-          "the turns before the answer are asked, the answer is the ground truth", _sharegpt),
+          "the turns before the answer are asked, the answer is the ground truth", _sharegpt, decides="never"),
     Shape("gsm8k", frozenset({"question", "answer"}),
           "'question' is asked, what stands behind #### in 'answer' is the ground truth", _gsm8k,
           lambda columns: isinstance(columns["answer"], str) and "####" in columns["answer"]),
     Shape("math", frozenset({"problem", "solution"}),
           "'problem' is asked, 'answer' or the \\boxed part of 'solution' is the ground truth", _math),
     Shape("instruction_output", frozenset({"instruction", "output"}),
-          "'instruction' with 'input' is asked, 'output' is the ground truth", _instruction_output),
+          "'instruction' with 'input' is asked, 'output' is the ground truth", _instruction_output, decides="named"),
     Shape("prompt_completion", frozenset({"prompt", "completion"}),
-          "'prompt' is asked, 'completion' is the ground truth", _prompt_completion),
+          "'prompt' is asked, 'completion' is the ground truth", _prompt_completion, decides="named"),
 )  # fmt: skip
 """The most telling first: a row with tests is code, whatever else it has."""
+
+_QUESTION_ANSWER = Shape(
+    "question_answer", frozenset(),
+    f"the one column of {', '.join((*_QUESTIONS, _LAST_QUESTION))} is asked; the one of {', '.join(CANDIDATES)} is the "
+    "ground truth",
+    _nothing,
+)  # fmt: skip
 
 _BY_NAME: dict[str, Shape] = {
     "standard": Shape(
         "standard", frozenset(), "'messages', 'user_query' or 'prompt' is asked; 'ground_truth' is the ground truth",
-        _standard,
+        _nothing,
     ),
-    "question_answer": Shape(
-        "question_answer", frozenset(),
-        f"the one column of {', '.join(_QUESTIONS)} is asked; the one of {', '.join(_TRUTHS)} is the ground truth",
-        lambda columns: shape.read(columns) if (shape := _question_answer(columns)) else {},
-    ),
+    "question_answer": _QUESTION_ANSWER,
     **{shape.name: shape for shape in _SHAPES},
 }  # fmt: skip
+
+_KNOWN = frozenset(
+    {*_OWN, *EXPLICIT, *_QUESTIONS, _LAST_QUESTION, *CANDIDATES}.union(*(shape.needs for shape in _SHAPES))
+)
+"""Names that are recognised with other capitals, too."""
 
 
 def known_shapes() -> tuple[Shape, ...]:
@@ -327,14 +424,6 @@ def _named(columns: Columns, column: str) -> Columns:
 def _with_starter(query: Any, columns: Columns) -> str:
     starter = columns.get("starter_code")
     return f"{query}\n\nBegin with this code:\n\n```python\n{starter}\n```" if starter else str(query)
-
-
-def _text_of(value: Any) -> Any:
-    """The text of the last of some turns; anything else as it is."""
-    turns = value if isinstance(value, list) else None
-    if turns and isinstance(turns[-1], Mapping) and "content" in turns[-1]:
-        return turns[-1]["content"]
-    return value
 
 
 def _from_json(value: Any, nothing: Any) -> Any:

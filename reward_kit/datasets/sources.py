@@ -366,7 +366,7 @@ def _columns_of(given: Mapping[str, Any] | Sample) -> dict[str, Any]:
     """A row as it would stand in a file; a sample becomes the row it could have come from."""
     if isinstance(given, Sample):
         fields = given.model_dump(exclude={"columns", "position"}, exclude_none=True)
-        return {**plain(given.columns), **plain(fields)}
+        return {**plain(given.columns), "ground_truth": None, **plain(fields)}  # what is right is decided
     if not isinstance(given, Mapping):
         raise BadRow(f"expected a dict or a Sample, found a {type(given).__name__}")
     columns: dict[str, Any] = plain(given)

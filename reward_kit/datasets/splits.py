@@ -258,7 +258,7 @@ class _SplitRows:
         if self._answer is not None:  # neither what is asked nor what it is judged by
             columns, answer = _without_answer(columns, self._answer)
         content = content_id({name: value for name, value in columns.items() if name not in ("id", USER_TURN)})
-        known = columns if "messages" in columns else self.shapes.read(columns)
+        known = columns if "messages" in columns else self.shapes.read(columns, only_shape=self.split.kind == "code")
         truth = with_ground_truth(known, self.split.kind)
         return {**truth, **answer, CONTENT: content, "split": self.split.name}
 

@@ -23,8 +23,9 @@ from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_wor
 from reward_kit.agent.tools import Tool
 from reward_kit.agent.transcript import Limits, Transcript, was_cut_off
 from reward_kit.config_models import AgentConfig, Price
+from reward_kit.datasets.ground_truths import EXPLICIT
+from reward_kit.datasets.interpret import RowReader
 from reward_kit.errors import ConfigError, EnvironmentFailure, ItemError
-from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Ended, FunctionCall, Message, Rollout, Sample
 from reward_kit.utils.event_loop import background_loop
 from reward_kit.utils.module_loader import load_object
@@ -33,7 +34,7 @@ __all__ = ["WorldSession", "environment_from", "sample_from_row"]
 
 T = TypeVar("T")
 
-_GROUND_TRUTHS = ("ground_truth", "answer", "label", "solution")
+_ROWS = RowReader()
 
 
 def environment_from(named: Any, params: Mapping[str, Any] | None = None) -> Environment:
@@ -47,12 +48,14 @@ def environment_from(named: Any, params: Mapping[str, Any] | None = None) -> Env
 
 
 def sample_from_row(row: Mapping[str, Any], ground_truth: str | None = None) -> Sample:
-    """A trainer's row as a sample: its prompt, what a right answer looks like, and every other column."""
-    prompt = row.get("prompt", "")
-    messages = [Message.model_validate(turn) for turn in prompt_turns(prompt)]
-    name = ground_truth or next((name for name in _GROUND_TRUTHS if name in row), None)
-    columns = {key: value for key, value in row.items() if key not in {"prompt", name}}
-    return Sample(id=str(row.get("id", "")), messages=messages, ground_truth=row.get(name or ""), columns=columns)
+    """A trainer's row as a sample, read as every row is; `ground_truth` may name the column that says what is right.
+
+    A row that asks nothing is one whose world opens by itself: its user turn is empty.
+    """
+    if ground_truth is not None:
+        others = {name: value for name, value in row.items() if name not in EXPLICIT}
+        row = {**others, "ground_truth": row.get(ground_truth)}
+    return _ROWS.sample_or_opening(row)
 
 
 class WorldSession:
