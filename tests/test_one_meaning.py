@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import reward_kit
+from reward_kit.datasets.ground_truths import CANDIDATES, EXPLICIT
 
 PACKAGE = Path(reward_kit.__file__).parent
 SHARED = {
@@ -53,6 +54,29 @@ def _defined(module: ast.Module) -> Iterator[str]:
 @pytest.mark.parametrize("word", SHARED)
 def test_a_shared_word_is_defined_once(word: str, definitions: dict[str, set[str]]) -> None:
     assert definitions[word] == {SHARED[word]}
+
+
+ONLY_LISTS = {"datasets/ground_truths.py"}
+"""Where the columns that may hold a right answer are listed."""
+LISTS_OF_THEIR_OWN = {"integrations/trainer_batch.py", "serving/dialects/azure.py", "serving/dialects/nemo_gym.py"}
+"""Doors that have not been given the one reading yet."""
+
+
+def test_one_place_says_which_columns_may_hold_a_right_answer() -> None:
+    assert {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _lists_truths(node)
+    } == ONLY_LISTS | LISTS_OF_THEIR_OWN
+
+
+def _lists_truths(node: ast.AST) -> bool:
+    """Whether it is a tuple, list or set of nothing but columns that say or may hold what is right."""
+    if not isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return False
+    names = {item.value if isinstance(item, ast.Constant) else None for item in node.elts}
+    return len(names) > 1 and names <= {*CANDIDATES, *EXPLICIT} and not names.isdisjoint(CANDIDATES)
 
 
 def test_functions_have_names_that_say_what_they_do() -> None:

@@ -59,7 +59,7 @@ def key_map(text: str | None) -> dict[str, str] | None:
 )  # fmt: skip
 @click.option(
     "-s", "--samples", type=NamedPath(path_type=Path, dir_okay=False, exists=True),
-    help="JSON lines, each with `messages` and whatever else the reward takes.",
+    help="JSON lines, CSV or Parquet: rows with an answer, such as `messages`, read as a run reads them.",
 )  # fmt: skip
 @click.option("--max-samples", type=click.IntRange(min=1), default=5, show_default=True, help="How many to judge.")
 @huggingface_options

@@ -43,6 +43,7 @@ __all__ = [
     "boxed",
     "explicit_truth",
     "is_held",
+    "is_plain_chat",
     "said_in",
     "says_truth",
     "sharegpt_turns",
@@ -95,12 +96,12 @@ def is_held(value: Any) -> bool:
 
 def says_truth(columns: Mapping[str, Any]) -> bool:
     """Whether the row says what is right, also if it says that it does not know."""
-    return any(name in columns for name in EXPLICIT) or _in_rule(columns) is not None
+    return bool(spelled(EXPLICIT, tuple(columns))) or _in_rule(columns) is not None
 
 
 def explicit_truth(columns: Mapping[str, Any]) -> Any:
     """What the row says is right; two columns that say different things are refused."""
-    given = [columns[name] for name in EXPLICIT if name in columns]
+    given = [columns[name] for name in spelled(EXPLICIT, tuple(columns))]
     if not given:
         return None if (rule := _in_rule(columns)) is None else rule["ground_truth"]
     held = [value for value in given if is_held(value)]
@@ -191,14 +192,19 @@ def with_ground_truth(columns: Columns, kind: str) -> Columns:
         return _with_known_truth(row, metadata, kind, answer)
     row.setdefault("reference_response", answer.get("content"))
     ready = _with_known_truth(row, metadata, kind, answer)
-    if ready["ground_truth"] is None and not says_truth(columns) and not columns.keys() >= _MARKS:
+    if ready["ground_truth"] is None and not says_truth(columns) and is_plain_chat(columns, kind):
         ready["ground_truth"] = said_in(answer)
     return ready
 
 
+def is_plain_chat(columns: Mapping[str, Any], kind: str) -> bool:
+    """Whether a conversation is read as in any dataset, for neither the kind nor the set says more of it."""
+    return kind not in KINDS and not columns.keys() >= _MARKS
+
+
 def _with_known_truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any = None) -> Columns:
     truth = _truth(row, metadata, kind, answer)
-    if truth is None and kind in KINDS:
+    if not is_held(truth) and kind in KINDS:
         raise BadRow(f"there is no ground truth to verify an answer with: {_WHERE[kind]}")
     for name in EXPLICIT:
         row.pop(name, None)
@@ -226,7 +232,8 @@ def _truth(row: Columns, metadata: Mapping[str, Any], kind: str, answer: Any) ->
         return metadata["expected_answer"]
     if not says_truth(row) and (found := truth_among(row)) is not None:
         return found.value
-    return _of_kind(metadata, kind, answer)
+    found_elsewhere = _of_kind(metadata, kind, answer)
+    return said if found_elsewhere is None else found_elsewhere
 
 
 def _of_kind(metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:

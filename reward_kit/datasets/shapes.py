@@ -109,9 +109,9 @@ class ShapeReader:
             return columns
         names = _names_of(tuple(columns))
         view = _with_our_names(columns, names)
-        added, asked = self._shaped(view, names)
+        added, asked = self._shaped(columns, view, names)
         if asked and not only_shape:
-            added |= self._truth(columns, view, asked)
+            added |= self._truth(columns, asked)
         return {**columns, **added} if added else columns
 
     def read_answered(self, columns: Columns) -> Columns:
@@ -137,10 +137,10 @@ class ShapeReader:
         names = _names_of(tuple(columns))
         view = _with_our_names(columns, names)
         if _NEMOTRON in names.shapes and _NEMOTRON.fits(view):
-            return _unless_said(view, _nemotron_truth(view))
-        return self._truth(columns, view, "messages")
+            return _unless_said(columns, _nemotron_truth(view), decides=True)
+        return self._truth(columns, "messages")
 
-    def _shaped(self, view: Columns, names: Names) -> tuple[Columns, str]:
+    def _shaped(self, columns: Columns, view: Columns, names: Names) -> tuple[Columns, str]:
         """The columns that the row's shape adds; and what is asked, where the shape leaves open what is right."""
         shape = _recognised(view, names) if self._given is None else self._given
         if shape is None or shape is _QUESTION_ANSWER:
@@ -148,24 +148,24 @@ class ShapeReader:
         self.met.setdefault(shape.name, shape.says)
         if missing := sorted(shape.needs - view.keys()):
             raise BadRow(f"`dataset.format={shape.name}` needs the column {missing[0]!r}, which is not there")
-        added = _own_question(view, names) | _unless_said(view, shape.read(view))
+        decides = shape.decides == "always" or (shape.decides == "named" and self._given is not None)
+        added = _own_question(view, names) | _unless_said(columns, shape.read(view), decides)
         if USER_TURN in view:  # a template has said what is asked
             added = {name: value for name, value in added.items() if name not in ("user_query", "messages")}
-        decides = shape.decides == "always" or (shape.decides == "named" and self._given is not None)
         return added, "" if decides else shape.name
 
-    def _truth(self, columns: Columns, view: Columns, asked: str) -> Columns:
+    def _truth(self, columns: Columns, asked: str) -> Columns:
         """The truth that no shape has said, as a column to add."""
-        if any(name in view for name in EXPLICIT):
-            truth, found = None, {} if view is columns else {"ground_truth": explicit_truth(view)}
-        else:
-            in_rule = Truth("reward_model.ground_truth", explicit_truth(view)) if says_truth(view) else None
-            truth = in_rule or truth_among(columns, but=self._answer)
-            found = {} if truth is None else {"ground_truth": truth.value}
+        truth = None if spelled(EXPLICIT, tuple(columns)) else self._open_truth(columns)
         if asked not in _BY_NAME and "question_answer" not in self.met and (truth or asked not in _OWN):
             right = f", {truth.column!r} is the ground truth" if truth else ""
             self.met["question_answer"] = f"{asked!r} is asked{right}"
-        return found
+        return {} if truth is None else {"ground_truth": truth.value}
+
+    def _open_truth(self, columns: Columns) -> Truth | None:
+        if says_truth(columns):
+            return Truth("reward_model.ground_truth", explicit_truth(columns))
+        return truth_among(columns, but=self._answer)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -192,11 +192,13 @@ def _recognised(view: Columns, names: Names) -> Shape | None:
     return None
 
 
-def _unless_said(view: Columns, added: Columns) -> Columns:
-    """What a shape adds, without its ground truth where the row says another."""
-    if any(is_held(view.get(name)) for name in EXPLICIT):
-        added.pop("ground_truth", None)
-    return added
+def _unless_said(columns: Columns, added: Columns, decides: bool) -> Columns:
+    """What a shape adds, without its ground truth where the row says another.
+
+    A row that says that there is none is believed, unless its shape decides what is right.
+    """
+    said = says_truth(columns) and (is_held(explicit_truth(columns)) or not decides)
+    return {name: value for name, value in added.items() if name != "ground_truth"} if said else added
 
 
 def _own_question(view: Columns, names: Names) -> Columns:
@@ -329,7 +331,7 @@ def _instruction_output(columns: Columns) -> Columns:
 
 def _plain(columns: Columns, name: str) -> Any:
     found = truth_among(columns, (name,))
-    return columns[name] if found is None else found.value
+    return None if found is None else found.value
 
 
 def _nothing(_: Columns) -> Columns:

@@ -23,7 +23,7 @@ from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper, nearest_columns
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.files import DataFile, file_format, files_in
-from reward_kit.datasets.ground_truths import with_ground_truth
+from reward_kit.datasets.ground_truths import is_plain_chat, with_ground_truth
 from reward_kit.datasets.loader import AnswersRead, RolloutStream, SampleStream
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, BadRows, Row
@@ -257,10 +257,12 @@ class _SplitRows:
         answer: Columns = {}
         if self._answer is not None:  # neither what is asked nor what it is judged by
             columns, answer = _without_answer(columns, self._answer)
-        content = content_id({name: value for name, value in columns.items() if name not in ("id", USER_TURN)})
+        held = {name: value for name, value in columns.items() if name not in ("id", USER_TURN)}
         known = columns if "messages" in columns else self.shapes.read(columns, only_shape=self.split.kind == "code")
         truth = with_ground_truth(known, self.split.kind)
-        return {**truth, **answer, CONTENT: content, "split": self.split.name}
+        if isinstance(columns.get("messages"), list) and is_plain_chat(columns, self.split.kind):
+            held["messages"] = held["messages"][: len(truth["messages"])]  # the answer is no part of the question
+        return {**truth, **answer, CONTENT: content_id(held), "split": self.split.name}
 
     def _unusable(self, hopeless: int, reason: str) -> DatasetError:
         if hopeless:

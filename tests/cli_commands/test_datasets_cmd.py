@@ -80,6 +80,17 @@ def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.Captur
     assert "`dataset.column_mapping` can rename one" in printed(capsys, "show", "frage.csv", code=2)
 
 
+def test_a_row_that_does_not_say_what_is_right_is_shown_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "none.jsonl").write_text('{"question": "1 + 1?"}\n')
+    assert "ground truth: there is none" in printed(capsys, "show", "none.jsonl")
+    (here / "two.jsonl").write_text('{"prompt": "1 + 1?", "answer": "2", "solution": "1 + 1 = 2"}\n')
+    said = printed(capsys, "show", "two.jsonl", code=2)
+    assert "unclear what is right: 'answer' or 'solution'" in said
+    assert "`dataset.column_mapping={ground_truth: answer}`" in said
+    shown = printed(capsys, "show", "two.jsonl", "--column-mapping", "ground_truth=solution")
+    assert "ground truth: 1 + 1 = 2" in shown
+
+
 def test_every_format_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     listed = [line.split()[0] for line in printed(capsys, "formats").splitlines()]
     assert set(listed) == set(FORMATS) - {"auto"}

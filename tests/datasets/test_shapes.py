@@ -108,7 +108,8 @@ def test_what_is_ambiguous_is_refused_with_the_mapping_to_write(row: dict[str, A
     with pytest.raises(DatasetError, match=reason) as refused:
         sample_of(row)
     advice = str(refused.value)
-    assert "dataset.column_mapping={user_query: question" in advice or "dataset.prompt_template" in advice
+    keys = ("column_mapping={user_query: question}", "column_mapping={ground_truth: answer}", "prompt_template")
+    assert any(f"dataset.{key}" in advice for key in keys)
 
 
 def test_the_mapping_that_is_recommended_works() -> None:
@@ -120,7 +121,7 @@ def test_the_mapping_that_is_recommended_works() -> None:
 def test_our_own_columns_count_before_any_shape() -> None:
     row = {"user_query": "mine", "ground_truth": "right", "question": "theirs", "answer": "x", "problem": "y"}
     assert (sample_of(row).messages[0].content, sample_of(row).ground_truth) == ("mine", "right")
-    assert sample_of({"prompt": "mine", "answer": "a", "solution": "b"}).ground_truth is None
+    assert sample_of({"prompt": "mine", "ground_truth": None, "answer": "a"}).ground_truth is None
 
 
 def test_a_template_says_what_is_asked_and_the_shape_what_is_right() -> None:

@@ -34,7 +34,16 @@ def raises(messages: list[Message]) -> float:
 def test_a_row_becomes_a_sample() -> None:
     sample = sample_from_row(ROW)
     assert [message.content for message in sample.messages] == ["Save 10."]
-    assert (sample.ground_truth, sample.columns) == (10, {"level": 3})
+    assert (sample.ground_truth, sample.columns) == (10, {"answer": 10, "level": 3})
+    assert sample_from_row(ROW, "level").ground_truth == 3
+
+
+@pytest.mark.parametrize("row", [{}, {"prompt": ""}, {"prompt": []}, {"messages": [], "label": 7, "start": []}])
+def test_a_row_without_a_prompt_is_for_a_world_that_opens_by_itself(row: dict[str, Any]) -> None:
+    sample = sample_from_row(row)
+    assert [(turn.role, turn.content) for turn in sample.messages] == [("user", "")]
+    assert sample.ground_truth == row.get("label")
+    assert sample.columns.get("start") == row.get("start")
 
 
 def test_tools_are_called_one_by_one_and_the_episode_is_what_a_run_would_keep() -> None:

@@ -7,6 +7,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,37 @@ def test_a_sample_that_is_no_conversation_is_named_by_its_line(tmp_path: Path, f
     file.write_text(json.dumps(SAMPLES[0]) + "\n" + line + "\n")
     with pytest.raises(DatasetError, match="Line 2"):
         preview_evaluation([f"length={folders / 'length'}"], sample_file=str(file))
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+ASKED = {"role": "user", "content": "1 + 1?"}
+
+
+@pytest.mark.parametrize(
+    ("row", "turn"),
+    [
+        ({"user_query": "1 + 1?", "assistant_response": "2", "ground_truth": "2"}, {"content": "2"}),
+        ({"question": "1 + 1?", "answer": "2", "assistant_response": "2"}, {"content": "2"}),
+        ({"messages": [ASKED, {"role": "assistant", "content": None, "tool_calls": [CALL]}], "ground_truth": "2"},
+         {"content": None, "tool_calls": [CALL]}),
+        ({"messages": [ASKED, {"role": "assistant", "content": [{"type": "text", "text": "2"}]}], "answer": "2"},
+         {"content": [{"type": "text", "text": "2"}]}),
+    ],
+)  # fmt: skip
+def test_a_preview_judges_what_a_run_judges(
+    fireworks: FakeFireworks, tmp_path: Path, row: dict[str, Any], turn: dict[str, Any]
+) -> None:
+    file, place = tmp_path / "rows.jsonl", tmp_path / "seen.json"
+    file.write_text(json.dumps(row) + "\n")
+    seen = "json.dumps([*(turn.model_dump() for turn in messages), ground_truth])"
+    folder = metric(tmp_path / "seen", f"import json; open({str(place)!r}, 'w').write({seen}); return 1")
+    evaluator = Evaluator()
+    evaluator.load_metric_folder("seen", folder)
+    assert [one.score for one in evaluator.preview(file).results] == [1.0]
+    asked, answer, truth = json.loads(place.read_text())
+    assert (asked["content"], truth) == ("1 + 1?", "2")
+    assert {name: answer[name] for name in turn} == turn
+    assert evaluator.preview(file, hosted=True).results[0].success
 
 
 def test_rows_of_a_dataset_become_conversations(tmp_path: Path) -> None:
