@@ -255,10 +255,10 @@ def test_without_a_ground_truth_the_reward_gets_none_and_a_warning_says_so_once(
         return float(ground_truth is None)
 
     adapter = RewardFunction(func=told).get_trl_adapter()
-    assert adapter(["2+2?"], ["4"], answer=["4"]) == [1.0]
-    assert adapter(["2+2?"], ["4"], answer=["4"]) == [1.0]
+    assert adapter(["2+2?"], ["4"], hint=["4"]) == [1.0]
+    assert adapter(["2+2?"], ["4"], hint=["4"]) == [1.0]
     (warning,) = (message for message in caplog.messages if "ground truth" in message)
-    assert "there are 'answer'" in warning and "dataset_to_reward_kwargs_map" in warning
+    assert "there are 'hint'" in warning and "dataset_to_reward_kwargs_map" in warning
 
 
 def test_texts_message_lists_and_whole_conversations() -> None:

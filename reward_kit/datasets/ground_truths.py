@@ -44,6 +44,7 @@ __all__ = [
     "explicit_truth",
     "is_held",
     "is_plain_chat",
+    "plain_truth",
     "said_in",
     "says_truth",
     "sharegpt_turns",
@@ -121,7 +122,7 @@ def truth_among(
 ) -> Truth | None:
     """The one of the candidates that holds something. Several are an error, unless they hold the same."""
     held = [
-        Truth(name, _plain_truth(name, columns[name]))
+        Truth(name, plain_truth(name, columns[name]))
         for name in spelled(candidates, tuple(columns)) if name != but and is_held(columns[name])
     ]  # fmt: skip
     if not held:
@@ -147,7 +148,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _plain_truth(name: str, value: Any) -> Any:
+def plain_truth(name: str, value: Any) -> Any:
     """What the last of some turns says, and the text in TRL's `solution: ["4"]`; anything else as it is."""
     if not isinstance(value, list) or not value:
         return value

@@ -36,14 +36,13 @@ from reward_kit.datasets.ground_truths import EXPLICIT, as_call, explicit_truth,
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, plain
 from reward_kit.datasets.shapes import ShapeReader
-from reward_kit.models import Message, Rollout, Sample
+from reward_kit.models import SYSTEM_ROLES, Message, Rollout, Sample, split_off_answer
 from reward_kit.utils.trusted import text_message, trusted
 
 __all__ = ["ROLES", "Answered", "NothingAsked", "Question", "RowReader", "rollouts_of", "sample_of"]
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation. Another word is a mistake that no endpoint would understand."""
-_SYSTEM_ROLES = ("system", "developer")
 _sample = trusted(Sample)
 _ANSWER = "assistant_response"
 _OTHER_IDS = ("uuid", "query_id")
@@ -118,9 +117,12 @@ class RowReader:
         """The shapes of rows that were recognised so far, and what each means."""
         return self._shapes.met
 
-    def sample(self, row: Mapping[str, Any], position: int = 0) -> Sample:
-        """What the row asks, and what a right answer looks like; a `BadRow` says why it cannot be read."""
-        question = self._asked(plain(row))
+    def sample(self, row: Mapping[str, Any], position: int = 0, *, asked: list[Message] | None = None) -> Sample:
+        """What the row asks, and what a right answer looks like; a `BadRow` says why it cannot be read.
+
+        `asked` is the conversation, where the caller has read it already: it may be empty then.
+        """
+        question = self._asked(plain(row), asked)
         return question.sample(question.name, position)
 
     def sample_or_opening(self, row: Mapping[str, Any]) -> Sample:
@@ -150,12 +152,17 @@ class RowReader:
             )
         return question
 
-    def _asked(self, columns: Columns) -> Question:
+    def _asked(self, columns: Columns, asked: list[Message] | None = None) -> Question:
         name = self._take_id(columns)
         known: str | None = columns.pop(CONTENT, None)
         rest = {**self._shapes.read(columns)}
         name = name or self._take_id(rest)
-        messages, turns = _conversation(rest, rest.pop(USER_TURN, None), is_answered=False)
+        if asked is None:
+            messages, turns = _conversation(rest, rest.pop(USER_TURN, None), is_answered=False)
+        else:
+            messages, turns = asked, []
+            if not _take_conversation(rest)[0]:
+                rest.pop("user_query", None)
         if turns and not says_truth(rest):
             rest["ground_truth"] = said_in(turns[-1].model_dump(exclude_none=True))
         content = "" if name is not None else known or content_id(_without_answer(columns, len(turns)))
@@ -196,7 +203,7 @@ class RowReader:
         system_prompt = _text_or_none(rest, "system_prompt")
         if system_prompt is None:
             system_prompt = self._system_prompt
-        if system_prompt and messages[0].role not in _SYSTEM_ROLES:
+        if system_prompt and not (messages and messages[0].role in SYSTEM_ROLES):
             messages = [text_message("system", system_prompt), *messages]
         return Question(
             name=content if name is None else name,
@@ -272,16 +279,23 @@ def _conversation(columns: Columns, user_turn: str | None, *, is_answered: bool)
     A user turn that a template made replaces the last one. Where no answer is judged, one is only set apart if
     `messages` end with it: a `prompt` that ends so is for a model to go on with.
     """
+    name, value = _take_conversation(columns)
+    if not name:
+        return [text_message("user", _user_text(columns) if user_turn is None else user_turn)], []
+    messages = _messages(value, name)
+    asked, turns = split_off_answer(messages)
+    if not is_answered and not _is_answer(name, asked, turns):
+        asked, turns = messages, []
+    return (_with_user_turn(asked, user_turn) if user_turn is not None else asked), turns
+
+
+def _take_conversation(columns: Columns) -> tuple[str, Any]:
+    """The column that holds turns, taken out of the row, and what it holds; the name is empty where there is none."""
     for name in ("messages", "prompt"):
         value = columns.get(name)
         if isinstance(value, list | dict) or (name == "messages" and is_held(value)):
-            del columns[name]
-            messages = _messages(value, name)
-            asked, turns = _split_off_answer(messages)
-            if not is_answered and not _is_answer(name, asked, turns):
-                asked, turns = messages, []
-            return (_with_user_turn(asked, user_turn) if user_turn is not None else asked), turns
-    return [text_message("user", _user_text(columns) if user_turn is None else user_turn)], []
+            return name, columns.pop(name)
+    return "", None
 
 
 def _is_answer(name: str, asked: list[Message], turns: list[Message]) -> bool:
@@ -346,7 +360,7 @@ def _last_user_turn(messages: list[Message]) -> int | None:
 
 
 def _leading_system_turns(messages: list[Message]) -> int:
-    return next((index for index, turn in enumerate(messages) if turn.role not in _SYSTEM_ROLES), len(messages))
+    return next((index for index, turn in enumerate(messages) if turn.role not in SYSTEM_ROLES), len(messages))
 
 
 def _with_user_turn(messages: list[Message], text: str) -> list[Message]:
@@ -359,13 +373,6 @@ def _with_user_turn(messages: list[Message], text: str) -> list[Message]:
 
 
 # ── answers that are in the data ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _split_off_answer(messages: list[Message]) -> tuple[list[Message], list[Message]]:
-    """What was asked, up to the last user turn, and what was answered to it."""
-    index = _last_user_turn(messages)
-    end = _leading_system_turns(messages) if index is None else index + 1
-    return messages[:end], messages[end:]
 
 
 def _without_answer(columns: Columns, turns: int) -> Columns:
@@ -415,26 +422,3 @@ def _response_index(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise BadRow(f"column 'response_index' is {value!r}; expected 0, 1, 2 …")
-
-
-class RowReader:
-    """STUB until the rows branch is merged."""
-
-    def __init__(self) -> None:
-        self._interpreter = Interpreter(ShapeReader(), id_column="id", response_column="assistant_response")
-
-    def sample(self, row: Mapping[str, Any], position: int = 0, *, asked: list[Message] | None = None) -> Sample:
-        columns = dict(row)
-        if asked is None:
-            question = self._interpreter.question(columns)
-        else:
-            columns["messages"] = asked or [{"role": "user", "content": ""}]
-            question = self._interpreter.question(columns)._replace(messages=asked)
-        return question.sample(question.name, position)
-
-    def rollouts(self, row: Mapping[str, Any], position: int = 0) -> list[Any]:
-        from reward_kit.models import Rollout
-
-        answered = self._interpreter.answered(dict(row))
-        sample = answered.question.sample(answered.question.name, position)
-        return [Rollout(sample=sample, response_index=i, turns=t) for i, t in enumerate(answered.answers)]

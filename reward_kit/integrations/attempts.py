@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.errors import RewardError
 from reward_kit.integrations.turns import completion_turns, prompt_turns
-from reward_kit.models import Message, Rollout, split_off_answer
+from reward_kit.models import Message, Rollout, Sample, split_off_answer
 from reward_kit.reward_call import RewardCall
 from reward_kit.utils.trusted import text_message, trusted
 
-__all__ = ["attempt", "attempt_of_turns", "known_to", "skyrl_row"]
+__all__ = ["answered", "attempt", "attempt_of_turns", "known_to", "sample_for", "skyrl_row"]
 
 _rows = RowReader()
 _rollout = trusted(Rollout)
@@ -31,24 +31,31 @@ def attempt(row: Mapping[str, Any], prompt: Any, completion: Any, objects: Mappi
 
     `objects` are live objects of the trainer, which are no part of the row and reach only a reward that names them.
     """
-    return _attempt(row, _messages(prompt_turns(prompt)), _messages(completion_turns(completion)), objects)
+    return answered(sample_for(row, prompt, objects), completion)
 
 
 def attempt_of_turns(row: Mapping[str, Any], turns: Sequence[Any], objects: Mapping[str, Any] | None = None) -> Rollout:
     """The same for a whole conversation, its answer last."""
-    asked, answered = split_off_answer(_messages(turns))
-    return _attempt(
-        {**row, "messages": [turn.model_dump(exclude_unset=True) for turn in asked]}, asked, answered, objects
-    )
+    asked, said = split_off_answer(_messages(turns))
+    whole = {**row, "messages": [turn.model_dump(exclude_unset=True) for turn in asked]}
+    return _rollout(sample=_sample(whole, asked, objects), response_index=0, turns=said)
 
 
-def _attempt(
-    row: Mapping[str, Any], asked: list[Message], answered: list[Message], objects: Mapping[str, Any] | None
-) -> Rollout:
+def sample_for(row: Mapping[str, Any], prompt: Any, objects: Mapping[str, Any] | None = None) -> Sample:
+    """What a row asks: see `attempt`."""
+    return _sample(row, _messages(prompt_turns(prompt)), objects)
+
+
+def answered(sample: Sample, completion: Any) -> Rollout:
+    """The sample with what the model answered: a text, or the turns it added."""
+    return _rollout(sample=sample, response_index=0, turns=_messages(completion_turns(completion)))
+
+
+def _sample(row: Mapping[str, Any], asked: list[Message], objects: Mapping[str, Any] | None) -> Sample:
     sample = _rows.sample(row, asked=asked)
     if objects:
         sample.columns.update(objects)
-    return _rollout(sample=sample, response_index=0, turns=answered)
+    return sample
 
 
 def _messages(turns: Sequence[Any]) -> list[Message]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from reward_kit.errors import RewardError
-from reward_kit.integrations.attempts import attempt
+from reward_kit.integrations.attempts import answered, sample_for
 from reward_kit.integrations.scorers import NamedScore, accepted, as_reward, last_text
 from reward_kit.models import Message
 from reward_kit.reward_call import RewardCall
@@ -64,9 +64,10 @@ def reward_fn_to_scorer(reward_fn: Callable[..., Any]) -> Callable[..., float | 
         input: Any, output: Any, expected: Any = None, metadata: Mapping[str, Any] | None = None, **_: Any
     ) -> float | None:
         truth = [Message(role="assistant", content=str(expected))] if as_turn and expected is not None else expected
-        row = {**(metadata or {}), "ground_truth": truth}
+        asked = sample_for({**(metadata or {}), "ground_truth": None}, _conversation(input))
+        rollout = answered(asked.model_copy(update={"ground_truth": truth}), str(output))
         try:
-            return call.judge(call.arguments_of([attempt(row, _conversation(input), str(output))])).score
+            return call.judge(call.arguments_of([rollout])).score
         except RewardError as error:
             if error.invalid_result is not None:
                 return None

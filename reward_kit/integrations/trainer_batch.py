@@ -13,8 +13,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from reward_kit.datasets.ground_truths import EXPLICIT, AmbiguousTruth, plain_truth
 from reward_kit.errors import ConfigError, ItemError
-from reward_kit.integrations.attempts import attempt, attempt_of_turns
+from reward_kit.integrations.attempts import answered, attempt_of_turns, sample_for
 from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.reward_call import RewardCall
@@ -71,11 +72,17 @@ class BatchReader(NamedTuple):
         groups: list[list[Rollout]] = []
         places: list[list[int]] = []
         refused: dict[int, Verdict] = {}
+        asked = _Asked({}, None)
         for i, prompt in enumerate(prompts):
             try:
-                groups.append([self._attempt(prompt, None if completions is None else completions[i], rows[i],
-                                             whole=completions is None)])  # fmt: skip
+                if completions is None:
+                    groups.append([self._whole(prompt, rows[i])])
+                else:
+                    asked = self._asked(prompt, rows[i], asked)
+                    groups.append([answered(asked.sample, self._said(completions[i]))])
                 places.append([i])
+            except AmbiguousTruth as error:
+                raise _unclear(self.call.name, error.candidates) from None
             except ItemError as error:
                 refused[i] = Failure.of(error, "score")
         if groups and groups[0][0].sample.ground_truth is None and self.call.wants("ground_truth"):
@@ -113,19 +120,61 @@ class BatchReader(NamedTuple):
                 f"The dataset has no column {missing[0]!r}; there are {sorted(columns)}. "
                 "Correct dataset_to_reward_kwargs_map."
             )
-        mapped = {parameter: columns[column] for column, parameter in self.columns.items()}
+        mapped = {parameter: _renamed(column, parameter, columns[column]) for column, parameter in self.columns.items()}
         return {**{n: v for n, v in given.items() if n in TRAINER_NAMES}, **mapped}
 
-    def _attempt(self, prompt: Any, completion: Any, columns: dict[str, Any], *, whole: bool) -> Rollout:
-        """One completion as a rollout; `whole`: the prompt is all of the conversation."""
+    def _whole(self, prompt: Any, columns: dict[str, Any]) -> Rollout:
+        """A prompt that is all of the conversation, as a rollout."""
         objects = {name: columns.pop(name) for name in TRAINER_NAMES & columns.keys()}
-        if self.user_message_fn is not None:
-            prompt = self.user_message_fn(prompt)
-        if whole:
-            return attempt_of_turns(columns, prompt_turns(prompt), objects)
-        if self.assistant_message_fn is not None:
-            completion = self.assistant_message_fn(completion)
-        return attempt({"prompt": prompt, **columns}, prompt, completion, objects)
+        prompt = prompt if self.user_message_fn is None else self.user_message_fn(prompt)
+        return attempt_of_turns(columns, prompt_turns(prompt), objects)
+
+    def _asked(self, prompt: Any, columns: dict[str, Any], before: _Asked) -> _Asked:
+        """What a row asks. Trainers give each row several times, one time behind the other: it is read once."""
+        objects = {name: columns.pop(name) for name in TRAINER_NAMES & columns.keys()}
+        row = {"prompt": prompt, **columns}
+        if not objects and before.sample is not None and _is_same(row, before.row):
+            return before
+        prompt = prompt if self.user_message_fn is None else self.user_message_fn(prompt)
+        sample = sample_for({**row, "prompt": prompt}, prompt, objects)
+        sample.columns.pop("prompt", None)  # a trainer's rewards are handed its columns, and not what it asks
+        return _Asked(row, sample)
+
+    def _said(self, completion: Any) -> Any:
+        return completion if self.assistant_message_fn is None else self.assistant_message_fn(completion)
+
+
+def _renamed(column: str, parameter: str, values: Any) -> Any:
+    """A column under the name of a parameter: as the ground truth, it says what it would say under its own name."""
+    if parameter not in EXPLICIT or not isinstance(values, list | tuple):
+        return values
+    return [plain_truth(column, value) for value in values]
+
+
+class _Asked(NamedTuple):
+    """A row of the trainer's, and what it asks."""
+
+    row: Mapping[str, Any]
+    sample: Any
+    """The `Sample`; None before the first row."""
+
+
+def _is_same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two rows hold the same values, so far as that is told at a glance."""
+    if row.keys() != other.keys():
+        return False
+    return all(
+        v is other[name] or (type(v) is type(other[name]) is str and v == other[name]) for name, v in row.items()
+    )
+
+
+def _unclear(reward: str, candidates: Sequence[str]) -> ConfigError:
+    first = candidates[0]
+    return ConfigError(
+        f"It is unclear what the ground truth of {reward!r} is: {' or '.join(map(repr, candidates))}. Say it: rename a "
+        f"column to 'ground_truth', or map it with create_trl_adapter(dataset_to_reward_kwargs_map={{{first!r}: "
+        "'ground_truth'})."
+    )
 
 
 @functools.cache  # once for a reward and its columns, not once a step

@@ -64,12 +64,11 @@ def test_without_a_map_every_column_goes_by_its_own_name() -> None:
     assert adapter(["q"], ["a"], solution=["a"]) == [1.0]
 
 
-@pytest.mark.parametrize("column", ["solution", "ground_truth"])
-def test_an_answer_in_a_list_of_its_own_is_unwrapped(column: str) -> None:
+def test_a_solution_in_a_list_of_its_own_is_unwrapped() -> None:
     adapter = create_trl_adapter(trainer_rewards.exact, workers=0)
-    assert adapter(["q", "q"], ["a", "b"], **{column: [["a"], ["a"]]}) == [1.0, 0.0]
-    mapped_column = create_trl_adapter(trainer_rewards.exact, {"answer": "ground_truth"}, workers=0)
-    assert mapped_column(["q", "q"], ["a", "b"], answer=[["a"], ["a"]]) == [1.0, 0.0]
+    assert adapter(["q", "q"], ["a", "b"], solution=[["a"], ["a"]]) == [1.0, 0.0]
+    mapped_column = create_trl_adapter(trainer_rewards.exact, {"solution": "ground_truth"}, workers=0)
+    assert mapped_column(["q", "q"], ["a", "b"], solution=[["a"], ["a"]]) == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("kept", [["a", "b"], [], [1], [{"name": "f", "arguments": {}}], [["a"]], {"a": "b"}])
@@ -81,11 +80,14 @@ def test_any_other_list_reaches_the_reward_as_it_is(kept: Any) -> None:
     assert create_trl_adapter(same, workers=0)(["q"], ["a"], solution=[kept]) == [1.0]
 
 
-def test_the_solution_itself_is_unwrapped_for_a_reward_that_names_it() -> None:
-    def named(messages: list[Message], solution: Any, **kwargs: Any) -> float:
-        return float(solution == "a")
-
-    assert create_trl_adapter(named, workers=0)(["q"], ["a"], solution=[["a"]]) == [1.0]
+def test_two_columns_that_may_be_the_truth_stop_the_training_at_the_first_step() -> None:
+    adapter = create_trl_adapter(trainer_rewards.exact, workers=0)
+    with pytest.raises(ConfigError, match=r"'answer' or 'solution'.*dataset_to_reward_kwargs_map"):
+        adapter(["q"], ["a"], solution=["2 + 2 = 4"], answer=["4"])
+    assert adapter(["q"], ["4"], solution=["4"], answer=["4"]) == [1.0], "they say the same"
+    assert create_trl_adapter(trainer_rewards.exact, {"answer": "ground_truth"}, workers=0)(
+        ["q"], ["4"], solution=["2 + 2 = 4"], answer=["4"]
+    ) == [1.0]
 
 
 def test_message_functions_make_the_turns() -> None:
@@ -299,7 +301,7 @@ def test_threads_may_share_it() -> None:
 def test_scores_stand_in_the_order_of_their_completions(texts: list[str], workers: int) -> None:
     adapter = ADAPTERS[workers]
     truths = [text[::-1] for text in texts]
-    assert adapter(["q"] * len(texts), texts, solution=truths) == [
+    assert adapter(["q"] * len(texts), texts, ground_truth=truths) == [
         float(text == truth) for text, truth in zip(texts, truths, strict=True)
     ]
 

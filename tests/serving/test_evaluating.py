@@ -88,7 +88,12 @@ def test_without_a_sample_id_the_answers_to_a_prompt_belong_together(server: Ser
     for item in items:
         item["messages"][0]["content"], item["ground_truth"] = "q", "1"
     found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json()["results"]
-    assert [(each["score"], each["reason"]) for each in found] == [(1.0, "of 4"), (3.0, "of 4"), (0.0, "of 4"), (2.0, "of 4")]
+    assert [(each["score"], each["reason"]) for each in found] == [
+        (1.0, "of 4"),
+        (3.0, "of 4"),
+        (0.0, "of 4"),
+        (2.0, "of 4"),
+    ]
 
 
 def test_a_group_that_is_none_is_refused(server: Server) -> None:
