@@ -133,7 +133,8 @@ def _said(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
 def cases(draw: st.DrawFn) -> Case:
     """A row of any mixture of these, or of a known format."""
     if draw(st.integers(0, 9)) == 0:
-        return draw(st.sampled_from(KNOWN))
+        known: Case = draw(st.sampled_from(KNOWN))
+        return known
     asking, says = draw(_questions())
     names = draw(st.lists(st.sampled_from(CANDIDATES), max_size=3, unique=True))
     if {"problem", "instruction"} & {name.lower() for name in asking}:  # with these, two more known formats
