@@ -79,7 +79,7 @@ class BatchReader(NamedTuple):
                     groups.append([self._whole(prompt, rows[i])])
                 else:
                     asked = self._asked(prompt, rows[i], asked)
-                    groups.append([answered(asked.sample, self._said(completions[i]))])
+                    groups.append([answered(asked.sample, self._completion(completions[i]))])
                 places.append([i])
             except AmbiguousTruth as error:
                 raise _unclear(self.call.name, error.candidates) from None
@@ -140,7 +140,7 @@ class BatchReader(NamedTuple):
         sample.columns.pop("prompt", None)  # a trainer's rewards are handed its columns, and not what it asks
         return _Asked(row, sample)
 
-    def _said(self, completion: Any) -> Any:
+    def _completion(self, completion: Any) -> Any:
         return completion if self.assistant_message_fn is None else self.assistant_message_fn(completion)
 
 

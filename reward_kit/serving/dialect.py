@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
+from reward_kit.datasets.ground_truths import AmbiguousTruth
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.datasets.rows import BadRow
 from reward_kit.models import Failure, Message, Rollout, Verdict, split_off_answer
@@ -194,6 +195,9 @@ def rollout_in(
         row = {**row, "messages": turns[: len(asked)]}
     try:
         sample = _rows.sample(row if sample_id is None else {**row, "id": sample_id}, asked=asked)
+    except AmbiguousTruth as error:
+        which = " or ".join(map(repr, error.candidates))
+        raise BadRequest(f"It is unclear what is right: {which}. Send it in the field 'ground_truth'.") from None
     except BadRow as error:
         raise BadRequest(f"The request cannot be read: {error}.") from None
     return _rollout(sample=sample, response_index=0, turns=answered)

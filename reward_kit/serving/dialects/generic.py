@@ -73,7 +73,7 @@ def _asked(
             raise BadRequest(
                 "The field 'kwargs' is not an object. Send an object of names and values, or leave it out."
             )
-        row |= {name: value for name, value in kwargs.items() if name != "ground_truth"}
+        row = {**kwargs, **row} if "ground_truth" in row else {**row, **kwargs}
     sample_id = item.get("sample_id") or sample_id
     if sample_id is not None and not isinstance(sample_id, str):
         raise BadRequest("The field 'sample_id' is not a text. Send a text, or leave it out.")
